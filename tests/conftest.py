@@ -11,11 +11,11 @@ import pytest
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 
 KINDS = ("unit", "contract", "stream", "live")
-"""The folders of tests, which are their markers."""
+"""The test folders, each with a marker of its name."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by its folder."""
+    """Mark each test by its folder."""
     for item in items:
         kind = item.path.relative_to(Path(__file__).parent).parts[0]
         if kind in KINDS:
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_other_hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse connections of a test to anything but this machine; live tests may fetch Kafka's jars."""
+    """Reject connections to other hosts; only live tests may connect, as they download Kafka."""
     if request.node.get_closest_marker("live"):
         return
     connect = socket.socket.connect

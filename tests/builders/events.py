@@ -1,4 +1,4 @@
-"""What was found in turns, for tests: the event with its items, made from little."""
+"""`Learned` events with items."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from tests.builders.memories import made
 
 
 def learned(text: str, number: int = 0, kind: ItemKind | None = None, **fields: Any) -> Learned:
-    """A turn, which is an item of this kind as a whole; without a kind nothing was found in it."""
+    """Return the event of a turn whose whole text is an item of this kind; without a kind it has no item."""
     turn = made(text, number, **fields)
     return learned_of(turn, *([item_of(turn, text=text, kind=kind)] if kind else []))
 
 
 def learned_of(turn: Memory, *items: Memory, **update: list[str]) -> Learned:
-    """A turn with its items, and with what a language model said where any list is given."""
+    """Return the event of a turn with items, and with a language model's intention update if any list is given."""
     said = IntentionUpdate.model_validate(update) if update else None
     return Learned(memory_id=turn.memory_id, scope=turn.scope, memory=turn, items=items, update=said)
 
 
 def forgotten(event: Learned) -> Learned:
-    """The same turn, forgotten."""
+    """Return the event that the turn was forgotten."""
     return Learned(memory_id=event.memory_id, scope=event.scope)

@@ -1,6 +1,6 @@
 """The real small models for tests.
 
-Each is exported once in a test run, or kept between runs where `MODESTREAM_MODEL_DIR` says.
+Each is exported once per test run, or cached in `MODESTREAM_MODEL_DIR`.
 """
 
 import os
@@ -13,12 +13,12 @@ from streams.adapters.exported_models import Precision
 
 
 def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> Path:
-    """Give the folder of the English model in that precision; exports it where it isn't yet."""
+    """Return the folder of the English model in a precision; export it if missing."""
     return _exported("all-MiniLM-L6-v2", precision, temporary)
 
 
 def exported_e5(precision: Precision, temporary: pytest.TempPathFactory) -> Path:
-    """Give the folder of the model of many languages; takes 5 to 10 s where it isn't exported yet."""
+    """Return the folder of the multilingual model; an export takes 5 to 10 s."""
     return _exported("multilingual-e5-small", precision, temporary)
 
 

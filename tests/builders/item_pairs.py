@@ -1,6 +1,6 @@
-"""Pairs of sentences that say the same, or nearly: each with the cosine of the general model (MiniLM, int8).
+"""Pairs of equivalent and nearly equivalent sentences, with the cosine of the general model (MiniLM, int8).
 
-Made up for this project, to see what tells doubles from near misses.
+They separate duplicates from near misses.
 """
 
 Pair = tuple[str, str, float]

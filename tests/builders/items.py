@@ -1,4 +1,4 @@
-"""Items and distilled memories for tests, resting on turns."""
+"""Items and summaries with evidence in turns."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tests.builders.memories import made
 
 
 def item_of(*turns: Memory, text: str, kind: ItemKind | None = "fact", **fields: Any) -> Memory:
-    """An item extracted from these turns; an item of one turn has that turn's speaker."""
+    """Return an item extracted from these turns; an item of one turn has that turn's speaker."""
     last = turns[-1]
     whose = {name: getattr(last, name) for name in ("turn_id", "conversation_id", "role", "speaker")}
     known: dict[str, Any] = {
@@ -26,7 +26,7 @@ def item_of(*turns: Memory, text: str, kind: ItemKind | None = "fact", **fields:
 
 
 def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
-    """A memory that stands for these turns."""
+    """Return a summary of these turns."""
     nobody = dict.fromkeys(("turn_id", "conversation_id", "role", "speaker"))
     known: dict[str, Any] = {
         "memory_id": _id("distilled", turns[-1], text),
@@ -41,13 +41,13 @@ def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
     return _beside(turns[-1], text, known | fields)
 
 
-def having(turn: Memory, *items: Memory) -> Memory:
-    """The turn that names these items."""
+def with_items(turn: Memory, *items: Memory) -> Memory:
+    """Return the turn with these items."""
     return turn.model_copy(update={"items": tuple(one.memory_id for one in items)})
 
 
 def spans(turns: Sequence[Memory]) -> tuple[Evidence, ...]:
-    """Each turn's whole text as evidence."""
+    """Return the whole text of each turn as evidence."""
     return tuple(
         Evidence(turn_id=turn.turn_id or "", start=0, end=len(turn.text), memory_id=turn.memory_id) for turn in turns
     )

@@ -1,11 +1,11 @@
-"""What a word index is asked for in most of its tests."""
+"""Queries to a lexical index."""
 
 from agents.rules.text.tokenizer import question_terms
 from streams.flow.stores.tables import LexicalStore
 
 
 def found(words: LexicalStore, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
-    """The ids of the memories that have any word of the question."""
+    """Return the ids of the memories with any term of the query."""
     ids = words.memory_columns(partition, boundary).id_of
     return {
         ids[number]

@@ -1,4 +1,4 @@
-"""Memories for tests, made from little."""
+"""Memories for tests."""
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -7,11 +7,11 @@ from typing import Any
 from schemas.state.memories import Embedding, EmbeddingStatus, Memory, TextVersion, VectorLocation
 
 START = datetime(2026, 2, 1, 10, tzinfo=UTC)
-"""When the first turn was said."""
+"""The time of the first turn."""
 
 
 def made(text: str, number: int = 0, *, user: str = "ana", project: str = "default", **fields: Any) -> Memory:
-    """One turn, said `number` minutes after the start; `fields` replace any field of the record."""
+    """Return the memory of a turn `number` minutes after the start; `fields` replace any field."""
     when = START + timedelta(minutes=number)
     identity = "/".join((user, project, str(fields.get("conversation_id", "c1")), str(number)))
     known: dict[str, Any] = {
@@ -35,7 +35,7 @@ def made(text: str, number: int = 0, *, user: str = "ana", project: str = "defau
 
 
 def embedded_in(space: str, mode: str = "general", status: EmbeddingStatus = "ready") -> Embedding:
-    """Where a vector stands that was written in a mode's space."""
+    """Return the embedding state of a vector in a mode's space."""
     return Embedding(
         status=status, place=VectorLocation(mode=mode, space=space), content_hash="hash", embedded_at=START
     )

@@ -1,4 +1,4 @@
-"""Clues of a question among a few turns of one conversation, made as the product makes them but for the word index."""
+"""Query features over a few turns, computed as in production but without a lexical index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,55 +19,55 @@ from tests.builders.memories import START, made
 
 
 @dataclass(frozen=True)
-class Said:
+class Line:
     """One turn."""
 
     text: str
     speaker: str = "Ana"
-    talk: str | None = "c1"
+    conversation: str | None = "c1"
     after: timedelta = timedelta(0)
 
 
-def clues_of(
-    question: str, talk: Sequence[Said], dense: FloatArray | None = None, maxsim: FloatArray | None = None
+def query_features_of(
+    question: str, lines: Sequence[Line], dense: FloatArray | None = None, maxsim: FloatArray | None = None
 ) -> QueryFeatures:
-    """The clues; a turn a minute, later by what it says."""
-    roster = _roster(talk)
-    asked = parse_question(question, roster.speakers)
-    texts = [tokenize(one.text) for one in talk]
+    """Return the features; turns are a minute apart plus `after`."""
+    memories = _memory_columns(lines)
+    asked = parse_question(question, memories.speakers)
+    texts = [tokenize(one.text) for one in lines]
     postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
     return QueryFeatures(
         question=asked,
-        columns=roster.columns,
-        order=roster.order(),
-        documents=roster.documents,
+        columns=memories.columns,
+        order=memories.order(),
+        documents=memories.documents,
         postings=postings,
-        lexical=lexical_fields(roster.columns, postings, roster.order(), roster.documents),
-        entities=[_postings([one.text.count(entity) for one in talk]) for entity in asked.entities],
-        named=roster.spoken_by(asked.named),
-        recency=np.zeros(len(roster.columns.live)),
-        embedded=roster.columns.live,
-        dense=_as_long(dense, roster),
-        maxsim=_as_long(maxsim, roster),
+        lexical=lexical_fields(memories.columns, postings, memories.order(), memories.documents),
+        entities=[_postings([one.text.count(entity) for one in lines]) for entity in asked.entities],
+        named=memories.spoken_by(asked.named),
+        recency=np.zeros(len(memories.columns.live)),
+        embedded=memories.columns.live,
+        dense=_pad(dense, memories),
+        maxsim=_pad(maxsim, memories),
     )
 
 
-def _roster(talk: Sequence[Said]) -> MemoryColumns:
+def _memory_columns(lines: Sequence[Line]) -> MemoryColumns:
     kind = MemoryKind((("user_id", "ana"),), "general", "episodic", "medium")
-    traits = {place: Trait(kind, one.talk, one.speaker) for place, one in enumerate(talk)}
-    rows = [_row(place, one) for place, one in enumerate(talk)]
+    traits = {number: Trait(kind, one.conversation, one.speaker) for number, one in enumerate(lines)}
+    rows = [_row(number, one) for number, one in enumerate(lines)]
     return MemoryColumns(rows, traits)
 
 
-def _row(place: int, one: Said) -> MemoryRow:
-    memory = made(one.text, place)
-    when: datetime = START + timedelta(minutes=place) + one.after
+def _row(number: int, one: Line) -> MemoryRow:
+    memory = made(one.text, number)
+    when: datetime = START + timedelta(minutes=number) + one.after
     return MemoryRow(
-        number=place,
-        memory_id=f"m{place}",
-        trait=place,
+        number=number,
+        memory_id=f"m{number}",
+        trait=number,
         occurred_ms=round(when.timestamp() * 1000),
-        source=place,
+        source=number,
         length=len(tokenize(one.text)),
         importance=0.5,
         superseded=False,
@@ -81,6 +81,6 @@ def _postings(counts: Sequence[int]) -> Postings:
     return Postings(numbers, np.array(counts, np.int64)[numbers])
 
 
-def _as_long(values: FloatArray | None, roster: MemoryColumns) -> FloatArray | None:
-    """Padded to the length of the roster's columns."""
-    return None if values is None else np.pad(values, (0, len(roster.columns.live) - len(values)))
+def _pad(values: FloatArray | None, memories: MemoryColumns) -> FloatArray | None:
+    """Pad values to the length of the columns."""
+    return None if values is None else np.pad(values, (0, len(memories.columns.live) - len(values)))

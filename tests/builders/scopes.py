@@ -1,4 +1,4 @@
-"""Scope models as deployments write them: one that says more of whose memories there are, and some that can't be."""
+"""Scope models of deployments: a valid one with more fields, and invalid ones."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Lower = Annotated[str, AfterValidator(str.lower)]
 
 
 class AgentScope(Scope):
-    """Whose memories, and which agent's."""
+    """A scope with an agent."""
 
     user_id: Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
     agent_id: Lower = "main"
@@ -18,7 +18,7 @@ class AgentScope(Scope):
 
 
 class PlainScope(BaseModel):
-    """A model that knows nothing of this project."""
+    """A model that does not inherit from `Scope`."""
 
     user_id: str
     team: str

@@ -1,6 +1,6 @@
 """Tiny embedding models of any dimension, in the files and format of the real ones.
 
-Enters: a folder, a dimension, the words that shall be whole tokens. Leaves: what fastembed loads. Guaranteed: the same
+Enters: a folder, a dimension, the words that are whole tokens. Leaves: files for fastembed. Guaranteed: the same
 arguments give the same bytes, and texts that share words have similar vectors, whatever the pooling.
 """
 
@@ -20,19 +20,19 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
 SPECIAL_TOKENS = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
-"""Their ids are 0 to 3; the unknown token stands for part of a text, the others don't."""
+"""Their ids are 0 to 3; only the unknown token represents text."""
 
 CLS_ID = 1
 UNKNOWN_ID = 3
 
 LETTER_WEIGHT = 0.3
-"""Length of a single letter's vector, where a word's is 1: words decide, and words that aren't known still count."""
+"""Length of a letter's vector, where a word's is 1: known words dominate, unknown ones still count."""
 
 
 def write_tiny_model(
     folder: Path, dim: int, *, words: Iterable[str] = (), seed: int = 0, max_tokens: int = 128
 ) -> Path:
-    """Write a model into `folder` and return it. Give words in lower case; others are spelled in letters."""
+    """Write a model into `folder` and return it. Words must be lower case; unknown ones are split into letters."""
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = _vocabulary(words)
     onnx.save(_model(_token_table(vocabulary, dim, seed)), folder / "model.onnx")
@@ -66,7 +66,7 @@ def _tokenizer(vocabulary: list[str]) -> Tokenizer:
 
 
 def _token_table(vocabulary: list[str], dim: int, seed: int) -> NDArray[np.float32]:
-    """Give each token a direction that depends on the token alone, so that models of different words agree."""
+    """Return a direction for each token that depends on the token alone, so that models with different words agree."""
     return np.stack([_direction(token, dim, seed) * _weight(token) for token in vocabulary])
 
 
@@ -81,9 +81,9 @@ def _weight(token: str) -> np.float32:
 
 
 def _model(table: NDArray[np.float32]) -> ModelProto:
-    """Tokens of the text keep their own vectors; special ones get the text's mean, so that both poolings give it.
+    """Text tokens keep their vectors; special ones get the text's mean, so that both poolings return it.
 
-    The first special token's own vector, made short, is added to the mean: an empty text has a direction too.
+    A small multiple of the CLS vector is added to the mean, so that an empty text has a direction.
     """
     constants = {
         "table": table,

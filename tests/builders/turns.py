@@ -1,4 +1,4 @@
-"""Turns and records for tests, made from little."""
+"""Turns and records for tests."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ TIMESTAMP_MS = 1_772_357_400_000
 
 
 def turn_fields(content: object = "The deploy target is fly.io now.", **changes: Any) -> dict[str, Any]:
-    """A valid turn as JSON fields, without id and time; `changes` replace or add any field."""
+    """Return a valid turn as JSON fields, without id and time; `changes` replace or add fields."""
     return {
         "schema": "turn.v1",
         "scope": {"user_id": "u1", "project_id": "p1"},
@@ -24,17 +24,17 @@ def turn_fields(content: object = "The deploy target is fly.io now.", **changes:
 
 
 def turn(content: str = "The deploy target is fly.io now.", **changes: Any) -> Turn:
-    """A valid turn."""
+    """Return a valid turn."""
     return Turn.model_validate_json(json.dumps(turn_fields(content, **changes)))
 
 
 def as_bytes(fields: Any) -> bytes:
-    """Fields as a record's value; bytes stay as they are."""
+    """Return fields as a record's value; bytes are unchanged."""
     return fields if isinstance(fields, bytes) else json.dumps(fields).encode()
 
 
 def record(value: Any = None, *, key: bytes | None = b"u1", offset: int = 0, **changes: Any) -> Record:
-    """A record on the turns topic, in the partition of its key unless `changes` say otherwise."""
+    """Return a record of the turns topic, in the partition of its key unless `changes` override it."""
     known: dict[str, Any] = {
         "topic": "memory.turns",
         "partition": partition_of(key or b"u1", PARTITIONS),

@@ -41,13 +41,13 @@ ODD_TEXTS = {
 
 
 class Closable(Embedder, Protocol):
-    """An embedder that its creator closes."""
+    """An embedder that its creator must close."""
 
     async def close(self) -> None: ...
 
 
 class Make(Protocol):
-    """Gives an embedder with these prefixes: the same one each time, or one that is loaded anew."""
+    """Returns an embedder with these prefixes, shared or newly loaded."""
 
     def __call__(self, *, query_prefix: str = "", passage_prefix: str = "", anew: bool = False) -> Embedder: ...
 
@@ -91,7 +91,7 @@ def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Clos
     ids=lambda maker: maker.__name__,
 )
 async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:
-    """Embedders that all tests of their maker share: most of a test's time went into loading them."""
+    """Embedders shared by all tests of a kind, since loading dominated their time."""
     made: list[Closable] = []
     shared: dict[tuple[str, str], Closable] = {}
     build = request.param(tmp_path_factory)
@@ -163,7 +163,7 @@ async def test_a_passage_keeps_the_tokens_of_telling_words_or_all_where_none_is(
 
 
 def assert_alike(rows: Matrix, others: Matrix) -> None:
-    """Each row is more like the other one of its place than most are: the two sides may be projected apart."""
+    """Check that each row is most similar to its counterpart, up to 0.25: projections may differ."""
     products = rows @ others.T
     assert (np.diag(products) >= products.max(axis=1) - 0.25).all()
     assert np.diag(products).min() > 0.5

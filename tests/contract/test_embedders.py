@@ -1,4 +1,4 @@
-"""What every set of embedders promises: the fake, and the registry on tiny models in processes of their own."""
+"""What every set of embedders promises: the fake, and the registry with tiny models in child processes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -25,7 +25,7 @@ WORDS = ("the", "red", "house", "cat", "query", "passage", "note")
 
 
 class Closable(Embedders, Protocol):
-    """What both have beside the port."""
+    """Methods of both besides the port."""
 
     on_loaded: Callable[[str], None]
 
@@ -36,8 +36,8 @@ class Closable(Embedders, Protocol):
     async def close(self) -> None: ...
 
 
-class Stage:
-    """Embedders of which `general`, `tiny` and `prefixed` have their models, and `late` gets its by `bring`."""
+class EmbeddersUnderTest:
+    """Embedders: `general`, `tiny` and `prefixed` have models, and `late` gets its by `bring`."""
 
     def __init__(self, embedders: Closable, bring: Callable[[str], None]) -> None:
         self.embedders = embedders
@@ -47,7 +47,7 @@ class Stage:
         embedders.on_loaded = self._note
 
     async def ready(self, mode: Mode) -> Any:
-        """The embedder of a mode, once its model is loaded."""
+        """Return the embedder of a mode, once its model is loaded."""
         while True:
             self._change.clear()
             try:
@@ -76,16 +76,16 @@ def configured(folder: Path) -> Mapping[str, ConfiguredEmbedder]:
     }
 
 
-def fake(folder: Path) -> Stage:
+def fake(folder: Path) -> EmbeddersUnderTest:
     embedders = FakeEmbedders(configured(folder), loaded=(), present=("general", "tiny", "prefixed"))
-    return Stage(embedders, embedders.load)
+    return EmbeddersUnderTest(embedders, embedders.load)
 
 
-def registry(folder: Path) -> Stage:
+def registry(folder: Path) -> EmbeddersUnderTest:
     dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16, OTHERS: 384}
 
     def bring(name: str) -> None:
-        # Of two models no word means the same to both.
+        # No word has the same vector in two models.
         write_tiny_model(folder / name, dims[name], words=WORDS, seed=int(name == OTHERS))
 
     for name in ("general", "tiny", "prefixed"):
@@ -95,12 +95,12 @@ def registry(folder: Path) -> Stage:
     own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
     catalogued = build_catalog(folder, configured(folder), "int8")
     entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
-    return Stage(EmbedderRegistry(entries, threads=1, backoff=LoadBackoff(0.01, 0.01)), bring)
+    return EmbeddersUnderTest(EmbedderRegistry(entries, threads=1, backoff=LoadBackoff(0.01, 0.01)), bring)
 
 
 @pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)
-async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
-    made: Stage = request.param(tmp_path)
+async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddersUnderTest]:
+    made: EmbeddersUnderTest = request.param(tmp_path)
     await made.embedders.start()
     yield made
     await made.embedders.close()
@@ -134,26 +134,26 @@ def close(one: Encoded, other: Encoded) -> bool:
     ],
 )
 async def test_an_embedder_is_described_by_preset_model_and_configured_name(
-    stage: Stage, name: str, canonical: str, dim: int
+    stage: EmbeddersUnderTest, name: str, canonical: str, dim: int
 ) -> None:
     described = stage.embedders.described(name)
     assert described
     assert (described.name, described.dim) == (canonical, dim)
 
 
-async def test_unknown_embedder_name_has_no_description_and_no_model(stage: Stage) -> None:
+async def test_unknown_embedder_name_has_no_description_and_no_model(stage: EmbeddersUnderTest) -> None:
     assert stage.embedders.described("nobody") is None
     with pytest.raises(ModelMissing, match="'nobody'"):
         stage.embedders.of(mode("nobody"))
     assert stage.embedders.status()["nobody"]["state"] == "missing"
 
 
-async def test_general_loads_without_being_asked_for(stage: Stage) -> None:
+async def test_general_loads_without_being_asked_for(stage: EmbeddersUnderTest) -> None:
     assert (await stage.ready(GENERAL_MODE)).fingerprint.embedder == "all-MiniLM-L6-v2"
     assert stage.embedders.status()["general"] == {"state": "ready", "error": None}
 
 
-async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stage: Stage) -> None:
+async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stage: EmbeddersUnderTest) -> None:
     with pytest.raises(ModelMissing, match="'tiny'"):
         stage.embedders.of(mode("tiny"))
     embedder = await stage.ready(mode("tiny"))
@@ -162,7 +162,7 @@ async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stag
     assert stage.embedders.status()["tiny"] == {"state": "ready", "error": None}
 
 
-async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Stage) -> None:
+async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: EmbeddersUnderTest) -> None:
     await stage.ready(GENERAL_MODE)
     waiting = asyncio.create_task(stage.ready(mode("late")))
     while stage.embedders.status().get("late", {}).get("state") != "missing":
@@ -176,13 +176,13 @@ async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Stage
     assert stage.embedders.status()["late"] == {"state": "ready", "error": None}
 
 
-async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: Stage) -> None:
+async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: EmbeddersUnderTest) -> None:
     own = await stage.ready(mode("all-MiniLM-L6-v2"))
     by_model = stage.embedders.of(mode("sentence-transformers/all-MiniLM-L6-v2"))
     assert by_model.fingerprint.digest == own.fingerprint.digest
 
 
-async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: Stage) -> None:
+async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: EmbeddersUnderTest) -> None:
     plain = await stage.ready(mode("tiny"))
     noted = stage.embedders.of(mode("tiny", passage_prefix="note "))
     assert noted.fingerprint == plain.fingerprint.model_copy(update={"passage_prefix": "note "})
@@ -191,7 +191,7 @@ async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: Stag
     assert close(await noted.query("the house"), await plain.query("the house"))
 
 
-async def test_a_modes_query_prefix_stands_before_its_questions_only(stage: Stage) -> None:
+async def test_a_modes_query_prefix_stands_before_its_questions_only(stage: EmbeddersUnderTest) -> None:
     plain = await stage.ready(mode("tiny"))
     noted = stage.embedders.of(mode("tiny", query_prefix="note "))
     assert noted.fingerprint == plain.fingerprint
@@ -200,7 +200,7 @@ async def test_a_modes_query_prefix_stands_before_its_questions_only(stage: Stag
     assert close(await noted.passage("the house"), await plain.passage("the house"))
 
 
-async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: Stage) -> None:
+async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: EmbeddersUnderTest) -> None:
     own = await stage.ready(mode("prefixed"))
     bare = stage.embedders.of(mode("prefixed", query_prefix="", passage_prefix=""))
     assert (own.fingerprint.passage_prefix, bare.fingerprint.passage_prefix) == ("passage: ", "")
@@ -211,7 +211,7 @@ async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: Stage) -
     assert (described.query_prefix, described.passage_prefix) == ("query: ", "passage: ")
 
 
-async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: Stage) -> None:
+async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: EmbeddersUnderTest) -> None:
     first = await stage.ready(mode("tiny"))
     second = stage.embedders.of(mode("tiny", query_prefix="note "))
     other = stage.embedders.of(mode("tiny", passage_prefix="note "))
@@ -222,14 +222,14 @@ async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: Stage) -
     assert vectors[0].pooled.dtype == np.float32
 
 
-async def test_the_pass_that_is_shared_has_the_token_vectors(stage: Stage) -> None:
+async def test_the_pass_that_is_shared_has_the_token_vectors(stage: EmbeddersUnderTest) -> None:
     embedder = await stage.ready(mode("tiny"))
     first, again = [await embedder.passage("the red house") for _ in range(2)]
     assert first.tokens.shape == again.tokens.shape == (2, embedder.fingerprint.token_dim)
     assert np.array_equal(first.tokens, again.tokens)
 
 
-async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: Stage) -> None:
+async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: EmbeddersUnderTest) -> None:
     embedder = await stage.ready(mode("tiny"))
     first, second = (asyncio.create_task(embedder.passage("the red house")) for _ in range(2))
     await asyncio.sleep(0)
@@ -238,7 +238,7 @@ async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: S
     assert first.cancelled()
 
 
-async def test_english_never_waits_for_the_model_of_other_languages(stage: Stage) -> None:
+async def test_english_never_waits_for_the_model_of_other_languages(stage: EmbeddersUnderTest) -> None:
     general = await stage.ready(GENERAL_MODE)
     for read in (general.passage, general.query):
         with pytest.raises(ModelMissing, match=OTHERS):
@@ -250,7 +250,7 @@ async def test_english_never_waits_for_the_model_of_other_languages(stage: Stage
     assert stage.embedders.for_text(mode("all-MiniLM-L6-v2"), GERMAN).fingerprint.others is None
 
 
-async def test_general_uses_the_multilingual_model_once_loaded(stage: Stage) -> None:
+async def test_general_uses_the_multilingual_model_once_loaded(stage: EmbeddersUnderTest) -> None:
     general = await stage.ready(GENERAL_MODE)
     before = general.fingerprint
     with pytest.raises(ModelMissing):
@@ -263,7 +263,7 @@ async def test_general_uses_the_multilingual_model_once_loaded(stage: Stage) -> 
     assert (await stage.ready(GENERAL_MODE)).fingerprint == before
 
 
-async def test_by_its_models_name_the_general_embedder_reads_everything_itself(stage: Stage) -> None:
+async def test_by_its_models_name_the_general_embedder_reads_everything_itself(stage: EmbeddersUnderTest) -> None:
     english, general = await stage.ready(mode("all-MiniLM-L6-v2")), await stage.ready(GENERAL_MODE)
     assert (await english.passage(GERMAN)).pooled.shape == (384,)
     assert close(await english.passage("the red house"), await general.passage("the red house"))
@@ -271,7 +271,7 @@ async def test_by_its_models_name_the_general_embedder_reads_everything_itself(s
     assert general.fingerprint.digest != english.fingerprint.digest
 
 
-async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: Stage) -> None:
+async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: EmbeddersUnderTest) -> None:
     general = await stage.ready(GENERAL_MODE)
     texts = ("the red house", GERMAN)
     assert [stage.embedders.cross_lingual(GENERAL_MODE, text) for text in texts] == [None, None]
@@ -285,7 +285,7 @@ async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: Stage) ->
         assert not close(await other.query(text), await general.query(text))
 
 
-async def test_a_mode_with_one_model_has_no_other_to_read_by(stage: Stage) -> None:
+async def test_a_mode_with_one_model_has_no_other_to_read_by(stage: EmbeddersUnderTest) -> None:
     await stage.ready(mode("tiny"))
     assert stage.embedders.cross_lingual(mode("tiny"), GERMAN) is None
     assert stage.embedders.cross_lingual(mode("late"), GERMAN) is None

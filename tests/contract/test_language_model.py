@@ -26,11 +26,11 @@ SHORT_RESTS = BreakerLimits(failures=1, initial_open_s=0.01, max_open_s=0.02)
 Behaviour = Literal["ok", "down", "wrong"]
 
 
-class Told(Protocol):
+class Controlled(Protocol):
     def become(self, behaviour: Behaviour) -> None: ...
 
 
-class ToldServer:
+class ControlledServer:
     def __init__(self, server: ModelServer) -> None:
         self._server = server
 
@@ -42,11 +42,11 @@ class ToldServer:
 
 
 @dataclass(frozen=True)
-class World:
-    """A model under test, and what its provider is told."""
+class ModelUnderTest:
+    """A language model under test, and the control of its provider."""
 
     model: LanguageModel
-    provider: Told
+    provider: Controlled
 
 
 def profiles(server: ModelServer) -> Profiles:
@@ -58,14 +58,14 @@ def adapter(profiles: Profiles) -> LiteLLMModels:
 
 
 @pytest.fixture(params=["fake", "litellm"])
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[ModelUnderTest]:
     if request.param == "fake":
         fake = FakeLanguageModel()
-        yield World(fake, fake)
+        yield ModelUnderTest(fake, fake)
         return
     async with ModelServer() as server:
         model = adapter(profiles(server))
-        yield World(model, ToldServer(server))
+        yield ModelUnderTest(model, ControlledServer(server))
         await model.close()
 
 
@@ -74,39 +74,39 @@ def without_profiles(request: pytest.FixtureRequest) -> LanguageModel:
     return FakeLanguageModel(profiles=Profiles()) if request.param == "fake" else adapter(Profiles())
 
 
-async def test_an_answer_is_of_the_type_that_was_asked_for(world: World) -> None:
+async def test_an_answer_is_of_the_type_that_was_asked_for(world: ModelUnderTest) -> None:
     answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert answered.answer == Understanding(mode="code")
 
 
-async def test_answer_names_its_profile_prompt_and_token_counts(world: World) -> None:
+async def test_answer_names_its_profile_prompt_and_token_counts(world: ModelUnderTest) -> None:
     answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert (answered.profile, answered.prompt, answered.repaired) == ("default", "understand-1", False)
     assert answered.tokens_in > 0
     assert answered.tokens_out > 0
 
 
-async def test_questions_may_be_asked_at_the_same_time(world: World) -> None:
+async def test_questions_may_be_asked_at_the_same_time(world: ModelUnderTest) -> None:
     prompts = [Prompt("", f"[[mode-{number}]]", "v") for number in range(20)]
     answers = await asyncio.gather(*(world.model.ask(STEP, ROLE, prompt, Understanding) for prompt in prompts))
     assert [answered.answer.mode for answered in answers] == [f"mode-{number}" for number in range(20)]
 
 
-async def test_a_model_that_is_down_is_unavailable(world: World) -> None:
+async def test_a_model_that_is_down_is_unavailable(world: ModelUnderTest) -> None:
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert not world.model.available(STEP, ROLE)
 
 
-async def test_nonsense_answer_is_unanswerable_and_not_unavailable(world: World) -> None:
+async def test_nonsense_answer_is_unanswerable_and_not_unavailable(world: ModelUnderTest) -> None:
     world.provider.become("wrong")
     with pytest.raises(Unanswerable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert world.model.available(STEP, ROLE)
 
 
-async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: World) -> None:
+async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: ModelUnderTest) -> None:
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
@@ -116,12 +116,12 @@ async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: Worl
     assert world.model.available(STEP, ROLE)
 
 
-async def test_nobody_waits_for_a_model_that_is_up(world: World) -> None:
+async def test_nobody_waits_for_a_model_that_is_up(world: ModelUnderTest) -> None:
     await world.model.until_available(STEP, ROLE)
     assert world.model.available(STEP, ROLE)
 
 
-async def test_its_standing_counts_and_keeps_the_last_error(world: World) -> None:
+async def test_its_standing_counts_and_keeps_the_last_error(world: ModelUnderTest) -> None:
     await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     before = world.model.status()["default"]
     world.provider.become("down")
@@ -134,7 +134,7 @@ async def test_its_standing_counts_and_keeps_the_last_error(world: World) -> Non
     assert after["last_error"]
 
 
-async def test_a_question_that_is_given_up_leaves_the_model_usable(world: World) -> None:
+async def test_a_question_that_is_given_up_leaves_the_model_usable(world: ModelUnderTest) -> None:
     asked = asyncio.create_task(world.model.ask(STEP, ROLE, PROMPT, Understanding))
     await asyncio.sleep(0)
     asked.cancel()

@@ -34,7 +34,7 @@ KNOWN = {
     "2 + 2 = 4": 7,
     "お誕生日おめでとう": 9,
 }
-"""Counts in `cl100k_base` that its publisher shows as examples."""
+"""Example counts in `cl100k_base` by its publisher."""
 
 ALONE = """
 import asyncio, sys
@@ -47,7 +47,7 @@ sys.addaudithook(watch)
 assert asyncio.run(TiktokenCounter().count(["hello world"])) == [2]
 print("litellm" in sys.modules)
 """
-"""A program that counts, and fails where a connection is tried."""
+"""A program that counts tokens and fails at any connection."""
 
 
 @pytest.fixture(scope="module")

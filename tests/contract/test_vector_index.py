@@ -243,7 +243,7 @@ async def test_spaces_do_not_mix_and_say_what_they_hold(index: VectorIndex) -> N
 
 @dataclass(frozen=True)
 class Misnamed(VectorSpace):
-    """A space that finds another one's collection under its name, as after a change of the naming."""
+    """A space whose name is that of another space's collection, as after a change of naming."""
 
     @property
     def collection(self) -> str:

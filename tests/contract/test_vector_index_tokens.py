@@ -1,4 +1,4 @@
-"""What every vector index does with token vectors: it keeps them beside the pooled one, and compares by MaxSim."""
+"""What every vector index does with token vectors: store them and rank by MaxSim."""
 
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +33,7 @@ ACROSS = rows((1, 0))
 
 
 def drawn(seed: int, count: int) -> Matrix:
-    """Token vectors as an embedder gives them: nearly of length 1, on a grid of 8-bit integers."""
+    """Return token vectors like an embedder's: of length close to 1, quantised to 8 bits."""
     plain = np.random.default_rng(seed).standard_normal((count, 128))
     return dequantise_tokens(quantise_tokens((plain / np.linalg.norm(plain, axis=1, keepdims=True)).astype(np.float32)))
 

@@ -1,4 +1,4 @@
-"""What every word index finds, and what it says of what it found (`agents.ports.lexical_index.LexicalStore`)."""
+"""What every lexical index finds (`agents.ports.lexical_index.LexicalStore`)."""
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import CategoryAssignment, Item, Resource
@@ -59,7 +59,7 @@ def test_entities_are_found_whatever_their_case(words: LexicalStore) -> None:
 
 
 def under(words: LexicalStore, name: str, boundary: str = "ana") -> set[str]:
-    """The ids of the memories that are under a category."""
+    """Return the ids of the memories in a category."""
     [postings] = words.category_postings(0, boundary, [name])
     return {words.memory_columns(0, boundary).id_of[number] for number in postings.numbers.tolist()}
 

@@ -1,4 +1,4 @@
-"""What a word index finds after memories were written again, changed, forgotten, or not written at all."""
+"""What a lexical index finds after memories were rewritten, changed, removed or never written."""
 
 from pathlib import Path
 

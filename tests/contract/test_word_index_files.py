@@ -1,4 +1,4 @@
-"""What a word index keeps when it is closed, killed or dropped, or finds a file that it can't read."""
+"""What a lexical index keeps when it is closed, killed, dropped, or has an unreadable file."""
 
 import sqlite3
 from pathlib import Path

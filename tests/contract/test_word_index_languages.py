@@ -1,4 +1,4 @@
-"""Words that count as one, in every language that a word index knows."""
+"""Words with equal stems, in every language of the lexical index."""
 
 import pytest
 

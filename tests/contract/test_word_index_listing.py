@@ -1,4 +1,4 @@
-"""What a word index counts and lists: memories by status, vectors by place, turns that no model has read."""
+"""What a lexical index counts and lists: memories by status, vectors by location, turns without a model's answer."""
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import Embedding, TurnUnderstanding, VectorLocation

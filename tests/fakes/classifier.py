@@ -1,4 +1,4 @@
-"""A classifier of interaction modes that says what it is told to, and what it was asked of."""
+"""A classifier of interaction modes with a configurable answer."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 
 
 class FixedClassifier(InteractionClassifier):
-    """Gives one mode a probability, and the others the rest alike. `asked` are the texts and vectors that came."""
+    """Gives one mode probability `share` and distributes the rest evenly. `asked` are the inputs."""
 
     asked: list[tuple[str, Vector]]
 
@@ -20,11 +20,11 @@ class FixedClassifier(InteractionClassifier):
         self.say(mode, share)
 
     def say(self, mode: InteractionMode, share: float) -> None:
-        """Say this from now on."""
+        """Set the answer."""
         object.__setattr__(self, "said", (mode, share))
 
     def probabilities(self, text: str, vector: Vector) -> NDArray[np.float64]:
-        """What it was told to say."""
+        """Return the configured answer."""
         self.asked.append((text, vector))
         said: Any = getattr(self, "said")  # noqa: B009 - the frozen parent does not declare it
         mode, share = said

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is moved."""
+"""A clock that only `forward` moves."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,9 +10,9 @@ class FakeClock:
         self._now = now
 
     def now(self) -> datetime:
-        """The time that it was set to."""
+        """Return the current fake time."""
         return self._now
 
     def forward(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self._now += timedelta(seconds=seconds)

@@ -1,6 +1,6 @@
 """An embedder without a model: words are hashed to directions, so texts that share words are similar.
 
-A word is a token, its direction is the token's state; from there on it is made as of a real model's states.
+A word is a token with a fixed direction as its state; pooling and projection are those of real models.
 
 Enters: texts. Leaves: their vectors. Guaranteed: what the port promises, by the same contract tests as the real one.
 """
@@ -24,8 +24,8 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 class FakeEmbedder:
     """Implements `agents.ports.Embedder`. While `outage` is true every call raises `Unavailable`.
 
-    `passages` and `queries` are the texts that it was given, in order. Without `tokens` it gives no token vectors,
-    as models do whose output is pooled already.
+    `passages` and `queries` are its inputs, in order. Without `tokens` it returns no token vectors,
+    like models with pooled output.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FakeEmbedder:
         tokens: bool = True,
         accent: str = "",
     ) -> None:
-        """Take what a real one is configured with; words mean the same to models of the same `accent` alone."""
+        """Words have the same directions only in models with the same `accent`."""
         self.outage = False
         self.passages: list[str] = []
         self.queries: list[str] = []
@@ -63,19 +63,19 @@ class FakeEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages lie."""
+        """The fingerprint of its vectors."""
         return self._fingerprint
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept; passages wait for one another, a turn of the loop each, as they do for a core."""
+        """Embed a stored text; passages run one at a time, each after a turn of the event loop."""
         return await self.passage_with(self._fingerprint.passage_prefix, text)
 
     async def query(self, text: str) -> Encoded:
-        """Embed a question at once."""
+        """Embed a query at once."""
         return self.query_with(self._query_prefix, text)
 
     async def passage_with(self, prefix: str, text: str) -> Encoded:
-        """As `passage`, with this prefix."""
+        """Embed a passage with this prefix."""
         self.passages.append(text)
         async with self._one_at_a_time:
             await asyncio.sleep(0)
@@ -83,7 +83,7 @@ class FakeEmbedder:
             return Encoded(pooled, self._tokens.of_passage(text, spans, states) if self._tokens else NO_TOKENS)
 
     def query_with(self, prefix: str, text: str) -> Encoded:
-        """As `query`, with this prefix."""
+        """Embed a query with this prefix."""
         self.queries.append(text)
         pooled, states, spans = self._states(prefix, text)
         tokens, spans = self._tokens.of_query(spans, states) if self._tokens else (NO_TOKENS, spans[:0])
@@ -93,7 +93,7 @@ class FakeEmbedder:
         """Nothing to release."""
 
     def _states(self, prefix: str, text: str) -> tuple[Vector, Matrix, Spans]:
-        """The pooled vector, and the directions and places of the text's own words."""
+        """Return the pooled vector, and the states and spans of the text's own words."""
         if self.outage:
             raise Unavailable("the embedder is out of order")
         spoken, kept = WORD.findall(prefix), list(WORD.finditer(text))

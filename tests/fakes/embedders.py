@@ -1,4 +1,4 @@
-"""All embedders that modes may name, without models: the presets, two small ones, and switches for what is loaded.
+"""All embedders that modes can name, without models: the presets and two small ones, loaded on demand.
 
 It implements `agents.ports.Embedders` and passes the same contract tests as the registry.
 """
@@ -24,21 +24,21 @@ TINY = {name: ConfiguredEmbedder(path=NOWHERE / name, dim=dim) for name, dim in 
 
 
 class FakeModel(FakeEmbedder):
-    """A fake embedder that takes a prefix with each text, in place of its own."""
+    """A fake embedder whose calls can override its prefixes."""
 
     async def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a text that is kept."""
+        """Embed a stored text."""
         return await (super().passage(text) if prefix is None else self.passage_with(prefix, text))
 
     async def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a question."""
+        """Embed a query."""
         return await super().query(text) if prefix is None else self.query_with(prefix, text)
 
 
 class FakeEmbedders:
-    """`Embedders` over one `FakeModel` each. What is neither loaded nor present stays missing until `load`.
+    """`Embedders` over one `FakeModel` each. A model that is neither loaded nor present is missing until `load`.
 
-    `on_loaded` is called with the name of an embedder that becomes loaded later on.
+    `on_loaded` is called with the name of each embedder that is loaded later.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class FakeEmbedders:
         present: Iterable[str] = (),
         without_tokens: Iterable[str] = (),
     ) -> None:
-        """Take what stands beside the presets, what is loaded from the start, and what is once it is asked for.
+        """`configured` adds embedders to the presets; `present` ones load at their first use.
 
-        Those `without_tokens` give no token vectors.
+        Those in `without_tokens` return no token vectors.
         """
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = catalogued(configured)
@@ -62,11 +62,11 @@ class FakeEmbedders:
         self._asked: set[str] = set()
 
     def model(self, name: str) -> FakeModel:
-        """The fake model of an embedder: what it was given, and its outage."""
+        """Return the fake model of an embedder, with its inputs and outage switch."""
         return self._models[self._entries[name].name]
 
     def fingerprint(self, name: str) -> Fingerprint:
-        """That of the vectors that an embedder makes, whether or not it is loaded."""
+        """Return the fingerprint of an embedder's vectors, loaded or not."""
         entry, own = self._entries[name], self.model(name).fingerprint
         return (
             own
@@ -75,26 +75,26 @@ class FakeEmbedders:
         )
 
     def missing(self, name: str) -> None:
-        """Take an embedder's model away."""
+        """Unload an embedder's model."""
         self._loaded.discard(self._entries[name].name)
 
     def load(self, name: str) -> None:
-        """Let an embedder's model be there, and say so."""
+        """Load an embedder's model and call `on_loaded`."""
         canonical = self._entries[name].name
         self._loaded.add(canonical)
         self.on_loaded(canonical)
 
     async def start(self) -> None:
-        """Begin to load `general`, as if it was asked for."""
+        """Begin to load `general`."""
         self._begin(GENERAL)
 
     def described(self, name: str) -> EmbedderDescription | None:
-        """The embedder of that name, or whose model has it."""
+        """Return the description of an embedder by its name or its model's name."""
         entry = self._entries.get(name)
         return entry.description if entry else None
 
     def of(self, mode: Mode) -> Embedder:
-        """The embedder of a mode, with the mode's prefixes. Raises ModelMissing for one that is not loaded."""
+        """Return the embedder of a mode with its prefixes. Raises ModelMissing if it is not loaded."""
         entry = self._entries.get(mode.embedder)
         self._asked.add(entry.name if entry else mode.embedder)
         if entry is None or entry.name not in self._loaded:
@@ -108,14 +108,14 @@ class FakeEmbedders:
         return LanguageRoutingEmbedder(one, lambda: self.of(others), entry.multilingual.identity)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
-        """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
+        """Return the embedder of a mode, if the model for this text's language is loaded. Raises ModelMissing."""
         read = FakeEmbedders.of(self, mode)
         if isinstance(read, LanguageRoutingEmbedder):
             read.model_for(text)
         return self.of(mode)
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
-        """The model of a mode that does not read this text by itself; None where there is none, or not both."""
+        """Return the mode's model for other languages than the text's; None unless both are loaded."""
         try:
             embedder = FakeEmbedders.of(self, mode)
             return embedder.other_language_model(text) if isinstance(embedder, LanguageRoutingEmbedder) else None
@@ -123,7 +123,7 @@ class FakeEmbedders:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """How each embedder stands that was asked for."""
+        """Return the state of each requested embedder."""
         return {name: self._standing(name) for name in sorted(self._asked)}
 
     async def close(self) -> None:
@@ -141,14 +141,14 @@ class FakeEmbedders:
 
 
 def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, CatalogEntry]:
-    """The catalog, with the model of other languages whether or not its package is installed."""
+    """Return the catalog, always with the multilingual model."""
     entries = build_catalog(NOWHERE, configured, "int8")
     general = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     return entries | dict.fromkeys(GENERAL_PRESET.names, general)
 
 
 def model_of(entry: CatalogEntry, tokens: bool = True) -> FakeModel:
-    """A fake model with an embedder's dimension, prefixes and limit."""
+    """Return a fake model with an embedder's dimension, prefixes and limit."""
     local = entry.local
     return FakeModel(
         local.name,

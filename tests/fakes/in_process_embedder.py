@@ -1,7 +1,7 @@
-"""The embedder port over a model in this process: what a worker has in a process of its own, quicker to load.
+"""The embedder port over a model in this process; loads faster than the production embedder in a child process.
 
 Enters: texts, one by one, from the event loop. Leaves: their vectors. Guaranteed: the loop is never blocked; as many
-passages run at once as there are threads, and a question runs beside them, never behind those that wait.
+passages run at once as there are threads, and a query runs beside them without waiting.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 class InProcessEmbedder:
     """Implements `agents.ports.Embedder`.
 
-    A run that fails is not `Unavailable`: the model is in this process, and the same text would fail again.
+    A failure is not `Unavailable`: the same text would fail again.
     """
 
     def __init__(self, model: FastembedModel, threads_at_once: int) -> None:
@@ -34,17 +34,17 @@ class InProcessEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages lie."""
+        """The fingerprint of its vectors."""
         return self._model.fingerprint
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept. Cancelling it takes it out of the queue."""
+        """Embed a stored text. Cancelling removes it from the queue."""
         return await asyncio.get_running_loop().run_in_executor(self._passages, self._model.passage, text)
 
     async def query(self, text: str) -> Encoded:
-        """Embed a question, ahead of any passages that are waiting."""
+        """Embed a query before waiting passages."""
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._model.query, text)
 
     async def close(self) -> None:
-        """Finish what is queued and end the threads; nothing may be called afterwards."""
+        """Finish the queue and end the threads. No calls may follow."""
         await asyncio.gather(*(asyncio.to_thread(threads.shutdown) for threads in (self._passages, self._queries)))

@@ -1,4 +1,4 @@
-"""A language model without a model: it answers as it is told, the empty answer unless told otherwise.
+"""A fake language model with configurable answers, empty by default.
 
 Enters: prompts. Leaves: validated answers. Guaranteed: what the port promises, by the contract tests of the real one.
 """
@@ -21,7 +21,7 @@ Answers = Callable[[Prompt], dict[str, Any]]
 
 
 def marked_mode(prompt: Prompt) -> dict[str, Any]:
-    """An answer that chooses the mode in the last `[[name]]` of the prompt's user text, and says nothing else."""
+    """Return an answer with only the mode in the last `[[name]]` of the prompt's user text."""
     marks = MARK.findall(prompt.user)
     return {"mode": marks[-1] if marks else None}
 
@@ -46,7 +46,7 @@ class FakeLanguageModel:
         self.become("ok")
 
     def become(self, behaviour: Behaviour) -> None:
-        """Answer like this from now on."""
+        """Set the behaviour."""
         self._behaviour = behaviour
         if behaviour == "down":
             self._up.clear()
@@ -54,7 +54,7 @@ class FakeLanguageModel:
             self._up.set()
 
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        """Answer as told; a behaviour that changes while the question is held counts."""
+        """Answer by the current behaviour, also if it changes while the call is held."""
         name = self._profiles.profile_for(step, role)
         if name is None:
             raise Unavailable("no language model is configured")
@@ -69,17 +69,17 @@ class FakeLanguageModel:
             raise
 
     def available(self, step: str, role: str) -> bool:
-        """Whether it is up."""
+        """True unless it is down."""
         return self._profiles.profile_for(step, role) is not None and self._up.is_set()
 
     async def until_available(self, step: str, role: str) -> None:
-        """Wait until it becomes anything but `down`."""
+        """Wait until it is not `down`."""
         if self._profiles.profile_for(step, role) is None:
             await asyncio.Event().wait()
         await self._up.wait()
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
-        """What it was asked so far."""
+        """Return the number of calls."""
         state = "closed" if self._up.is_set() else "open"
         return {
             name: {"model": profile.model, "state": state, **self._counts[name], "last_error": self._errors.get(name)}

@@ -1,7 +1,7 @@
-"""A real HTTP server that speaks OpenAI's chat completions, and behaves or misbehaves as it is told.
+"""An HTTP server for OpenAI chat completions with configurable behaviour and faults.
 
-Enters: how to answer, by `become` for good and by `next` for the coming questions. Leaves: answers over HTTP, and what
-was asked. An answer is the smallest instance of the JSON schema in the question, with the mode in its last `[[name]]`.
+Enters: behaviours, by `become` for all and by `next` for the next questions. Leaves: answers over HTTP, and the
+questions. An answer is the smallest instance of the question's JSON schema, with the mode in its last `[[name]]`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ answer that came to its limit; a number is a status."""
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request that arrived."""
+    """One received request."""
 
     body: dict[str, Any]
     authorization: str
@@ -35,13 +35,13 @@ class Question:
 
     @property
     def answer_schema(self) -> dict[str, Any] | None:
-        """The JSON schema that it gives in `response_format`."""
+        """The JSON schema in `response_format`."""
         schema = (self.body.get("response_format") or {}).get("json_schema", {}).get("schema")
         return schema if isinstance(schema, dict) else None
 
 
 class ModelServer:
-    """Use as an asynchronous context; `url` is its `api_base`. `questions` are in the order of their arrival.
+    """Use as an asynchronous context; `url` is its `api_base`. `questions` are in order of arrival.
 
     `texts` are given, one a question, in place of made answers while there are any."""
 
@@ -58,17 +58,17 @@ class ModelServer:
         self._released = asyncio.Event()
 
     def become(self, behaviour: Behaviour) -> None:
-        """Answer like this from now on; whatever hangs is dropped."""
+        """Set the behaviour and drop hanging requests."""
         self._behaviour = behaviour
         self._released.set()
         self._released = asyncio.Event()
 
     def next(self, *behaviours: Behaviour) -> None:
-        """Answer the coming questions like this, one each."""
+        """Set the behaviours of the next questions."""
         self._next.extend(behaviours)
 
     async def until_asked(self, questions: int) -> None:
-        """Wait until this many questions have arrived altogether."""
+        """Wait until this many questions have arrived in total."""
         while len(self.questions) < questions:
             self._arrived.clear()
             await self._arrived.wait()
@@ -140,14 +140,14 @@ class ModelServer:
 
 
 def dropped(request: web.Request) -> web.Response:
-    """No answer: the connection is closed."""
+    """Close the connection without an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
 
 
 def completion(question: Question, content: str | None, finish_reason: str) -> dict[str, Any]:
-    """A chat completion with one choice, that used 11 tokens in and 7 out."""
+    """Return a chat completion with one choice, 11 prompt tokens and 7 completion tokens."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -159,7 +159,7 @@ def completion(question: Question, content: str | None, finish_reason: str) -> d
 
 
 def smallest_answer(question: Question) -> Any:
-    """The smallest instance of the question's schema, or of none; with the mode that its last message marks."""
+    """Return the smallest instance of the question's schema, with the mode marked in its last message."""
     marks = MARK.findall(question.messages[-1])
     mode = marks[-1] if marks else None
     schema = question.answer_schema
@@ -167,7 +167,7 @@ def smallest_answer(question: Question) -> Any:
 
 
 def smallest(schema: dict[str, Any], root: dict[str, Any], mode: str | None, name: str = "") -> Any:
-    """The smallest value that a schema of the strict kind admits; raises KeyError for any other kind."""
+    """Return the smallest value of a strict schema. Raises KeyError for other schemas."""
     if "$ref" in schema:
         return smallest(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, mode, name)
     if name == "mode":

@@ -1,4 +1,4 @@
-"""A publisher that writes down what it is given, and can hold back, refuse or lose it."""
+"""A publisher that records messages, and can hold, refuse or lose them."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -7,7 +7,7 @@ from schemas.messages.records import Outgoing
 
 
 class FakePublisher:
-    """Implements `streams.flow.support.publisher.Publisher`. `sent` and `replies` are what was handed over, in order.
+    """Implements `streams.flow.support.publisher.Publisher`. `sent` and `replies` are its inputs, in order.
 
     While `held` nothing is written: what `send` returned waits until `release`. `broken` is raised by `send`.
     While `lost` every reply is given up.
@@ -22,26 +22,26 @@ class FakePublisher:
         self._open.set()
 
     def hold(self) -> None:
-        """Write nothing from now on."""
+        """Hold all messages."""
         self._open.clear()
 
     def release(self) -> None:
-        """Write what was held back, and everything after it."""
+        """Write held and further messages."""
         self._open.set()
 
     def to(self, topic: str) -> list[Outgoing]:
-        """What was handed over for a topic."""
+        """Return the messages for a topic."""
         return [out for out in self.sent if out.topic == topic]
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
-        """Note a record."""
+        """Record a message."""
         if self.broken is not None:
             raise self.broken
         self.sent.append(out)
         return self._written()
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
-        """Note a reply."""
+        """Record a reply."""
         self.replies.append(out)
         return self._taken()
 

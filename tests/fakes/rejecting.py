@@ -1,4 +1,4 @@
-"""Embedders and an index that refuse one text each, as models and collections do with what they can't take."""
+"""Embedders and an index that reject one text each."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ BAD = (UNEMBEDDABLE, INFINITE)
 
 
 class RejectingEmbedder:
-    """An embedder that can't take one text."""
+    """An embedder that rejects one text."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -24,25 +24,25 @@ class RejectingEmbedder:
         self.query = embedder.query
 
     async def passage(self, text: str) -> Encoded:
-        """Embed what can be."""
+        """Embed, or raise ValueError."""
         if text == UNEMBEDDABLE:
             raise ValueError("the model can't take this")
         return await self._embedder.passage(text)
 
 
 class RejectingEmbedders(FakeEmbedders):
-    """Embedders that can't take one text."""
+    """Embedders that reject one text."""
 
     def of(self, mode: Mode) -> Embedder:
-        """The embedder of a mode."""
+        """Return the embedder of a mode."""
         return RejectingEmbedder(super().of(mode))
 
 
 class RejectingIndex(FakeIndex):
-    """An index that refuses one text's vectors."""
+    """An index that rejects one text's vectors."""
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write all, or nothing."""
+        """Write all points or none."""
         if any(point.content_hash == hash_texts([INFINITE]) for point in points):
             raise ValueError("no numbers")
         await super().upsert(space, points)

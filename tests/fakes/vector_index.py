@@ -1,4 +1,4 @@
-"""A vector index in memory: exact search in numpy, vectors and token vectors, and a switch that takes it away.
+"""A vector index in memory: exact search in numpy over vectors and token vectors, with an outage switch.
 
 It implements `agents.ports.VectorIndex` and passes the same contract tests as the adapters.
 """
@@ -23,7 +23,7 @@ from streams.adapters.vectors.shared.vector_contract import (
 
 
 @dataclass
-class Kept:
+class FakeCollection:
     """One collection."""
 
     fingerprint: Fingerprint
@@ -35,22 +35,22 @@ class FakeIndex:
 
     def __init__(self) -> None:
         """Start empty and up."""
-        self._collections: dict[str, Kept] = {}
+        self.collections: dict[str, FakeCollection] = {}
         self._is_down = False
 
     def down(self) -> None:
-        """Make every call fail from now on."""
+        """Begin an outage."""
         self._is_down = True
 
     def up(self) -> None:
-        """Answer again."""
+        """End the outage."""
         self._is_down = False
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points; the same id again replaces."""
+        """Write points; an existing id is replaced."""
         self._points(space)
         if fresh := validate_points(space, points):
-            kept = self._collections.setdefault(space.collection, Kept(space.fingerprint))
+            kept = self.collections.setdefault(space.collection, FakeCollection(space.fingerprint))
             kept.points |= {point.memory_id: point for point in fresh}
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class FakeIndex:
             points.pop(memory_id, None)
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """The nearest points that `where` admits, best first, equal ones by id."""
+        """Return the nearest points that match `where`, best first, ties by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
         return sort_by_cosine((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
@@ -73,7 +73,7 @@ class FakeIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Late interaction over all that `where` admits, or over these memories as far as it admits them."""
+        """Return MaxSim scores of the points that match `where`, or of these memories among them."""
         known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         check_rows(space, question)
         if not len(question):
@@ -83,24 +83,24 @@ class FakeIndex:
         return sort_by_score(found)[: max(0, limit)]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """The content hash of each of these memories' points, for those that have one."""
+        """Return the content hashes of stored points."""
         points = self._points(space)
         return {one: points[one].content_hash for one in validate_ids(memory_ids) if one in points}
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
+        """Return the vectors of stored points; pooled ones have length 1, as in a cosine index."""
         points = self._points(space)
         known = [points[one] for one in validate_ids(memory_ids) if one in points]
         return {one.memory_id: Encoded(unit(one.vector), rows_of(space, one)) for one in known}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """How many points a partition has in this space."""
+        """Return the number of points of a partition in a space."""
         return sum(point.partition == partition for point in self._points(space).values())
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        """Return the fingerprint of each collection by name."""
         self._answer()
-        return {name: kept.fingerprint for name, kept in self._collections.items()}
+        return {name: kept.fingerprint for name, kept in self.collections.items()}
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -111,7 +111,7 @@ class FakeIndex:
 
     def _points(self, space: VectorSpace) -> dict[str, Point]:
         self._answer()
-        kept = self._collections.get(space.collection)
+        kept = self.collections.get(space.collection)
         if kept is None:
             return {}
         check_fingerprint(space, kept.fingerprint)
@@ -123,7 +123,7 @@ class FakeIndex:
 
 
 def admits(where: MemoryFilter, point: Point) -> bool:
-    """Tell whether a read may see a point."""
+    """True if a filter matches a point."""
     words = [(point.scope.get(name), values) for name, values in where.scope.items()]
     words += [(point.mode, where.modes), (point.type, where.types)]
     return (
@@ -135,23 +135,23 @@ def admits(where: MemoryFilter, point: Point) -> bool:
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """The cosine of the angle between two vectors, 0 where one has no direction."""
+    """Return the cosine of two vectors, 0 if one is zero."""
     lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(np.dot(left, right)) / lengths if lengths else 0.0
 
 
 def unit(vector: Vector) -> Vector:
-    """The same direction with length 1; a vector without direction stays as it is."""
+    """Return the vector scaled to length 1; a zero vector is unchanged."""
     length = np.linalg.norm(vector)
     return np.array(vector / length if length else vector, np.float32)
 
 
 def max_sim(question: Matrix, tokens: Matrix) -> float:
-    """The sum over the question's rows of the greatest dot product with a token."""
+    """Return the sum over the query's rows of the greatest dot product with a token."""
     return float((question @ tokens.T).max(axis=1).sum())
 
 
 def rows_of(space: VectorSpace, point: Point) -> Matrix:
-    """The token vectors of a point, no row where it has none."""
+    """Return the token vectors of a point, empty if it has none."""
     none = np.empty((0, space.fingerprint.token_dim), np.float32)
     return none if point.tokens is None or not len(point.tokens) else point.tokens

@@ -1,4 +1,4 @@
-"""Every vector index there is, for the contract tests, with spaces and points to fill it.
+"""Every vector index, for the contract tests, with spaces and points.
 
 The server's adapter runs on its client's local mode, and on a real server where MODESTREAM_TEST_QDRANT_URL is set.
 """
@@ -41,7 +41,7 @@ QUIET = [
 
 @asynccontextmanager
 async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    """Give an empty index of that kind, and remove it afterwards."""
+    """Yield an empty index of a kind and remove it afterwards."""
     if kind == "server":
         server = on_server()
         await require_server(server)

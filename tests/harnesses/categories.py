@@ -1,4 +1,4 @@
-"""The keeper of categories with a worker around it, and what it is told."""
+"""`Categorize` over one worker's parts."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ HEALTH = "dentist appointment, allergic penicillin"
 
 
 class CategoriesHarness:
-    """The keeper with a worker around it. What is told goes the way of items."""
+    """`Categorize` over a worker; items are stored and embedded as in production."""
 
     def __init__(self, directory: Path, *, asks: bool = False) -> None:
         self.worker = WorkerHarness(directory)
@@ -38,13 +38,13 @@ class CategoriesHarness:
         stores = fake_stores(worker.words, worker.memories, worker.modes, categories=self.table).at(HERE)
         memories, categories = stores.memories, stores.categories
         self.members = CategoryMembers(stores.words)
-        self.fits = CategoryMatcher(categories, memories, self.members, index, spaces, CategoryVectors())
-        self.embed = Embed(lambda _: spaces, index, worker.clock, lambda _: self.fits)
+        self.matcher = CategoryMatcher(categories, memories, self.members, index, spaces, CategoryVectors())
+        self.embed = Embed(lambda _: spaces, index, worker.clock, lambda _: self.matcher)
         template = Template(read_prompt(CATEGORY_PROMPT), CATEGORY_PROMPT)
         best = CategoryMedoids(memories, index, spaces)
         model = SummaryModel(worker.language, template) if asks else None
         self.refreshing = RefreshCategories(categories, memories, self.members, best, model)
-        self.keeper = Categorize(categories, memories, self.members, self.fits, self.refreshing)
+        self.agent = Categorize(categories, memories, self.members, self.matcher, self.refreshing)
 
     def put(self, memory: Memory) -> Memory:
         """Write a record and its words."""
@@ -52,8 +52,8 @@ class CategoriesHarness:
         self.worker.memories.put(HERE, memory)
         return memory
 
-    async def told(self, *texts: str, origin: Origin = "extracted", **fields: Any) -> list[Memory]:
-        """Items with their vectors, under what they fit."""
+    async def store_items(self, *texts: str, origin: Origin = "extracted", **fields: Any) -> list[Memory]:
+        """Store memories with these texts and their vectors, assigned to matching categories."""
         number = len(list(self.worker.memories.all()))
         kind = "episodic" if origin == "said" else "semantic"
         item = None if origin == "said" else Item()
@@ -63,25 +63,25 @@ class CategoriesHarness:
             for place, text in enumerate(texts)
         ]
         for memory in some:
-            await self.embedded(memory)
-        return [self.worker.kept(memory) for memory in some]
+            await self.embed_memory(memory)
+        return [self.worker.stored(memory) for memory in some]
 
-    async def embedded(self, memory: Memory) -> Embedded:
-        """Embed a memory, and tell the keeper of memories."""
+    async def embed_memory(self, memory: Memory) -> Embedded:
+        """Embed a memory and report it to `Remember`."""
         [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
         self.worker.remember.embedded(said)
         return said
 
     async def command(self, what: str, scope: Scope | None = None, **arguments: Any) -> dict[str, Any]:
-        """What a command is answered with, once what it changes is carried out."""
+        """Handle a command, apply its change and return its result."""
         command = Command(command=what, scope=scope or Scope(user_id="u1"), arguments=arguments)
-        handler: CommandHandler = getattr(self.keeper, what)
+        handler: CommandHandler = getattr(self.agent, what)
         governed = await handler(command, 0)
         if governed.change is not None:
             list(self.worker.remember.changed(governed.change))
         return governed.result
 
-    async def names(self, name: str = "health") -> set[str]:
-        """The texts of a category's members."""
+    async def member_texts(self, name: str = "health") -> set[str]:
+        """Return the texts of a category's members."""
         items = (await self.command("get_category", name=name))["items"]
         return {item["text"] for item in items}

@@ -1,4 +1,4 @@
-"""The keeper of what is declared, and what it is told, over fakes."""
+"""The commands and `Remember` over fakes."""
 
 from typing import Any
 
@@ -35,51 +35,51 @@ NAMES = (
 
 
 class CommandsHarness:
-    """The keeper of what is declared, over two users' memories."""
+    """The commands of one partition, with `Remember` for their memories."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
-        self.keeper = remember_over(stores, self.embedders)
+        self.remember = remember_over(stores, self.embedders)
         agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, FakeClock())
         others: dict[str, CommandHandler] = dict.fromkeys(JOB_KINDS, agent.start_job)
         others["health"] = agent.show_health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)
         self.offset = 0
 
-    def tell(self, text: str, offset: int, **changes: Any) -> str:
+    def say(self, text: str, offset: int, **changes: Any) -> str:
         """Remember a turn; returns the memory's id."""
-        accepted = self.keeper.turn(turn(text, **({"turn_id": "t"} | changes)), record(offset=offset))
+        accepted = self.remember.turn(turn(text, **({"turn_id": "t"} | changes)), record(offset=offset))
         return accepted.result.memory_id
 
-    async def carried_out(
+    async def handle(
         self, command: str, project: str = "p1", offset: int | None = None, /, **arguments: Any
     ) -> CommandResult:
-        """Give a command as u1, at the next offset unless told otherwise."""
+        """Handle a command of u1, at the next offset by default."""
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
         given = Command(command=command, scope=scope, arguments=arguments)
         return await self.dispatch.handle(given, self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
-        """The result of a command."""
-        return (await self.carried_out(command, project, **arguments)).result
+        """Return the result of a command."""
+        return (await self.handle(command, project, **arguments)).result
 
     async def change(self, command: str, project: str = "p1", /, **arguments: Any) -> Change | None:
-        """What a command changes in memories."""
-        return (await self.carried_out(command, project, **arguments)).change
+        """Return the change that a command causes."""
+        return (await self.handle(command, project, **arguments)).change
 
-    async def refused(self, command: str, project: str = "p1", /, **arguments: Any) -> tuple[str, str | None]:
-        """The code and the field of an error; nothing is changed by it."""
-        before = self.declared()
+    async def rejection(self, command: str, project: str = "p1", /, **arguments: Any) -> tuple[str, str | None]:
+        """Return the code and field of a rejection, which declares nothing."""
+        before = self.declarations()
         with pytest.raises(Rejected) as error:
             await self(command, project, **arguments)
-        assert self.declared() == before
+        assert self.declarations() == before
         assert len(error.value.message) < 500
         return error.value.code, error.value.field
 
-    def declared(self, user: str = "u1") -> ModeDeclarations:
-        """What is declared."""
+    def declarations(self, user: str = "u1") -> ModeDeclarations:
+        """Return the declarations of a user."""
         return self.modes.get(PARTITION, user)
 
     async def _health(self, command: Command) -> dict[str, Any]:

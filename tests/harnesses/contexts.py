@@ -1,4 +1,4 @@
-"""Everything that assembling reads, in one place, with memories written into it."""
+"""`Assemble` over fakes and a real lexical index."""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from tests.fakes.tokenizer import FakeTokens
 
 
 @dataclass
-class Found:
-    """A search that finds these memories, the best first, whatever it is asked."""
+class FakeSearch:
+    """A search that returns these memories for every query, best first."""
 
     memories: list[Memory] = field(default_factory=list)
     warnings: Warnings = field(default_factory=list)
@@ -38,11 +38,11 @@ class Found:
 
 @dataclass
 class ContextHarness:
-    """Everything that assembling reads, in one place."""
+    """`Assemble` with the stores, the tokenizer and the search that it uses."""
 
     words: SqliteLexicalIndex
     tokens: TokenCounter = field(default_factory=FakeTokens)
-    search: Found = field(default_factory=Found)
+    search: FakeSearch = field(default_factory=FakeSearch)
     judge_outage: bool = False
     records: dict[str, Memory] = field(default_factory=dict)
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -67,8 +67,8 @@ class ContextHarness:
         self.judged.append((request.query, [turn.text for turn in turns]))
         return Interaction(mode="EXPLORATION", confidence=0.8)
 
-    def hear(self, *memories: Memory) -> list[str]:
-        """Store memories; gives their ids."""
+    def store(self, *memories: Memory) -> list[str]:
+        """Store memories and return their ids."""
         for memory in memories:
             self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory
@@ -80,7 +80,7 @@ class ContextHarness:
         request = {"scope": {"user_id": user, "project_id": project}, "conversation_id": "c1", "query": "and now?"}
         return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)))
 
-    async def assembled(self, **fields: Any) -> AssembleResult:
+    async def assemble_context(self, **fields: Any) -> AssembleResult:
         return (await self.ask(**fields))[0]
 
 
@@ -94,6 +94,6 @@ def contents(result: AssembleResult) -> list[str]:
 
 
 def chatter(count: int, words: int = 30, first: int = 0, **fields: Any) -> list[Memory]:
-    """Turns of so many words, oldest first; `first` is the minute of the oldest."""
+    """Return `count` turns of `words` words, oldest first; `first` is the minute of the oldest."""
     numbers = range(first, first + count)
     return [made(f"Remark {number}" + " island" * (words - 2), number, **fields) for number in numbers]

@@ -1,4 +1,4 @@
-"""The indexer over fakes that refuse a text each, with modes of one user."""
+"""`Embed` over fakes that reject one text each, with modes of one user."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ PARTITION = 1
 
 
 def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
-    """The record of a turn before it has a vector."""
+    """Return the record of a turn without a vector."""
     said = turn(text, turn_id=turn_id)
     return next_memory(said, identify_turn(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
 
 
 class RejectingEmbedder:
-    """Can't take `unspeakable`, and makes no numbers of `infinite`."""
+    """Fails on `unspeakable` and returns infinite vectors for `infinite`."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -38,7 +38,7 @@ class RejectingEmbedder:
         self.query = embedder.query
 
     async def passage(self, text: str) -> Encoded:
-        """Embed what can be."""
+        """Embed, or raise ValueError."""
         if text == "unspeakable":
             raise ValueError("x" * 1000)
         encoded = await self._embedder.passage(text)
@@ -48,28 +48,28 @@ class RejectingEmbedder:
 
 
 class RejectingEmbedders(FakeEmbedders):
-    """All of them picky."""
+    """Embedders that all reject one text."""
 
     def of(self, mode: Mode) -> Embedder:
-        """The embedder of a mode."""
+        """Return the embedder of a mode."""
         return RejectingEmbedder(super().of(mode))
 
 
 class CountingIndex(FakeIndex):
-    """Counts what is written to it."""
+    """Records the ids of each upsert."""
 
     def __init__(self) -> None:
         super().__init__()
         self.upserts: list[list[str]] = []
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Note the ids, and write."""
+        """Record the ids, then write."""
         self.upserts.append([point.memory_id for point in points])
         await super().upsert(space, points)
 
 
 class EmbedHarness:
-    """The indexer with modes of its user: two of them share a space."""
+    """`Embed` with the modes of one user; two of them share an embedder."""
 
     def __init__(self) -> None:
         self.modes, self.embedders = FakeModes(), RejectingEmbedders()
@@ -82,28 +82,28 @@ class EmbedHarness:
             self.modes.declare(mode, boundary="u1", partition=PARTITION)
 
     def of(self, mode: str) -> VectorSpace:
-        """The space of a mode."""
+        """Return the vector space of a mode."""
         return self.spaces.resolve(self.spaces.mode("u1", mode, {}))[1]
 
-    def place(self, mode: str) -> VectorLocation:
-        """Where a mode's vectors lie."""
+    def location(self, mode: str) -> VectorLocation:
+        """Return the vector location of a mode."""
         return VectorLocation(mode=mode, space=self.of(mode).fingerprint.digest)
 
     async def encoded(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
-        """Their vectors."""
+        """Encode memories and events."""
         told = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
         return [await self.embed.encode(one, PARTITION) for one in told]
 
     async def written(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
-        """What is said when they are written in one batch."""
+        """Write them as one batch and return the reports."""
         return await self.embed.write(await self.encoded(*events))
 
     async def hash_of(self, memory: Memory, mode: str | None = None) -> str | None:
-        """The content hash of the point that is in the index, in the memory's mode or another."""
+        """Return the content hash of the stored point, in the memory's mode or another."""
         found = await self.index.hashes(self.of(mode or memory.mode), [memory.memory_id])
         return found.get(memory.memory_id)
 
     def ready(self, memory: Memory) -> Memory:
-        """The record as it is when its vector is in the index."""
-        embedding = Embedding(status="ready", place=self.place(memory.mode), content_hash=memory.content_hash)
+        """Return the record with a ready embedding."""
+        embedding = Embedding(status="ready", place=self.location(memory.mode), content_hash=memory.content_hash)
         return memory.model_copy(update={"embedding": embedding})

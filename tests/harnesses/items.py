@@ -1,4 +1,4 @@
-"""A keeper of turns and their items over fakes, and what is said to it."""
+"""`Remember` over fakes, for tests of extracted items."""
 
 from typing import Any
 
@@ -20,30 +20,30 @@ from tests.fakes.tables.modes import FakeModes
 
 HERE = record().partition
 FLY, AWS, LOCAL = "The deploy target is fly.io now.", "The deploy target is AWS.", "The deploy target is port 81."
-"""Three that say something else of the same."""
+"""Three contradicting values of one claim."""
 
 PLAIN = "Chapter one tells of the lantern."
 
 
 class ItemsHarness:
-    """A keeper with its tables; `events` is all that followed, in order."""
+    """`Remember` with its stores; `events` are those of the last call, in order."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words, self.claims, self.modes = FakeMemories(), words, FakeClaims(), FakeModes()
         self.stores = fake_stores(words, self.memories, self.modes, self.claims).at(HERE)
-        self.keeper = remember_over(self.stores, FakeEmbedders())
+        self.agent = remember_over(self.stores, FakeEmbedders())
         self.events: list[MemoryEvent] = []
 
     def say(self, text: str, number: int, offset: int | None = None, **fields: Any) -> Memory:
-        """Have a turn said at this minute, unless `fields` say otherwise; returns it as it is then."""
+        """Remember a turn of minute `number`, unless `fields` say otherwise, and return its memory."""
         known = {"turn_id": f"t{number}", "occurred_at": f"2026-03-01T09:{number:02}:00Z"}
         said = turn(text, **(known | fields))
-        accepted = self.keeper.turn(said, record(offset=number if offset is None else offset))
+        accepted = self.agent.turn(said, record(offset=number if offset is None else offset))
         self.events = accepted.events
         return self.get(accepted.result.memory_id)
 
-    def read(self, said: Memory, found: Understanding | None) -> Memory:
-        """Have a language model answer about a turn."""
+    def understand(self, said: Memory, found: Understanding | None) -> Memory:
+        """Apply a language model's answer about a turn."""
         event = Understood(
             memory_id=said.memory_id,
             text_hash=said.versions[said.current].text_hash,
@@ -52,29 +52,29 @@ class ItemsHarness:
             prompt="p",
             at=FakeClock().now(),
         )
-        self.events = self.keeper.understood(event).events
+        self.events = self.agent.understood(event).events
         return self.get(said.memory_id)
 
     def change(self, action: Any, **fields: Any) -> int:
-        """Carry out a change; returns how many memories are gone by it."""
+        """Apply a change and return how many memories it forgets."""
         change = Change(scope=Scope(user_id="u1", project_id="p1"), action=action, **fields)
-        self.events = [event for _, events in self.keeper.changed(change) for event in events]
+        self.events = [event for _, events in self.agent.changed(change) for event in events]
         return sum(isinstance(event, Forgotten) for event in self.events)
 
     def get(self, memory_id: str) -> Memory:
-        """A record that is there."""
+        """Return an existing record."""
         memory = self.memories.get(HERE, memory_id)
         assert memory is not None
         return memory
 
     def write(self, memory: Memory) -> Memory:
-        """Have this record."""
+        """Store a record."""
         self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
 
     def items(self) -> dict[str, Memory]:
-        """All items by their texts; the words agree with the records."""
+        """Return all items by text, after checking the lexical index against the records."""
         there = list(self.memories.all())
         for shelf in index_names("u1"):
             ids = {one.memory_id for one in there if one.index_name == shelf}
@@ -82,20 +82,20 @@ class ItemsHarness:
         return {one.text: one for one in there if one.origin == "extracted"}
 
     def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
-        """Everything that is kept."""
-        return {one.memory_id: one.model_dump_json() for one in self.memories.all()}, dict(self.claims.kept)
+        """Return all stored memories and claims."""
+        return {one.memory_id: one.model_dump_json() for one in self.memories.all()}, dict(self.claims.stored)
 
-    def told(self, kind: type[Any]) -> list[Any]:
-        """What followed of a kind."""
+    def events_of(self, kind: type[Any]) -> list[Any]:
+        """Return the events of a class."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
 def sources(item: Memory) -> list[str]:
-    """The turns that an item rests on."""
+    """Return the turn ids in an item's evidence."""
     return [one.turn_id for one in item.evidence]
 
 
 def known(item: Memory) -> Item:
-    """What is known of an item."""
+    """Return the item fields of a memory."""
     assert item.item is not None
     return item.item

@@ -1,4 +1,4 @@
-"""Models of the adapter over a server that misbehaves, and questions to them."""
+"""Language models of the LiteLLM adapter over a server that misbehaves."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ AMPLE = BreakerLimits(failures=100, timeouts=100)
 
 @dataclass
 class LanguageModelHarness:
-    """A server, and what makes models that ask it. `pauses` are the seconds that were waited between attempts."""
+    """A model server and the adapters that call it. `pauses` are the seconds slept between attempts."""
 
     server: ModelServer
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
@@ -35,7 +35,7 @@ class LanguageModelHarness:
     def models(
         self, limits: BreakerLimits = AMPLE, environment: dict[str, str] | None = None, **fields: Any
     ) -> LiteLLMModels:
-        """Models of one profile; `fields` are what is special about it."""
+        """Return models of one profile; `fields` override its settings."""
         settings = {"model": "openai/any", "api_base": self.server.url, "api_key_env": "ANY_KEY", "retries": 0}
         profile = Profile.model_validate(settings | fields)
         given = {"ANY_KEY": KEY} if environment is None else environment
@@ -46,7 +46,7 @@ class LanguageModelHarness:
         return self.made[-1]
 
     def number(self, name: str, **labels: str) -> float | None:
-        """What a meter of the profile stands at."""
+        """Return the value of a metric of the profile."""
         return self.registry.get_sample_value(f"modestream_model_{name}", {"profile": "default"} | labels)
 
     async def _pause(self, seconds: float) -> None:
@@ -54,12 +54,12 @@ class LanguageModelHarness:
 
 
 async def ask(models: LiteLLMModels) -> ModelAnswer[Understanding]:
-    """Ask the usual question."""
+    """Ask a fixed question."""
     return await models.ask("understand.turn", "understand", PROMPT, Understanding)
 
 
 async def failure(models: LiteLLMModels) -> Exception:
-    """Why the usual question had no answer."""
+    """Return the error that the fixed question raises."""
     with pytest.raises((Unavailable, Unanswerable)) as failed:
         await ask(models)
     return failed.value

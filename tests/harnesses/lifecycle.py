@@ -1,8 +1,8 @@
-"""The keeper, the indexer and the commands over fakes, wired by a loop that a test drives event by event.
+"""`Remember`, `Embed` and the commands over fakes, in a loop that a test drives event by event.
 
-Enters: what users, clients and models do, and when each reader takes its next event. Every topic by itself is in
-order; across topics any order may be had. A reader may be set back, as Kafka delivers again what was not acknowledged,
-and it may be killed after it has written its own state and before anything that follows has left.
+Enters: actions of users and models, and when each reader takes its next event. Each topic is in order;
+across topics any order is possible. A reader can be set back, as Kafka redelivers unacknowledged records,
+or killed after it has written its state and before its events are published.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ from tests.harnesses.lifecycle_user import PARTITION, LifecycleUser
 
 EMBEDDERS = (GENERAL, "tiny32", "tiny48")
 MOST_EVENTS = 2000
-"""Events after which what should come to rest is taken for endless."""
+"""Limit of `settle`: more events mean an endless loop."""
 
 Result = TypeVar("Result")
 
 
 class LifecycleHarness(LifecycleUser):
-    """One user's memories in every declared mode, and the agents that handle the user's records."""
+    """One user's memories and the agents that handle the user's records."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
-        """Take a word index; what it holds is deleted."""
+        """Delete the contents of the lexical index."""
         self.loop = asyncio.new_event_loop()
         topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
         super().__init__(topics, FakeMemories(), FakeClock())
@@ -62,58 +62,58 @@ class LifecycleHarness(LifecycleUser):
         )
         told = self.topics["embedded"].events
         self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, told)
-        self.is_to_look = False
-        self._carrying: Iterator[WriteStep] | None = None
+        self.is_reembedding_due = False
+        self._change_steps: Iterator[WriteStep] | None = None
 
-    # What happens around it.
+    # Outages.
 
-    def nothing(self) -> None:
-        """Let nothing happen."""
+    def do_nothing(self) -> None:
+        """Do nothing."""
 
-    def down(self) -> None:
-        """Take the vector index away."""
+    def take_index_down(self) -> None:
+        """Make every call of the vector index fail."""
         self.index.down()
 
-    def up(self) -> None:
-        """Give it back."""
+    def bring_index_up(self) -> None:
+        """End the outage of the vector index."""
         self.index.up()
 
-    def missing(self, embedder: str) -> None:
-        """Take a model away."""
+    def remove_model(self, embedder: str) -> None:
+        """Unload a model."""
         self.embedders.missing(embedder)
 
-    def load(self, embedder: str) -> None:
-        """Let a model be there."""
+    def load_model(self, embedder: str) -> None:
+        """Load a model."""
         self.embedders.load(embedder)
-        self.is_to_look = True
+        self.is_reembedding_due = True
 
-    # What the readers do.
+    # Readers.
 
     def read(self, name: str, *, killed: bool = False) -> None:
-        """Let the reader of a topic handle its next event; killed, its state is written and nothing else."""
+        """Handle the next event of a topic; if killed, publish nothing."""
         topic = self.topics[name]
         if not topic.waiting:
             return
         if name == "changes":
-            self._carry_on(topic, killed=killed)
+            self._continue_change(topic, killed=killed)
             return
-        out = self._handled(topic.events[topic.next], topic.next)
+        out = self._handle(topic.events[topic.next], topic.next)
         if killed and not _is_declaration(topic.events[topic.next]):
-            self._arrive()
+            self._restart()
             return
         self._publish(out)
         topic.next += 1
 
     def encode(self) -> None:
-        """Let the indexer make the next vector."""
+        """Encode the next memory."""
         self.vectors.encode()
 
     def write(self, most: int, *, killed: bool = False) -> None:
-        """Let the indexer write a batch."""
+        """Write a batch of vectors."""
         self.vectors.write(most, killed=killed)
 
     def flow(self, rounds: int) -> None:
-        """Let every reader handle some events, one after another."""
+        """Let every reader handle `rounds` events in turn."""
         for _ in range(rounds):
             for name in self.topics:
                 self.read(name)
@@ -121,19 +121,19 @@ class LifecycleHarness(LifecycleUser):
             self.write(3)
 
     def redeliver(self, name: str, events: int) -> None:
-        """Set a reader back; what it had under way is begun anew."""
+        """Set a reader back; unacknowledged work starts again."""
         if name == "remembered":
             self.vectors.redeliver(events)
             return
         self.topics[name].back(events)
         if name == "changes":
-            self._carrying = None
+            self._change_steps = None
 
-    def look(self) -> None:
-        """Have the vectors made again that wait for a model that is there, or lie in another space."""
-        if not self.is_to_look:
+    def reembed_waiting(self) -> None:
+        """Request vectors that were waiting for a model or are stale."""
+        if not self.is_reembedding_due:
             return
-        self.is_to_look = False
+        self.is_reembedding_due = False
         for memory_id in list(self.words.with_status(PARTITION, ("stale", "pending"))):
             memory = self.memories.get(PARTITION, memory_id)
             if memory is not None and self._may_embed(memory):
@@ -148,40 +148,40 @@ class LifecycleHarness(LifecycleUser):
                 )
 
     def settle(self, order: Sequence[int]) -> None:
-        """Everything is there again, and every event is handled: the readers take turns in this order."""
+        """End all outages and handle every event; `order` schedules the readers."""
         self.index.up()
         for embedder in EMBEDDERS:
-            self.load(embedder)
+            self.load_model(embedder)
         turns: list[Callable[[], None]] = [partial(self.read, name) for name in self.topics]
-        turns += [self.vectors.encode, partial(self.vectors.write, 3), self.look]
+        turns += [self.vectors.encode, partial(self.vectors.write, 3), self.reembed_waiting]
         for number in range(MOST_EVENTS):
             if not self._is_busy():
                 return
             turns[(order[number % len(order)] + number // len(order)) % len(turns)]()
-        raise AssertionError("this never ends")
+        raise AssertionError("events do not come to an end")
 
     def close(self) -> None:
         """End the loop."""
         self.loop.close()
 
-    # What is there.
+    # State.
 
-    def places(self) -> dict[str, dict[VectorLocation, Point]]:
-        """Where the index has a point of each memory."""
+    def stored_points(self) -> dict[str, dict[VectorLocation, Point]]:
+        """Return the points of each memory by location."""
         found: dict[str, dict[VectorLocation, Point]] = {}
-        for kept in self.index._collections.values():
+        for kept in self.index.collections.values():
             for point in kept.points.values():
                 place = VectorLocation(mode=point.mode, space=kept.fingerprint.digest)
                 found.setdefault(point.memory_id, {})[place] = point
         return found
 
-    def due(self, memory: Memory) -> tuple[VectorLocation, Vector]:
-        """Where a memory's vector belongs, and what it is."""
+    def expected_vector(self, memory: Memory) -> tuple[VectorLocation, Vector]:
+        """Return the expected location and vector of a memory."""
         embedder, space = self.spaces.of(memory)
         vector = self._run(embedder.passage(embedding_text(memory))).pooled
         return VectorLocation(mode=memory.mode, space=space.fingerprint.digest), vector
 
-    def _handled(self, event: Any, offset: int) -> list[tuple[str, Any]]:
+    def _handle(self, event: Any, offset: int) -> list[tuple[str, Any]]:
         match event:
             case Turn(), int() as timestamp:
                 try:
@@ -204,24 +204,24 @@ class LifecycleHarness(LifecycleUser):
             case _:
                 return _following(self.remember.understood(event).events)
 
-    def _carry_on(self, topic: Topic, *, killed: bool) -> None:
-        """One memory of a change, or its end."""
+    def _continue_change(self, topic: Topic, *, killed: bool) -> None:
+        """Apply the next step of a change."""
         change = topic.events[topic.next]
-        if self._carrying is None:
-            self._carrying = self.remember.changed(change)
-        done = next(self._carrying, None)
+        if self._change_steps is None:
+            self._change_steps = self.remember.changed(change)
+        done = next(self._change_steps, None)
         if killed:
-            self._arrive()
+            self._restart()
         elif done is None:
-            self._carrying = None
+            self._change_steps = None
             topic.next += 1
-            self.is_to_look |= change.action == "stale"
+            self.is_reembedding_due |= change.action == "stale"
         else:
             self._publish(_following(done[1]))
 
-    def _arrive(self) -> None:
-        """Begin again as a worker that was killed: its words are what was committed."""
-        self._carrying = None
+    def _restart(self) -> None:
+        """Restart after a kill: uncommitted lexical writes are lost."""
+        self._change_steps = None
         self.words.open(PARTITION)
         for event in find_removed_but_indexed(self.stores.memories, self.stores.words):
             if event is not None:
@@ -244,7 +244,7 @@ class LifecycleHarness(LifecycleUser):
 
     def _is_busy(self) -> bool:
         waiting = (topic.waiting for topic in self.topics.values())
-        return any(waiting) or self.vectors.is_busy or self.is_to_look
+        return any(waiting) or self.vectors.is_busy or self.is_reembedding_due
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run_until_complete(call)

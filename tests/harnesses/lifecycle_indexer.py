@@ -1,7 +1,7 @@
-"""The indexer on its topic, driven event by event: vectors are begun in order, written in batches, and told.
+"""`Embed` on its topic, driven event by event: it encodes in order, writes batches and reports them.
 
-Enters: what was remembered. Leaves: what became of the vectors, at the end of a list. Set back, it begins anew what was
-not acknowledged; killed, it has written a batch and published no event.
+Enters: events of `remembered`. Leaves: reports, appended to a list. If set back, it repeats unacknowledged events;
+if killed, it has written a batch and published no report.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from schemas.internal.events import Embedded
 
 
 class Topic:
-    """The events of one topic, and where its reader is."""
+    """The events of one topic and the position of its reader."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -21,33 +21,33 @@ class Topic:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are events that were not read."""
+        """True if events are unread."""
         return self.next < len(self.events)
 
     def back(self, events: int) -> None:
-        """Set the reader back."""
+        """Move the reader back."""
         self.next = max(0, self.next - events)
 
 
 class LifecycleIndexer:
-    """The indexer over one partition. `remembered` is its topic; `encoded` are the vectors that it has not written."""
+    """`Embed` for one partition. `remembered` is its topic; `encoded` are unwritten vectors."""
 
     def __init__(self, embed: Embed, partition: int, loop: asyncio.AbstractEventLoop, told: list[Any]) -> None:
-        """Take the parts, and the list that what is told is added to."""
+        """`told` is the list that reports are appended to."""
         self.remembered = Topic()
         self.encoded: list[EncodedMemory] = []
         self._embed = embed
         self._partition = partition
         self._loop = loop
-        self._told = told
+        self._reports = told
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is still to be done."""
+        """True if events or vectors are left."""
         return self.remembered.waiting or bool(self.encoded)
 
     def encode(self) -> None:
-        """Make the next vector, if the index or the model can be reached."""
+        """Encode the next memory unless the index or the model is unavailable."""
         if self.remembered.waiting:
             event = self.remembered.events[self.remembered.next]
             try:
@@ -58,22 +58,22 @@ class LifecycleIndexer:
             self.remembered.next += 1
 
     def write(self, most: int, *, killed: bool = False) -> None:
-        """Write a batch, if the index can be reached; killed, no event leaves, and all starts again."""
+        """Write a batch unless the index is unavailable; if killed, start again without a report."""
         batch = self.encoded[:most]
         try:
-            said = self._written(batch) if batch else []
+            said = self._write(batch) if batch else []
         except Unavailable:
             return
         if killed:
             self.redeliver(0)
             return
         del self.encoded[:most]
-        self._told += said
+        self._reports += said
 
     def redeliver(self, events: int) -> None:
-        """Set back by what is under way and some events more."""
+        """Move back by the unwritten vectors and `events` more."""
         self.remembered.back(events + len(self.encoded))
         self.encoded.clear()
 
-    def _written(self, batch: list[EncodedMemory]) -> list[Embedded]:
+    def _write(self, batch: list[EncodedMemory]) -> list[Embedded]:
         return self._loop.run_until_complete(self._embed.write(batch))

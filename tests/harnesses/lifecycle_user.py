@@ -1,4 +1,4 @@
-"""One user of the lifecycle: turns, commands, forgetting, and the answers of a language model.
+"""One user of the lifecycle: turns, commands, forgetting and answers of a language model.
 
 Enters: an action and the number of a turn. Leaves: records at the ends of the
 topics `turns`, `commands` and `understood`, not read yet.
@@ -24,7 +24,7 @@ USER = "u1"
 
 
 class LifecycleUser:
-    """A user that writes to `topics`, by name, and reads its memories."""
+    """A user that publishes to `topics` and reads its memories."""
 
     def __init__(self, topics: dict[str, Topic], memories: FakeMemories, clock: FakeClock) -> None:
         """Take the topics, and the records of the memories."""
@@ -37,22 +37,22 @@ class LifecycleUser:
         self.topics["turns"].events.append((_turn(number, text, mode), TIMESTAMP_MS + len(self.topics["turns"].events)))
 
     def replay(self, place: int) -> None:
-        """Publish a turn that was published before once more, as a tool does that copies records."""
+        """Publish an earlier turn again, as a copying tool does."""
         turns = self.topics["turns"].events
         if turns:
             turns.append(turns[place % len(turns)])
 
     def command(self, command: str, project: str, /, **arguments: Any) -> None:
-        """Give a command."""
+        """Send a command."""
         scope = Scope(user_id=USER, project_id=project)
         self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
 
     def set_mode(self, number: int, mode: str) -> None:
-        """Put the memory of a turn into a mode by command."""
+        """Move the memory of a turn to a mode."""
         self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
 
     def forget(self, selector: str, number: int) -> None:
-        """Forget the memory of a turn, or all that is in its conversation, in its project or of its user."""
+        """Forget a turn's memory, or all of its conversation, project or user."""
         selectors: dict[str, dict[str, Any]] = {
             "memory": {"memory_id": _memory_id(number)},
             "turn": {"turn_id": f"t{number}", "conversation_id": _conversation(number)},
@@ -63,22 +63,22 @@ class LifecycleUser:
         self.command("forget", _project(number), **selectors[selector])
 
     def forget_item(self, number: int) -> None:
-        """Forget an item of a turn, if it has any now."""
+        """Forget an item of a turn, if there is one."""
         for item in self._items_of(number)[:1]:
             self.command("forget", _project(number), memory_id=item)
 
     def set_item_mode(self, number: int, mode: str) -> None:
-        """Put an item of a turn into a mode by command."""
+        """Move an item of a turn to a mode."""
         for item in self._items_of(number)[:1]:
             self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
 
     def replay_all(self) -> None:
-        """Publish everything once more."""
+        """Publish all turns again."""
         turns = self.topics["turns"].events
         turns += list(turns)
 
     def answer(self, number: int, text: str, mode: str | None) -> None:
-        """A language model has read a turn when it had this text."""
+        """Publish a language model's answer about a turn with this text."""
         item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
         said = Understood(
             memory_id=_memory_id(number),

@@ -1,4 +1,4 @@
-"""A worker that asks a language model of its turns, and how a test waits for it."""
+"""A worker with an `UnderstandingQueue`, and ways to wait for it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,11 +10,11 @@ from streams.flow.background.asking_model import UnderstandingQueue
 from tests.harnesses.worker import HERE, WorkerHarness
 
 AT_ONCE = 3
-"""How many it asks about at the same time."""
+"""Concurrent requests of the queue."""
 
 
 class ModelQueueHarness(WorkerHarness):
-    """A worker with a language model, and the partitions that are here."""
+    """A worker with a language model; `here` are its assigned partitions."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, asks_model=True)
@@ -24,7 +24,7 @@ class ModelQueueHarness(WorkerHarness):
 
     @asynccontextmanager
     async def asking(self, per_second: float = 1e6) -> AsyncIterator[UnderstandingQueue]:
-        """Ask, until the block ends."""
+        """Run the queue until the block ends."""
         asking = UnderstandingQueue(
             lambda _: self.understand,
             self.language,
@@ -41,29 +41,29 @@ class ModelQueueHarness(WorkerHarness):
         finally:
             running.cancel()
 
-    def tells(self, number: int) -> list[Memory]:
-        """Turns that are pending."""
-        return [self.tell(f"crate {offset} [[code]]", offset) for offset in range(number)]
+    def say_pending(self, number: int) -> list[Memory]:
+        """Remember turns whose understanding is pending."""
+        return [self.say(f"crate {offset} [[code]]", offset) for offset in range(number)]
 
-    def applied(self) -> None:
-        """The keeper gets everything that was understood."""
-        for event in self.understood():
+    def apply_understood(self) -> None:
+        """Apply all understood events."""
+        for event in self.understood_events():
             self.remember.understood(event)
 
-    def read(self) -> list[str]:
-        """The texts that answers came for, sorted."""
+    def understood_texts(self) -> list[str]:
+        """Return the sorted texts that have an answer."""
         texts = {memory.memory_id: memory.text for memory in self.memories.all()}
-        return sorted(texts[event.memory_id] for event in self.understood())
+        return sorted(texts[event.memory_id] for event in self.understood_events())
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that happens by itself."""
+    """Poll until a condition holds."""
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.005)
 
 
-async def turns_of_the_loop(number: int = 300) -> None:
-    """Let everything happen that can happen without time going by."""
+async def yield_to_loop(number: int = 300) -> None:
+    """Yield to the event loop until tasks that need no time are done."""
     for _ in range(number):
         await asyncio.sleep(0)

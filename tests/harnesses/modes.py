@@ -1,4 +1,4 @@
-"""A library of turns in modes with different embedders."""
+"""Memories in modes with different embedders."""
 
 from typing import Any
 
@@ -19,28 +19,28 @@ JOURNAL = ["Felt tired after the long walk.", "The kitchen tap leaks again.", "D
 
 
 def mode(name: str, embedder: str, project: str | None = None) -> Mode:
-    """A mode to declare."""
+    """Return a mode declaration."""
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
 def library_of_modes(words: SqliteLexicalIndex) -> RetrievalHarness:
-    """A library in which `code` and `journal` are declared, with embedders of different dimensions."""
+    """Declare `code` and `journal` with embedders of different dimensions."""
     library = RetrievalHarness(words)
     library.modes.declare(mode("code", "tiny32"), mode("journal", "tiny48"))
     return library
 
 
 def turns(mode: str, texts: list[str], start: int = 0, **fields: Any) -> list[Memory]:
-    """Turns of one conversation in a mode, numbered from `start`."""
+    """Return turns of one conversation in a mode, numbered from `start`."""
     fields = {"conversation_id": f"c-{mode}"} | fields
     return [made(text, start + number, mode=mode, **fields) for number, text in enumerate(texts)]
 
 
 async def filled(library: RetrievalHarness) -> None:
-    """Have both modes filled."""
+    """Store turns in both modes."""
     await library.remember(*turns("code", CODE), *turns("journal", JOURNAL, 10))
 
 
 def found(result: RetrieveResult) -> set[str]:
-    """The modes that hits are in."""
+    """Return the modes of the hits."""
     return {hit.mode for hit in result.hits}

@@ -1,4 +1,4 @@
-"""A worker's keeper on its topics, on a disk that is full at times."""
+"""The steps of `Remember` in a worker, on a disk that is sometimes full."""
 
 import json
 from dataclasses import replace
@@ -16,24 +16,24 @@ from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
 from streams.flow.support.lexical_commit import LexicalCommit
 from tests.builders.stores import fake_stores, remember_over
-from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, arriving, change, run
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change, event_record, run_step
 
 REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
 
 
 class SometimesFullIndex(SqliteLexicalIndex):
-    """A word index on a disk that is full at every `every`th write."""
+    """A lexical index that fails every `every`th write."""
 
     every = 0
     writes = 0
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        """Write, if there is room."""
+        """Write, or raise Unavailable."""
         self._room()
         super().put(partition, document)
 
     def remove(self, partition: int, memory_id: str) -> None:
-        """Remove, if there is room for that."""
+        """Remove, or raise Unavailable."""
         self._room()
         super().remove(partition, memory_id)
 
@@ -44,7 +44,7 @@ class SometimesFullIndex(SqliteLexicalIndex):
 
 
 class RememberSteps(WorkerHarness):
-    """A worker's keeper on its topics."""
+    """The steps of `Remember` in a worker."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory / "first")
@@ -63,7 +63,7 @@ class RememberSteps(WorkerHarness):
         self.changes = self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
 
     def events_step(self, has_vector: HasVector | None = None) -> RememberEvents:
-        """The step of the events; without `has_vector` every reported vector is believed."""
+        """Return the step for events; without `has_vector` every reported vector is trusted."""
         return RememberEvents(
             EventReader(MEMORY_EVENTS, self.ctx.replies),
             lambda _: self.remember,
@@ -76,7 +76,7 @@ class RememberSteps(WorkerHarness):
         )
 
     def changes_step(self) -> ApplyChanges:
-        """The handler of changes."""
+        """Return the handler of changes."""
         return ApplyChanges(
             lambda _: self.remember,
             self.stores,
@@ -89,20 +89,20 @@ class RememberSteps(WorkerHarness):
             on_changed=lambda change, partition: self.changed.append((change, partition)),
         )
 
-    async def make(self, made: Change, offset: int = 0) -> Any:
-        """Have a change made; returns its answer."""
+    async def apply(self, made: Change, offset: int = 0) -> Any:
+        """Apply a change and return its reply."""
         self.publisher.replies.clear()
-        await run(self.changes, arriving(made, TOPICS.changes, offset, headers=REPLY))
+        await run_step(self.changes, event_record(made, TOPICS.changes, offset, headers=REPLY))
         [reply] = self.publisher.replies
         answer = json.loads(reply.value or b"")
         return answer.get("result", answer.get("error"))
 
     def texts(self, mode: str) -> list[str]:
-        """What is in a mode, by the records."""
+        """Return the sorted texts in a mode."""
         return sorted(memory.text for memory in self.memories.all() if memory.mode == mode)
 
     def usage(self, name: str, **labels: str) -> float:
-        """How often something was counted."""
+        """Return the value of a counter."""
         return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
 
 

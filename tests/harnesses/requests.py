@@ -1,4 +1,4 @@
-"""One channel of requests with a handler that does what it is told."""
+"""One request channel with a configurable handler."""
 
 import json
 from collections.abc import Awaitable
@@ -28,7 +28,7 @@ CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 
 
 class RequestHarness:
-    """One channel, with a handler that does what it is told."""
+    """A channel whose handler returns `result` or raises `problem`."""
 
     def __init__(self, channel: Channel, admit: Admit = OPEN) -> None:
         self.publisher = FakePublisher()
@@ -49,30 +49,30 @@ class RequestHarness:
         return self.result
 
     def valid(self, *headers: tuple[str, bytes], **changes: Any) -> Record:
-        """A valid record of this channel, which asks for a reply."""
+        """Return a valid record of this channel that requests a reply."""
         value = turn_fields() if self.channel is TURNS else COMMAND
         return record(value, topic=self.channel.topic, headers=(*REPLY, *headers), **changes)
 
     async def take(self, taken: Record) -> None:
-        """Serve a record to its end."""
+        """Process a record completely."""
         await (await self.begin(taken))
 
     async def begin(self, taken: Record) -> Awaitable[object]:
-        """Serve a record as far as order demands."""
+        """Begin a record; await the result to finish it."""
         return await self._requests.begin(taken)
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The errors that were replied."""
+        """The error replies."""
         return [json.loads(reply.value or b"")["error"] for reply in self.publisher.replies]
 
     @property
-    def letters(self) -> list[Outgoing]:
+    def dead_letters(self) -> list[Outgoing]:
         """The dead letters."""
         return self.publisher.to("memory.dead-letters")
 
     def counted(self, name: str, **labels: str) -> float:
-        """How often a meter moved."""
+        """Return the value of a counter."""
         return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
 
 

@@ -1,4 +1,4 @@
-"""Everything that retrieval reads, in one place, with memories of any mode written into it."""
+"""`Retrieve` over fakes and a real lexical index."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,8 +31,8 @@ WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 
 
 @dataclass
-class Hour:
-    """A clock that stands still."""
+class FixedClock:
+    """A clock that always shows the same time."""
 
     time: datetime = START + timedelta(days=20)
 
@@ -41,7 +41,7 @@ class Hour:
 
 
 class InterruptedIndex(FakeIndex):
-    """A vector index; while it searches, something else happens. `searched` are the spaces that it was asked for."""
+    """A vector index that runs a callback during searches. `searched` are the queried spaces."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -58,13 +58,13 @@ class InterruptedIndex(FakeIndex):
 
 @dataclass
 class RetrievalHarness:
-    """Retrieval over fakes and a real word index, partition 0."""
+    """`Retrieve` for partition 0."""
 
     words: SqliteLexicalIndex
     vectors: InterruptedIndex = field(default_factory=InterruptedIndex)
     embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
     modes: FakeModes = field(default_factory=FakeModes)
-    clock: Hour = field(default_factory=Hour)
+    clock: FixedClock = field(default_factory=FixedClock)
     records: dict[str, Memory] = field(default_factory=dict)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
@@ -83,7 +83,7 @@ class RetrievalHarness:
 
     async def remember(self, *memories: Memory) -> list[Memory]:
         """Store memories with their vectors."""
-        stored = self.hear(*(self._ready(memory) for memory in memories))
+        stored = self.store(*(self._ready(memory) for memory in memories))
         await self.embed(*stored)
         return stored
 
@@ -92,15 +92,15 @@ class RetrievalHarness:
         ready = Embedding(status="ready", place=VectorLocation(mode=memory.mode, space=digest))
         return memory.model_copy(update={"embedding": ready})
 
-    def hear(self, *memories: Memory) -> list[Memory]:
-        """Store memories as they are."""
+    def store(self, *memories: Memory) -> list[Memory]:
+        """Store memories without vectors."""
         for memory in memories:
             self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory
         return list(memories)
 
     async def embed(self, *memories: Memory) -> None:
-        """Write vectors alone."""
+        """Write only the vectors."""
         for memory in memories:
             embedder, space = self.spaces.of(memory)
             point = Point(

@@ -1,4 +1,4 @@
-"""The keeper of memories over fakes, on a disk that can be full."""
+"""`Remember` over fakes, on a disk that can be full."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -26,34 +26,36 @@ Follows = Remembered | Forgotten | None
 
 
 class FullIndex(SqliteLexicalIndex):
-    """The word index, on a disk that can be full."""
+    """A lexical index whose disk can be full."""
 
     full = False
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        """Write, if there is room."""
+        """Write, or raise Unavailable."""
         if self.full:
             raise Unavailable("the disk is full")
         super().put(partition, document)
 
 
 class RememberHarness:
-    """The keeper with what it keeps."""
+    """`Remember` with its stores."""
 
     def __init__(self, words: FullIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.words = words
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, self.embedders)
-        self.keeper = remember_over(stores, self.embedders)
+        self.agent = remember_over(stores, self.embedders)
 
-    def tell(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
-        """A turn, as the record at this offset."""
+    def say(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
+        """Remember a turn from the record at this offset."""
         said = turn(text, turn_id=turn_id, mode=mode)
-        return self.keeper.turn(said, record(offset=offset))
+        return self.agent.turn(said, record(offset=offset))
 
-    def embedded(self, of: TurnResult, status: Status = "ready", space: str | None = None, **changes: Any) -> Follows:
-        """What the indexer says of the vector of an event's memory; in the space of its mode unless told otherwise."""
+    def report_embedded(
+        self, of: TurnResult, status: Status = "ready", space: str | None = None, **changes: Any
+    ) -> Follows:
+        """Report the vector of an event's memory, in the space of its mode by default."""
         assert of.event is not None
         memory = of.event.memory
         said = Embedded(
@@ -61,29 +63,29 @@ class RememberHarness:
             content_hash=memory.content_hash,
             mode=memory.mode,
             status=status,
-            space=None if status in ("stale", "waiting") else space or self.space(memory.mode),
+            space=None if status in ("stale", "waiting") else space or self.space_digest(memory.mode),
             at=NOW,
             error="a reason" if status in ("failed", "waiting") else None,
         )
-        return self.keeper.embedded(said.model_copy(update=changes))
+        return self.agent.embedded(said.model_copy(update=changes))
 
-    def space(self, mode: str = GENERAL) -> str:
-        """The digest of the space of a mode, if its model were loaded."""
+    def space_digest(self, mode: str = GENERAL) -> str:
+        """Return the space digest of a mode."""
         found = self.modes.get(PARTITION, "u1").find(mode, "p1")
         assert found is not None
         return FakeEmbedders().of(found).fingerprint.digest
 
     def memory(self, of: TurnResult) -> Memory:
-        """The record as it stands."""
+        """Return the stored record."""
         memory = self.memories.get(PARTITION, of.result.memory_id)
         assert memory is not None
         return memory
 
-    def finds(self, term: str) -> int:
-        """How many memories have this word."""
+    def count_postings(self, term: str) -> int:
+        """Return how many memories contain a term."""
         [found] = self.words.postings(PARTITION, "u1", [term])
         return len(found.numbers)
 
-    def ready(self) -> dict[VectorLocation, int]:
-        """How many memories count as embedded in the word index, by place."""
+    def ready_places(self) -> dict[VectorLocation, int]:
+        """Return the embedded memories per vector location, as the lexical index counts them."""
         return dict(self.words.ready_places(PARTITION))

@@ -1,4 +1,4 @@
-"""One worker's parts without Kafka: the real word index, and fakes for the tables, the models and the publisher."""
+"""One worker without Kafka: a real lexical index, fake tables, models and publisher."""
 
 from collections.abc import Awaitable
 from functools import cache
@@ -56,12 +56,12 @@ DIMS = {"general": 384, "tiny32": 32, "tiny48": 48}
 
 @cache
 def classifier() -> InteractionClassifier:
-    """The classifier that comes with the project."""
+    """Return the shipped classifier."""
     return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 
 class WorkerHarness:
-    """The parts, and what is asked of them in most tests. Its user is `u1`, in partition `HERE`."""
+    """The parts of a worker. The user is `u1`, in partition `HERE`."""
 
     def __init__(self, directory: Path, *, asks_model: bool = False) -> None:
         self.language = FakeLanguageModel()
@@ -99,19 +99,19 @@ class WorkerHarness:
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
 
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
-        """A step of requests that change memories."""
+        """Return a committing step over a request pipeline."""
         admission = Admission(channel, Admit(), PARTITIONS, TOPICS.replies, self.clock)
         pipeline = RequestPipeline(admission, handler, self.ctx.replies)
         progress = self.progress if channel.topic == TOPICS.turns else None
         return CommittingStep(pipeline.begin, self.ctx.commit, progress, **how)
 
     def turns_step(self) -> CommittingStep:
-        """The step of the turns."""
+        """Return the step for turns."""
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
         return self.committing(turns, RememberTurns(lambda _: self.remember, self.stores, TOPICS, self.meters))
 
     def embed_step(self, ask_model: AskModel = lambda _partition, _memory: None) -> EmbedRemembered:
-        """The step of the indexer."""
+        """Return the step of `Embed`."""
         return EmbedRemembered(
             EventReader(EMBEDDED_EVENTS, self.ctx.replies),
             self.embed,
@@ -124,73 +124,73 @@ class WorkerHarness:
         )
 
     def declare(self, name: str, embedder: str) -> None:
-        """Declare a mode, or change its embedder."""
+        """Declare or redeclare a mode."""
         declared = self.modes.get(HERE, "u1")
         others = tuple(mode for mode in declared.modes if mode.name != name)
         mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder])
         self.modes.put(HERE, "u1", declared.model_copy(update={"modes": (*others, mode)}))
 
-    def tell(self, text: str, offset: int, **fields: Any) -> Memory:
-        """Remember a turn, applied up to its offset."""
+    def say(self, text: str, offset: int, **fields: Any) -> Memory:
+        """Remember a turn and mark its offset as applied."""
         accepted = self.remember.turn(turn(text, **{"turn_id": text, **fields}), record(offset=offset))
         self.words.set_applied(HERE, TOPICS.turns, offset + 1)
         assert accepted.event is not None
         return accepted.event.memory
 
-    def kept(self, memory: Memory) -> Memory:
-        """The record as it is now."""
+    def stored(self, memory: Memory) -> Memory:
+        """Return the stored record."""
         found = self.memories.get(HERE, memory.memory_id)
         assert found is not None
         return found
 
-    async def vector(self, memory: Memory) -> Memory:
-        """Embed a memory, and tell the keeper."""
+    async def embed_memory(self, memory: Memory) -> Memory:
+        """Embed a memory and report it to `Remember`."""
         [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
         self.remember.embedded(said)
-        return self.kept(memory)
+        return self.stored(memory)
 
-    async def told(self, text: str, offset: int, **fields: Any) -> Memory:
-        """Remember a turn that gets its vector at once."""
-        return await self.vector(self.tell(text, offset, **fields))
+    async def say_embedded(self, text: str, offset: int, **fields: Any) -> Memory:
+        """Remember a turn and embed it."""
+        return await self.embed_memory(self.say(text, offset, **fields))
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
-        """The vectors of a mode by an embedder, without prefixes of its own."""
+        """Return the vector space of a mode and an embedder without prefixes."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
-    def finds(self, term: str) -> int:
-        """How many memories have this word."""
+    def count_postings(self, term: str) -> int:
+        """Return how many memories contain a term."""
         return len(self.words.postings(HERE, "u1", [term])[0].numbers)
 
-    def asked(self) -> list[Embedded]:
-        """What the keeper was told of vectors."""
+    def embedded_events(self) -> list[Embedded]:
+        """Return the published `embedded` events."""
         return [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
 
-    def understood(self) -> list[Understood]:
-        """What the keeper was told of turns that were read."""
+    def understood_events(self) -> list[Understood]:
+        """Return the published `understood` events."""
         return [Understood.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.understood)]
 
-    def remembered(self) -> list[Memory]:
-        """The memories whose vectors are due."""
+    def remembered_memories(self) -> list[Memory]:
+        """Return the memories of the published `remembered` events."""
         sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
         return [Remembered.model_validate_json(value).memory for value in sent if b'"remembered.v1"' in value]
 
-    def forgotten(self) -> list[Forgotten]:
-        """The memories whose vectors must go."""
+    def forgotten_events(self) -> list[Forgotten]:
+        """Return the published `forgotten` events."""
         sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
         return [Forgotten.model_validate_json(value) for value in sent if b'"forgotten.v1"' in value]
 
 
-def arriving(event: BaseModel, topic: str, offset: int = 0, **how: Any) -> Record:
-    """An event of ours, or a change, as it is read from its topic."""
+def event_record(event: BaseModel, topic: str, offset: int = 0, **how: Any) -> Record:
+    """Return the record of an event or a change."""
     return record(event.model_dump_json(by_alias=True).encode(), topic=topic, offset=offset, **how)
 
 
 def change(action: Any, **fields: Any) -> Change:
-    """A change of the user's memories."""
+    """Return a change of u1's memories."""
     return Change.model_validate({"scope": {"user_id": "u1", "project_id": "p1"}, "action": action, **fields})
 
 
-async def run(step: Any, *records: Record) -> None:
-    """Take records through both halves of a step, one after another begun, then settled together."""
+async def run_step(step: Any, *records: Record) -> None:
+    """Begin records in order, then settle them together."""
     finishing: list[Awaitable[Any]] = [await step.begin(one) for one in records]
     await step.settle([await one for one in finishing])

@@ -1,4 +1,4 @@
-"""What the tests on a real broker share: one broker, one exported model and two tiny ones for all of them."""
+"""Fixtures of live tests: one broker, one exported model and two tiny ones for all of them."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ from tests.worlds.live.processes import Deployment, deployed
 from tests.worlds.live.stand_in import StandIn, connected, standing_in
 
 TINY = {"tiny32": 32, "tiny48": 48}
-"""Embedders beside the presets, with their dimensions."""
+"""Embedders besides the presets, with their dimensions."""
 
 
 @pytest.fixture(scope="session")
@@ -27,13 +27,13 @@ def live_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBro
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the workers find the model."""
+    """The model directory of the workers."""
     return exported_minilm("int8", tmp_path_factory).parent
 
 
 @pytest.fixture
 def deployment(live_broker: RunningBroker, models: Path, tmp_path: Path) -> Iterator[Deployment]:
-    """Topics, a group and data directories of the test's own."""
+    """A deployment with its own topics, group and data directories."""
     with deployed(live_broker.bootstrap, tmp_path, models) as own:
         yield own
 
@@ -57,7 +57,7 @@ def with_embedders(deployment: Deployment, tiny_models: Path) -> Deployment:
 
 @pytest.fixture
 def prefix() -> str:
-    """What the names of a test's own topics begin with."""
+    """The topic prefix of a test."""
     return f"test-{secrets.token_hex(4)}."
 
 
@@ -70,6 +70,6 @@ async def service(live_broker: RunningBroker, prefix: str) -> AsyncIterator[Stan
 
 @pytest.fixture
 async def memory(live_broker: RunningBroker, service: StandIn) -> AsyncIterator[MemoryClient]:
-    """A client of it."""
+    """A client of the stand-in."""
     async with connected(live_broker, service) as client:
         yield client

@@ -1,4 +1,4 @@
-"""What many tests of the map begin with."""
+"""Fixtures of tests of the whole pipeline."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,16 +12,16 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 @pytest.fixture
 async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A map that runs, with nothing in it."""
+    """A running pipeline without memories."""
     async with InMemoryPipeline(tmp_path).running() as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def _hurry() -> Iterator[None]:
-    """Poll consolidations every millisecond. Not jobs: a test that waits for a running one would find it done.
+    """Poll consolidations every millisecond, but not jobs, which would end before a test sees them run.
 
-    By patches of its own, as Hypothesis takes no fixture that is made anew for each test.
+    It does not use `monkeypatch`, since Hypothesis rejects function-scoped fixtures.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run_under_way, "RUN_POLL_INTERVAL_S", 0.001)

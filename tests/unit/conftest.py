@@ -1,4 +1,4 @@
-"""What unit tests begin with that are in more than one file."""
+"""Fixtures of several unit tests."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ from tests.harnesses.language_models import LanguageModelHarness
 
 @pytest.fixture
 async def rig() -> AsyncIterator[LanguageModelHarness]:
-    """A model server that answers; the models that ask it are closed in the end."""
+    """A model server and adapters over it, closed afterwards."""
     async with ModelServer() as server:
         rig = LanguageModelHarness(server)
         yield rig

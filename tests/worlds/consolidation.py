@@ -1,4 +1,4 @@
-"""What tests of consolidation say to a map, and see there."""
+"""Turns, runs and results for tests of consolidation."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
 
 
-async def said(pipeline: InMemoryPipeline, count: int, text: str = WATERED, **fields: Any) -> None:
-    """So many turns that say nearly the same, with their vectors."""
+async def remember_many(pipeline: InMemoryPipeline, count: int, text: str = WATERED, **fields: Any) -> None:
+    """Remember `count` nearly equal turns with their vectors."""
     for number in range(count):
         await pipeline.remember(text.format(number), occurred_at=f"2026-02-{number + 1:02}T08:00:00Z", **fields)
     await pipeline.topics.settled()
 
 
 async def consolidate(pipeline: InMemoryPipeline, mode: str | None = None, **scope: str) -> Json:
-    """What a run is answered with at its end."""
+    """Return the result of a consolidation."""
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", **scope}, "mode": mode}
     reply = await pipeline.ask(pipeline.names.consolidate, trigger)
     assert reply["status"] == "ok", reply
@@ -24,5 +24,5 @@ async def consolidate(pipeline: InMemoryPipeline, mode: str | None = None, **sco
 
 
 def of_origin(pipeline: InMemoryPipeline, origin: str) -> list[Memory]:
-    """The memories of an origin."""
+    """Return the memories of an origin."""
     return [memory for memory in pipeline.memories.all() if memory.origin == origin]

@@ -1,5 +1,5 @@
-"""The whole map in one process, over topics in memory: the real steps, agents, rules and word index, with fakes for
-the model, the vector index, the table and the clock. No broker, no network."""
+"""The whole pipeline in one process over in-memory topics: real steps, agents, rules and lexical index, with fakes for
+models, vector index, tables and clock. No broker, no network."""
 
 import asyncio
 import json
@@ -56,12 +56,12 @@ from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 Json = dict[str, Any]
 
 Lost = Literal["vectors", "words"]
-"""What may be deleted of a worker's disk, beside its tables."""
+"""Directories of a worker that a test can delete."""
 
 
 @dataclass
 class InMemoryPipeline:
-    """Everything of a worker that outlives a restart of its map, and the outsiders' side of the topics."""
+    """The state of a worker that outlives a restart, and a client of its topics."""
 
     directory: Path
     partitions: int = 4
@@ -92,8 +92,8 @@ class InMemoryPipeline:
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
 
-    def copied(self, directory: Path) -> "InMemoryPipeline":
-        """Another worker with what this one has kept, while neither runs."""
+    def copy_to(self, directory: Path) -> "InMemoryPipeline":
+        """Return a stopped copy of this stopped worker."""
         shutil.copytree(self.directory, directory)
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles)
         copy.index, copy.modes = deepcopy((self.index, self.modes))
@@ -103,8 +103,8 @@ class InMemoryPipeline:
         copy.topics.copy_from(self.topics)
         return copy
 
-    def lose(self, *lost: Lost) -> None:
-        """Lose a part of the disk, while the map does not run. Tables come back from their changelogs."""
+    def lose_files(self, *lost: Lost) -> None:
+        """Delete files of the stopped worker. Tables are restored from their changelogs."""
         if "vectors" in lost:
             self.index = FakeIndex()
         if "words" in lost:
@@ -112,17 +112,17 @@ class InMemoryPipeline:
 
     @property
     def embedder(self) -> FakeModel:
-        """The model of `general`."""
+        """The model of the mode `general`."""
         return self.embedders.model(GENERAL)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["InMemoryPipeline"]:
-        """Run the map until the block ends; its words are not committed then, as if it were killed."""
+        """Run the pipeline until the block ends; lexical writes stay uncommitted, as after a kill."""
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
-        agents, ctx = self.wired(words)
+        agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
-        asking, reembedding = self._beside(agents, ctx)
+        asking, reembedding = self._background_workers(agents, ctx)
         beside = BackgroundHooks(asking.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
         readers = self._readers(words, beside)
@@ -130,7 +130,7 @@ class InMemoryPipeline:
         connect(app, channels, readers, self.meters, lambda: self.defects.append("an agent ended"))
         app.finalize()
         app.flow_control.resume()
-        # Faust's streams note in their consumer what is under way, its C code and its Python; they ask no more of it.
+        # Faust's streams, in C and in Python, use these attributes of a consumer and no others.
         app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
         for agent in app.agents.values():
             await agent.start()
@@ -140,7 +140,7 @@ class InMemoryPipeline:
         try:
             yield self
             assert not self.defects
-            assert not any(run.done() for run in runs), "what works beside the events ended"
+            assert not any(run.done() for run in runs), "a background worker ended"
         finally:
             self.topics.detach()
             for run in runs:
@@ -151,8 +151,8 @@ class InMemoryPipeline:
                 words.open(partition)
             words.close()
 
-    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
-        """The agents, and what their steps need beside them."""
+    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+        """Build the agents and the context of their steps."""
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
@@ -171,8 +171,8 @@ class InMemoryPipeline:
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
 
     def _readers(self, words: SqliteLexicalIndex, beside: BackgroundHooks) -> list[Subscription]:
-        """The subscriptions, each with a publisher that notes its agents."""
-        agents, ctx = self.wired(words)
+        """Return the subscriptions, each with a publisher that records its agents."""
+        agents, ctx = self.wire(words)
         each = [one.agent_names for one in subscriptions(agents, beside, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
@@ -180,8 +180,8 @@ class InMemoryPipeline:
             for number, publisher in enumerate(publishers)
         ]
 
-    def _beside(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
-        """The background workers."""
+    def _background_workers(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
+        """Return the background workers."""
         here = list(range(self.partitions))
         publisher = InMemoryPublisher(self.topics, (Understand.__name__,), self.arrows)
         told = replace(ctx, publisher=publisher)
@@ -200,14 +200,16 @@ class InMemoryPipeline:
         return asking, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
-        """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""
+        """Write a record keyed by its user, unless `how` overrides the key or partition."""
         value = message if isinstance(message, bytes) else json.dumps(message).encode()
         known = {"key": message["scope"]["user_id"].encode()} if isinstance(message, dict) else {"key": b"u1"}
         return await self.topics.append(Outgoing(topic, value=value, **{**known, **how}))
 
     async def remember(self, text: str, turn_id: str | None = None, user: str = "u1", **fields: Any) -> Record:
         """Publish one turn."""
-        return await self.publish(self.names.turns, turn(text, turn_id or f"t-{next(self._numbers)}", user, **fields))
+        return await self.publish(
+            self.names.turns, turn_message(text, turn_id or f"t-{next(self._numbers)}", user, **fields)
+        )
 
     async def ask(self, topic: str, message: Json | bytes, headers: Headers = (), **how: Any) -> Json:
         """Publish a request, and wait for its reply."""
@@ -219,73 +221,73 @@ class InMemoryPipeline:
         return reply
 
     async def retrieve(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Ask for memories."""
+        """Send a retrieve request."""
         request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
     async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-        """Give a command."""
-        return await self.ask(self.names.commands, commanded(command, user, project, **arguments))
+        """Send a command."""
+        return await self.ask(self.names.commands, command_message(command, user, project, **arguments))
 
     async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Ask for a context."""
+        """Send an assemble request."""
         request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
     def memory(self, text: str) -> Memory:
-        """The record of the turn whose text stands."""
+        """Return the memory of the turn with this current text."""
         [found] = [memory for memory in self.memories.all() if memory.text == text and memory.origin == "said"]
         return found
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
-        """The vectors of a mode by an embedder, without prefixes of its own."""
+        """Return the vector space of a mode and an embedder without prefixes."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
     async def _changes_end(self, partition: int) -> int:
         return sum(record.partition == partition for record in self.topics.records(self.names.changes))
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
-        """Which of these memories have a vector in a collection."""
+        """Return the memories that have a vector in a collection."""
         return set(await self.index.hashes(VectorSpace(mode, fingerprint), ids))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so that needs no record to become so."""
+        """Poll until a condition holds that needs no further record."""
         async with asyncio.timeout(LONGEST_WAIT_SECONDS):
             while not condition():
                 await asyncio.sleep(0.01)
 
-    async def waiting_for(self, what: str) -> None:
-        """Wait until the map waits for something unavailable."""
+    async def until_waiting_for(self, what: str) -> None:
+        """Wait until the pipeline retries a call to this dependency."""
         await self.until(lambda: f'what="{what}"'.encode() in self.meters.exposition())
 
     def replies(self, correlation: bytes) -> list[Json]:
-        """The replies that came for a request."""
+        """Return the replies to a request."""
         records = self.topics.records(self.names.replies)
         return [json.loads(one.value or b"") for one in records if one.header("correlation_id") == correlation]
 
     def dead_letters(self) -> list[Record]:
-        """What could not be processed."""
+        """Return the dead letters."""
         return self.topics.records(self.names.dead_letters)
 
     async def texts(self, query: str, **fields: Any) -> list[str]:
-        """The texts of what is found, best first, after everything that was written is settled."""
+        """Return the texts of the hits, best first, once all records are processed."""
         await self.topics.settled()
         return [hit["text"] for hit in (await self.retrieve(query, **fields))["result"]["hits"]]
 
 
 def _changed(reembedding: Reembedding, change: Change, partition: int) -> None:
-    """What a worker does after a change."""
+    """Re-embed after a change, as the worker does."""
     if change.action == "stale":
         reembedding.look((partition,))
 
 
-def commanded(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-    """A command as it is published."""
+def command_message(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
+    """Return a command message."""
     scope = {"user_id": user, "project_id": project}
     return {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
 
 
-def turn(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
-    """A turn as it is published."""
+def turn_message(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
+    """Return a turn message."""
     known = {"scope": {"user_id": user}, "conversation_id": "c1", "role": "user", "content": text}
     return {"schema": "turn.v1", "turn_id": turn_id, **known, **fields}

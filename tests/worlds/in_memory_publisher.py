@@ -1,4 +1,4 @@
-"""How the map writes to topics in memory, and which step wrote to which topic."""
+"""A publisher over in-memory topics that records which agents write to which topic."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -11,11 +11,11 @@ from tests.worlds.in_memory_topics import InMemoryTopics
 Result = TypeVar("Result")
 
 Arrow = tuple[str, str]
-"""An agent, by its class, and a topic that it writes to."""
+"""The class name of an agent and a topic."""
 
 
 class InMemoryPublisher:
-    """Implements `streams.flow.support.publisher.Publisher` for these agents; notes where they write."""
+    """Implements `streams.flow.support.publisher.Publisher` for `deciders` and records their arrows."""
 
     def __init__(self, topics: InMemoryTopics, deciders: Sequence[str], arrows: set[Arrow]) -> None:
         self._topics = topics
@@ -30,7 +30,7 @@ class InMemoryPublisher:
         return _done(None)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
-        """Write a reply, where its topic exists."""
+        """Write a reply, if its topic exists."""
         there = self._topics.has(out.topic)
         if there:
             await self.send(out)
@@ -38,7 +38,7 @@ class InMemoryPublisher:
 
 
 def _done(result: Result) -> asyncio.Future[Result]:
-    """What is done already; unlike a coroutine it may be left alone when the map is stopped."""
+    """Return a completed future; unlike a coroutine, it need not be awaited."""
     future = asyncio.get_running_loop().create_future()
     future.set_result(result)
     return future

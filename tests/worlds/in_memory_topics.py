@@ -1,8 +1,8 @@
-"""Topics in memory: what Kafka is to the map, without a broker.
+"""In-memory topics in place of Kafka.
 
-Records enter by `append`; each gets a partition by its key and the next offset there, is kept, and where the map reads
-the topic it is put into that topic's channel as the event that Faust would make of it. What the map has not
-acknowledged is delivered again when the map starts again, as Kafka does it.
+`append` gives a record a partition by its key and the next offset there, and delivers it to the channel of its topic
+as the event that Faust would make of it, if the pipeline reads the topic. A restarted pipeline gets unacknowledged
+records again, as from Kafka.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from streams.topics import Topics
 from streams.wire.partitioning import partition_of
 
 LONGEST_WAIT_SECONDS = 20.0
-"""What takes so long in memory does not come any more."""
+"""Timeout of waits; records in memory take far less."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Entry:
 
 
 class NotedMessage(Message):
-    """A message that notes its acknowledgement in the log, where Kafka's would tell Faust's consumer."""
+    """A message that marks its record as acknowledged, in place of Faust's consumer."""
 
     __slots__ = ("noted",)
 
@@ -43,7 +43,7 @@ class NotedMessage(Message):
 
 
 class InMemoryTopics:
-    """The logs of all topics, and the channels of a running map."""
+    """The logs of all topics, and the channels of a running pipeline."""
 
     def __init__(self, topics: Topics, partitions: int, clock: Clock) -> None:
         self.names = topics
@@ -56,20 +56,20 @@ class InMemoryTopics:
         self._changed = asyncio.Event()
         self._room: int | None = None
         self.refused = False
-        """Whether a record is waiting that is not taken."""
+        """True if a write waits for `stop_after`."""
 
     def stop_after(self, records: int | None) -> None:
-        """Take no more than so many records from now on; a further write waits. None: take all again."""
+        """Accept `records` more records, then block writes. None removes the limit."""
         self._room, self.refused = records, False
 
     def forget_acknowledged(self, records: int, topics: Collection[str]) -> None:
-        """Lose the acknowledgements of the last records of each of these topics, as a kill before a commit does."""
+        """Undo the acknowledgements of the last records of each topic, as a kill before a commit does."""
         for name in topics:
             for entry in self._logs[name][max(0, len(self._logs[name]) - records) :]:
                 entry.acknowledged = False
 
     async def committed(self) -> dict[tuple[str, int], int]:
-        """Where the map goes on, by topic and partition: the first record that was not acknowledged, or the end."""
+        """Return the committed offsets: the first unacknowledged record of each partition, or its end."""
         ends: dict[tuple[str, int], int] = {}
         for name, log in self._logs.items():
             going_on = {one.record.partition: one.record.offset for one in reversed(self._unfinished(name))}
@@ -79,13 +79,13 @@ class InMemoryTopics:
         return ends
 
     def copy_from(self, other: "InMemoryTopics") -> None:
-        """Have the records that another has."""
+        """Copy the records of other topics."""
         self._logs = {name: [replace(entry) for entry in log] for name, log in other._logs.items()}
 
     async def attach(self, app: faust.App, channels: Mapping[str, Any], readers: Mapping[str, int]) -> None:
-        """Deliver to these channels, which are read already: first what was not acknowledged, then what comes.
+        """Deliver to these channels: first the unacknowledged records, then new ones.
 
-        `readers` counts the agents on each: a record is acknowledged when all of them have.
+        `readers` counts the agents of each topic: all of them must acknowledge a record.
         """
         self._app, self._channels, self._readers = app, channels, readers
         for name in channels:
@@ -93,11 +93,11 @@ class InMemoryTopics:
                 await self._deliver(entry)
 
     def detach(self) -> None:
-        """Deliver nothing until a pipeline is attached again."""
+        """Stop delivery until the next `attach`."""
         self._app, self._channels = None, {}
 
     def has(self, topic: str) -> bool:
-        """Whether a topic exists."""
+        """True if the topic exists."""
         return topic in self._logs
 
     async def append(self, out: Outgoing) -> Record:
@@ -117,19 +117,19 @@ class InMemoryTopics:
         return entry.record
 
     def records(self, topic: str) -> list[Record]:
-        """Everything that was written to a topic."""
+        """Return all records of a topic."""
         return [entry.record for entry in self._logs[topic]]
 
     def unacknowledged(self, topic: str) -> list[Record]:
-        """What the map has not finished."""
+        """Return the unacknowledged records of a topic."""
         return [entry.record for entry in self._logs[topic] if not entry.acknowledged]
 
     async def settled(self) -> None:
-        """Wait until the map has finished everything that it reads."""
+        """Wait until all delivered records are acknowledged."""
         await self.until(lambda: not any(self.unacknowledged(topic) for topic in self._channels))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so; it is looked at whenever a record is written or acknowledged."""
+        """Wait for a condition, checked at each write and acknowledgement."""
         async with asyncio.timeout(LONGEST_WAIT_SECONDS):
             while not condition():
                 await self._changed.wait()
@@ -139,7 +139,7 @@ class InMemoryTopics:
         self._changed = asyncio.Event()
 
     def _unfinished(self, topic: str) -> list[Entry]:
-        """Everything from the first record of each partition on that was not acknowledged: what is not committed."""
+        """Return the uncommitted records: those from the first unacknowledged one of each partition."""
         unfinished: set[int] = set()
         entries = []
         for entry in self._logs[topic]:

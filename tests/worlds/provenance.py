@@ -1,6 +1,6 @@
-"""What must hold of memories whatever happened to them: each check gives what is wrong, in words, or nothing.
+"""Invariants of memories after any actions: each check yields its violations as texts.
 
-Enters: a map in memory at rest, and the diary of what happened to it. Nothing is changed.
+Enters: an idle in-memory pipeline and the runner of its actions. Neither is changed.
 """
 
 from collections import Counter
@@ -11,45 +11,45 @@ import numpy as np
 from schemas.state.memories import Evidence, Memory, index_names
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.worlds.happenings import BYSTANDER, USER, Diary
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.user_actions import BYSTANDER, USER, ActionRunner
 
 
-async def wrong(diary: Diary, pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> list[str]:
-    """Everything that is wrong."""
-    known = {one.memory_id: one for one in diary.memories()}
-    found = [*turns_as_said(diary, known), *evidence(known), *chains(known), *items_and_turns(known)]
-    found += words_and_records(pipeline, words)
-    found += await vectors_and_records(pipeline)
-    shown = await everything_shown(pipeline, diary)
-    found += kept_texts(diary, known, pipeline, words, shown)
-    return found + list(served(shown, known))
+async def find_faults(runner: ActionRunner, pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> list[str]:
+    """Return all violations."""
+    known = {one.memory_id: one for one in runner.memories()}
+    found = [*check_turns(runner, known), *check_evidence(known), *check_chains(known), *check_items(known)]
+    found += check_words(pipeline, words)
+    found += await check_vectors(pipeline)
+    shown = await show_everything(pipeline, runner)
+    found += check_removed_texts(runner, known, pipeline, words, shown)
+    return found + list(check_shown(shown, known))
 
 
-def turns_as_said(diary: Diary, known: dict[str, Memory]) -> Iterator[str]:
-    """Every turn that was said and not forgotten stands, as it was said last, and no other."""
+def check_turns(runner: ActionRunner, known: dict[str, Memory]) -> Iterator[str]:
+    """Every turn that was not forgotten has its last text, and there are no others."""
     there = {one.memory_id: str(one.metadata["mark"]) for one in known.values() if one.origin == "said"}
-    if there != diary.stands:
-        yield f"turns stand as {there}, and were said as {diary.stands}"
+    if there != runner.current_marks:
+        yield f"turns are {there}, expected {runner.current_marks}"
 
 
-def evidence(known: dict[str, Memory]) -> Iterator[str]:
-    """What was derived rests on turns that are there, on spans inside their texts; an item says what stands there."""
+def check_evidence(known: dict[str, Memory]) -> Iterator[str]:
+    """Evidence of derived memories is a span in an existing turn; an item has the text of a span."""
     for one in known.values():
         if one.origin == "said":
             continue
         if not one.evidence:
-            yield f"{one.text!r} rests on nothing"
+            yield f"{one.text!r} has no evidence"
         spans = [(span, _text(span, known)) for span in one.evidence]
         for span, text in spans:
             if text is None or not 0 <= span.start < span.end <= len(text):
-                yield f"{one.text!r} has evidence that is not there: {span}"
+                yield f"{one.text!r} has invalid evidence: {span}"
         if one.origin == "extracted" and not any(text and text[s.start : s.end] == one.text for s, text in spans):
-            yield f"{one.text!r} is not what its evidence says"
+            yield f"{one.text!r} differs from its evidence"
 
 
-def chains(known: dict[str, Memory]) -> Iterator[str]:
-    """Every chain of what took another's place ends in a memory that stands."""
+def check_chains(known: dict[str, Memory]) -> Iterator[str]:
+    """Every chain of superseding memories ends in a current one."""
     for one in known.values():
         seen: list[str] = []
         at: Memory | None = one
@@ -60,8 +60,8 @@ def chains(known: dict[str, Memory]) -> Iterator[str]:
             yield f"the chain of {one.origin} {one.text!r} does not end: {seen}"
 
 
-def items_and_turns(known: dict[str, Memory]) -> Iterator[str]:
-    """A turn names the items that rest on it, and these alone."""
+def check_items(known: dict[str, Memory]) -> Iterator[str]:
+    """A turn lists exactly the items whose evidence it is."""
     named = {(turn.memory_id, item) for turn in known.values() for item in turn.items}
     items = [one for one in known.values() if one.origin == "extracted"]
     rests = {(span.memory_id, item.memory_id) for item in items for span in item.evidence}
@@ -70,8 +70,8 @@ def items_and_turns(known: dict[str, Memory]) -> Iterator[str]:
         yield f"turn {turn} and item {text!r} agree one way only: {'named' if (turn, item) in named else 'rests'}"
 
 
-def words_and_records(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterator[str]:
-    """Every shelf of the word index has the records of that shelf, with their mode, status, and whether they stand."""
+def check_words(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterator[str]:
+    """Every index of the lexical store has its records with mode, status and whether they are current."""
     records = list(pipeline.memories.all())
     for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in index_names(boundary)):
         there = [one for one in records if one.index_name == shelf]
@@ -92,8 +92,8 @@ def words_and_records(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> 
             yield f"the words of {shelf} count {+counted}"
 
 
-async def vectors_and_records(pipeline: InMemoryPipeline) -> list[str]:
-    """Every memory has the vector of what it says now, in its mode's space, and there are no others."""
+async def check_vectors(pipeline: InMemoryPipeline) -> list[str]:
+    """Every memory has the vector of its current text in its mode's space, and there are no others."""
     records = list(pipeline.memories.all())
     found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != "ready"]
     lying: set[tuple[str, str, str]] = set()
@@ -103,21 +103,21 @@ async def vectors_and_records(pipeline: InMemoryPipeline) -> list[str]:
         lying |= {(memory_id, space.mode, content) for memory_id, content in there.items()}
         count = sum([await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)])
         if count != len(there):
-            found.append(f"{count - len(there)} vectors in {space.mode} are nobody's")
+            found.append(f"{count - len(there)} vectors in {space.mode} have no memory")
     wanted = {(one.memory_id, one.mode, one.content_hash) for one in records}
     return found + ([] if lying == wanted else [f"vectors too many {lying - wanted}, missing {wanted - lying}"])
 
 
-def kept_texts(
-    diary: Diary, known: dict[str, Memory], pipeline: InMemoryPipeline, words: SqliteLexicalIndex, shown: Json
+def check_removed_texts(
+    runner: ActionRunner, known: dict[str, Memory], pipeline: InMemoryPipeline, words: SqliteLexicalIndex, shown: Json
 ) -> Iterator[str]:
-    """Nothing that was forgotten or said otherwise since is in any record, in the words, or in anything shown."""
-    over = diary.marks - set(diary.stands.values())
+    """Forgotten and replaced texts are in no record, index or reply."""
+    over = runner.marks - set(runner.current_marks.values())
     places = {
         "records": [one.model_dump_json() for one in known.values()],
-        "claims": [*map(str, pipeline.claims.kept.values())],
-        "intentions": [*map(str, pipeline.intentions._kept.values())],
-        "categories": [*map(str, pipeline.categories._kept.values())],
+        "claims": [*map(str, pipeline.claims.stored.values())],
+        "intentions": [*map(str, pipeline.intentions.stored.values())],
+        "categories": [*map(str, pipeline.categories.stored.values())],
         "answers": [str(shown)],
     }
     for mark in sorted(over):
@@ -126,29 +126,29 @@ def kept_texts(
             yield f"{mark} is in the words"
 
 
-async def everything_shown(pipeline: InMemoryPipeline, diary: Diary) -> Json:
-    """The result of a request for everything."""
+async def show_everything(pipeline: InMemoryPipeline, runner: ActionRunner) -> Json:
+    """Retrieve everything and list intentions and categories."""
     everywhere = {"scope": {"user_id": USER, "project_id": "*"}, "mode": "*", "top_k": 100}
     shown: Json = {"retrieved": [], "projects": []}
     for types in (None, ["semantic", "procedural", "state_object", "document"]):
         for depth in ("items", "auto"):
             request = {"schema": "retrieve.v1", "query": ASKED, "types": types, "depth": depth, **everywhere}
             shown["retrieved"].append((await pipeline.ask(pipeline.names.retrieve, request))["result"])
-    for project in diary.projects:
+    for project in runner.projects:
         intention = await pipeline.command("get_intention", USER, project)
         categories = await pipeline.command("list_categories", USER, project, include_summary=True, include_items=True)
         shown["projects"].append([intention["result"], categories["result"]])
     return shown
 
 
-def served(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
-    """What is served is there, and stands; what rests on turns names those that are there."""
+def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
+    """Replies contain only current memories, and evidence in them exists."""
     for result in shown["retrieved"]:
         for hit in result["hits"]:
             for one in (hit, *hit.get("items", ())):
                 memory = known.get(one["memory_id"])
                 if memory is None or memory.superseded_by is not None or memory.text != one["text"]:
-                    yield f"a hit that is not so: {one['text']!r}"
+                    yield f"an outdated hit: {one['text']!r}"
     for intention, categories in shown["projects"]:
         entries = [
             one for part in intention.values() if isinstance(part, list) for one in part if isinstance(one, dict)
@@ -158,7 +158,7 @@ def served(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
         for memory_id in (*rested, *listed):
             memory = known.get(memory_id)
             if memory is None or (memory_id in listed and memory.superseded_by is not None):
-                yield f"shown, and not there: {memory_id}"
+                yield f"shown, but missing: {memory_id}"
 
 
 ASKED = "the deploy target, the login, the beta, the tomatoes in the greenhouse, where do I live, soup and notes"

@@ -1,4 +1,4 @@
-"""What the map does, seen from outside: which agents read which topic, and where they write."""
+"""Which agents read and write which topics, observed from outside."""
 
 import asyncio
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.topology import BackgroundHooks, Subscription, subscriptions
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
 from tests.worlds.in_memory_publisher import Arrow
 
 
 def wired_subscriptions(directory: Path) -> list[Subscription]:
     """Return the subscriptions of a worker with a lexical index in this directory."""
-    agents, ctx = InMemoryPipeline(directory).wired(SqliteLexicalIndex(directory))
+    agents, ctx = InMemoryPipeline(directory).wire(SqliteLexicalIndex(directory))
     hooks = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
     return subscriptions(agents, hooks, ctx)
 
 
-def readers(directory: Path) -> set[Arrow]:
+def reading_arrows(directory: Path) -> set[Arrow]:
     """Return the topics with the agents that act on them, by their classes."""
     return {(one.topic, agent) for one in wired_subscriptions(directory) for agent in one.agent_names}
 
 
-def colleagues(directory: Path) -> dict[str, set[str]]:
-    """Return for each agent those that share a step with it."""
+def agents_sharing_steps(directory: Path) -> dict[str, set[str]]:
+    """Return, for each agent, the agents that share a step with it."""
     shared: dict[str, set[str]] = {}
     for one in wired_subscriptions(directory):
         for agent in one.agent_names:
@@ -32,7 +32,7 @@ def colleagues(directory: Path) -> dict[str, set[str]]:
 
 
 async def observed_arrows(directory: Path) -> set[Arrow]:
-    """Where each agent writes, seen while everything happens that makes it write."""
+    """Return the topics that each agent writes to, observed while every kind of record is processed."""
     async with InMemoryPipeline(directory, profiles=ONE_PROFILE).running() as pipeline:
         names = pipeline.names
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
@@ -40,7 +40,7 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
             await pipeline.publish(topic, b"nonsense")
         for topic in (names.remembered, names.understood, names.embedded, names.learned, names.consolidated):
             await pipeline.publish(topic, b"nonsense")
-        accepted = await pipeline.ask(names.turns, turn("Tea, please.", "t-1"))
+        accepted = await pipeline.ask(names.turns, turn_message("Tea, please.", "t-1"))
         await pipeline.until(lambda: pipeline.memory("Tea, please.").reading.status == "model")
         await pipeline.retrieve("tea")
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
@@ -53,7 +53,9 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
         await rebuilding
         for number in range(4):
-            await pipeline.ask(names.turns, turn(f"We decided to water the tomatoes on day {number}.", f"w-{number}"))
+            await pipeline.ask(
+                names.turns, turn_message(f"We decided to water the tomatoes on day {number}.", f"w-{number}")
+            )
         await pipeline.topics.settled()
         await pipeline.command("declare_category", name="garden", description="tomatoes and watering")
         await pipeline.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})

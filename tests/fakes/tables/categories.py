@@ -1,4 +1,4 @@
-"""Categories in a dict: what the table `categories` is in a worker."""
+"""The table `categories` over a dict."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -8,7 +8,7 @@ from schemas.state.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.worker_context.AwaitableCategories` in memory; `writes` counts how often it was written.
+    """Implements `streams.flow.worker_context.AwaitableCategories` in memory; `writes` counts the writes.
 
     While `held` is set writes are not safe yet.
     """
@@ -19,25 +19,25 @@ class FakeCategories:
         self.held = False
         self._unsafe = 0
         self.deployment = dict(deployment or {})
-        self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
+        self.stored: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope, those of the deployment among them."""
-        kept = self._kept.get((partition, tuple(sorted(scope.items()))), "{}")
+        """Return the categories of a scope, including those of the deployment."""
+        kept = self.stored.get((partition, tuple(sorted(scope.items()))), "{}")
         return merge_deployment_categories(Taxonomy.model_validate_json(kept), self.deployment)
 
     def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
-        """Write a scope's categories over what was."""
+        """Replace the categories of a scope."""
         self.writes += 1
         self._unsafe += 1
-        self._kept[partition, tuple(sorted(scope.items()))] = taxonomy.model_dump_json()
+        self.stored[partition, tuple(sorted(scope.items()))] = taxonomy.model_dump_json()
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
-        """Declare a category as a command does."""
+        """Declare a category."""
         self.put(partition, scope, declare_category(self.get(partition, scope), name, description))
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """What is done when the writes since the last call are safe."""
+        """Return awaitables of the writes since the last call."""
         written, self._unsafe = self._unsafe, 0
         return [self._safe() for _ in range(written)]
 

@@ -1,4 +1,4 @@
-"""Intentions in a dict: what the table `intentions` is in a worker."""
+"""The table `intentions` over a dict."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -8,7 +8,7 @@ from schemas.state.intention import Intention
 
 
 class FakeIntentions:
-    """Implements `streams.flow.worker_context.AwaitableIntentions` in memory; `writes` counts how often it was written.
+    """Implements `streams.flow.worker_context.AwaitableIntentions` in memory; `writes` counts the writes.
 
     While `outage` is true, what is written is here and stays unsafe, as with a changelog that does not answer.
     """
@@ -16,24 +16,24 @@ class FakeIntentions:
     def __init__(self) -> None:
         self.outage = False
         self.writes = 0
-        self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
+        self.stored: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
-        """The intention of a scope; an empty one for a scope that has none."""
-        value = self._kept.get((partition, tuple(scope.items())))
+        """Return the intention of a scope, empty by default."""
+        value = self.stored.get((partition, tuple(scope.items())))
         return Intention() if value is None else Intention.model_validate_json(value)
 
     def put(self, partition: int, scope: Mapping[str, str], intention: Intention) -> None:
-        """Write an intention over the one before."""
+        """Replace the intention of a scope."""
         self.writes += 1
-        self._kept[partition, tuple(scope.items())] = intention.model_dump_json(exclude_defaults=True)
+        self.stored[partition, tuple(scope.items())] = intention.model_dump_json(exclude_defaults=True)
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """The scopes of a boundary that have an intention."""
-        return [dict(scope) for where, scope in self._kept if where == partition and _of(dict(scope), boundary)]
+        """Return the scopes of a boundary with an intention."""
+        return [dict(scope) for where, scope in self.stored if where == partition and _of(dict(scope), boundary)]
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Nothing where a dict is written at once; else what never ends."""
+        """Return nothing, or a write that never completes."""
         return [_never()] if self.outage else []
 
 

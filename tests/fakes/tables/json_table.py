@@ -1,4 +1,4 @@
-"""Values in a dict: what a table of JSON is in a worker."""
+"""A JSON table over a dict."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Generic, TypeVar
@@ -16,16 +16,16 @@ class FakeJsonTable(Generic[Value]):
         self._kept: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, key: object) -> Value:
-        """What is kept, or what the model is by default."""
+        """Return the stored value, or the default of the model."""
         value = self._kept.get((partition, _shown(key)))
         return self._model() if value is None else self._model.model_validate_json(value)
 
     def put(self, partition: int, key: object, value: Value) -> None:
-        """Write a value over the one before."""
+        """Replace a value."""
         self._kept[partition, _shown(key)] = value.model_dump_json(by_alias=True)
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Nothing: a dict is written at once."""
+        """Return nothing: a dict is written at once."""
         return []
 
 

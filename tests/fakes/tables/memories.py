@@ -1,4 +1,4 @@
-"""The records in a dict: what the table `memories` is in a worker."""
+"""The table `memories` over a dict."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -8,7 +8,7 @@ from schemas.state.memories import Memory, VectorLocation
 
 
 class FakeMemories:
-    """`streams.flow.stores.tables.MemoryStore` in memory; a partition sees its own records alone.
+    """`streams.flow.stores.tables.MemoryStore` in memory; each partition has its own records.
 
     What is kept is the record's JSON, so that nothing survives that a changelog would not carry. While `outage` is
     true, what is written is here and stays unsafe, as with a changelog that does not answer.
@@ -21,60 +21,60 @@ class FakeMemories:
         self._forgotten: set[tuple[int, str]] = set()
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """The record, or None."""
+        """Return the record, or None."""
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
 
     def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Leave a mark in place of a record."""
+        """Replace a record by a tombstone."""
         self.remove(partition, memory_id, place)
         self._forgotten.add((partition, memory_id))
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
-        """Whether a mark stands there."""
+        """True if there is a tombstone."""
         return (partition, memory_id) in self._forgotten
 
     def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Leave nothing of a record but a place."""
+        """Remove a record, but not its vector location."""
         self._kept.get(partition, {}).pop(memory_id, None)
         self._forgotten.discard((partition, memory_id))
         self._removed[partition, memory_id] = place
 
     def is_removed(self, partition: int, memory_id: str) -> bool:
-        """Whether the record is no more."""
+        """True if the record was removed."""
         return (partition, memory_id) in self._removed
 
     def removed(self, partition: int) -> Iterator[str | None]:
-        """What was removed and not forgotten; None for each record that is there."""
+        """Yield removed memories that were not forgotten; None for each existing record."""
         yield from [None for _ in self._kept.get(partition, {})]
         gone = [memory_id for place, memory_id in self._removed if place == partition]
         yield from [memory_id for memory_id in gone if not self.is_forgotten(partition, memory_id)]
 
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
-        """The place that was given to `forget` or `remove`."""
+        """Return the location that was given to `forget` or `remove`."""
         return self._removed.get((partition, memory_id))
 
     def put(self, partition: int, memory: Memory) -> None:
-        """Write a record over the one before."""
+        """Replace a record."""
         self._removed.pop((partition, memory.memory_id), None)
         self._forgotten.discard((partition, memory.memory_id))
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
     def pending_writes(self) -> list[Awaitable[Any]]:
-        """Nothing where a dict is written at once; else what never ends."""
+        """Return nothing, or a write that never completes."""
         return [asyncio.Event().wait()] if self.outage else []
 
     def all(self) -> Iterator[Memory]:
-        """Every record."""
+        """Return all records."""
         return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
 
     def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        """The ids of those that are no more, and where their vectors were."""
+        """Return the ids of removed memories with their last vector locations."""
         return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)
 
 
 class FakeRecords(FakeMemories):
-    """Memories out of a dict by id, all of them in partition 0."""
+    """Memories of partition 0 in a dict by id."""
 
     def __init__(self, records: dict[str, Memory]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What users declared in a dict: what the table `modes` is in a worker."""
+"""The table `modes` over a dict."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -7,27 +7,27 @@ from schemas.state.modes import Mode, ModeDeclarations
 
 
 class FakeModes:
-    """Implements `agents.ports.Modes`; `reads` counts how often it was asked."""
+    """Implements `agents.ports.Modes`; `reads` counts the reads."""
 
     def __init__(self) -> None:
         self.reads = 0
         self._kept: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, boundary: str) -> ModeDeclarations:
-        """What is declared; nothing but `general` for a boundary that never declared anything."""
+        """Return the declarations of a boundary, by default only `general`."""
         self.reads += 1
         kept = self._kept.get((partition, boundary))
         return ModeDeclarations() if kept is None else ModeDeclarations.model_validate_json(kept)
 
     def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
-        """Write what is declared."""
+        """Replace the declarations."""
         self._kept[partition, boundary] = declared.model_dump_json()
 
     def declare(self, *modes: Mode, boundary: str = "ana", partition: int = 0) -> None:
-        """Declare modes beside those that are there."""
+        """Declare further modes."""
         declared = self.get(partition, boundary)
         self.put(partition, boundary, declared.model_copy(update={"modes": (*declared.modes, *modes)}))
 
     def pending_writes(self) -> list[Awaitable[Any]]:
-        """Nothing: a dict is written at once."""
+        """Return nothing: a dict is written at once."""
         return []

@@ -1,4 +1,4 @@
-"""A deployment with principals: one without a grant gets nothing, over Kafka."""
+"""Principals over Kafka: one without a grant gets nothing."""
 
 import json
 
@@ -11,7 +11,7 @@ GRANTS = {"gateway": [{"user_id": "*"}], "reader": [{"user_id": "ana", "project_
 
 
 def asking(deployment: Deployment, principal: str | None) -> MemoryClient:
-    """A client of the user ana with a principal."""
+    """Return a client of the user ana with a principal."""
     return MemoryClient(
         deployment.bootstrap, user_id="ana", topic_prefix=deployment.prefix, timeout=20, principal=principal
     )

@@ -1,4 +1,4 @@
-"""The client on a real broker, against a stand-in for the service that can be silent, late, wrong or talk twice."""
+"""The client on a real broker, with a stand-in for the service that can be silent, late, wrong or reply twice."""
 
 import asyncio
 import time
@@ -12,14 +12,14 @@ from tests.worlds.live.stand_in import (
     PARTITIONS,
     SOON,
     Json,
-    Seen,
+    ReceivedRecord,
     StandIn,
-    by_contract,
     connected,
     error,
     finds,
     ok,
     partition_of,
+    reply_by_contract,
     silent,
 )
 
@@ -69,7 +69,7 @@ async def test_concurrent_calls_get_their_own_replies_in_any_order(memory: Memor
     calls = [asyncio.create_task(memory.remember(f"content {number}")) for number in range(20)]
     seen = [await service.next("turns") for _ in calls]
     for each in reversed(seen):
-        await service.reply(each, by_contract(each)[0])
+        await service.reply(each, reply_by_contract(each)[0])
     assert [done.memory_id for done in await asyncio.gather(*calls)] == [f"content {number}" for number in range(20)]
 
 
@@ -93,7 +93,7 @@ async def test_clients_on_the_same_reply_topic_do_not_get_each_others_replies(
 async def test_the_first_of_two_replies_counts_and_the_second_harms_nobody(
     memory: MemoryClient, service: StandIn
 ) -> None:
-    service.behaviour = lambda seen: [*by_contract(seen), error("internal", "the second reply")]
+    service.behaviour = lambda seen: [*reply_by_contract(seen), error("internal", "the second reply")]
     assert (await memory.remember("first")).memory_id == "first"
     assert (await memory.remember("second")).memory_id == "second"
 
@@ -114,7 +114,7 @@ async def test_a_late_reply_is_not_taken_for_the_next_one(memory: MemoryClient, 
     waiting = asyncio.create_task(memory.remember("in time"))
     now = await service.next("turns")
     for seen in (late, now):
-        await service.reply(seen, by_contract(seen)[0])
+        await service.reply(seen, reply_by_contract(seen)[0])
     assert (await waiting).memory_id == "in time"
 
 
@@ -127,7 +127,7 @@ async def test_an_error_reply_is_raised_with_code_message_and_field(memory: Memo
 
 
 async def test_a_reply_with_unknown_fields_is_read(memory: MemoryClient, service: StandIn) -> None:
-    service.behaviour = lambda seen: [{**body, "new": 1} for body in by_contract(seen)]
+    service.behaviour = lambda seen: [{**body, "new": 1} for body in reply_by_contract(seen)]
     assert (await memory.remember("x")).memory_id == "x"
     assert (await memory.retrieve("x")).strategy == "hybrid"
 
@@ -218,7 +218,7 @@ async def test_several_users_are_asked_one_by_one_and_merged(memory: MemoryClien
     assert service.arrived.empty()
 
 
-def one_user_fails(seen: Seen) -> list[Json]:
+def one_user_fails(seen: ReceivedRecord) -> list[Json]:
     user = seen.value["scope"]["user_id"]
     return [error("not_allowed", "not yours")] if user == "b" else [finds(user)]
 

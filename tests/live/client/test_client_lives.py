@@ -1,4 +1,4 @@
-"""The client's beginning and end, and what it does while the broker is away."""
+"""The client's start, close, and behaviour during a broker outage."""
 
 import asyncio
 import os

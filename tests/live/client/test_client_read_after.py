@@ -1,4 +1,4 @@
-"""The client's questions see what it wrote before them: what they say in `read_after`."""
+"""The client's queries name its earlier writes in `read_after`."""
 
 import os
 import signal
@@ -9,11 +9,11 @@ import pytest
 
 from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
-from tests.worlds.live.stand_in import SOON, StandIn, by_contract, error, finds, partition_of, silent
+from tests.worlds.live.stand_in import SOON, StandIn, error, finds, partition_of, reply_by_contract, silent
 
 
 async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int | None:
-    """What a question that is asked now says in `read_after`."""
+    """Return the `read_after` of the next query."""
     await memory.retrieve("x", **how)
     seen: int | None = (await service.next("retrieve")).value["read_after"]
     return seen
@@ -55,7 +55,7 @@ async def test_read_after_can_be_chosen(memory: MemoryClient, service: StandIn, 
 async def test_a_turn_that_was_refused_or_not_answered_counts_as_written(
     memory: MemoryClient, service: StandIn
 ) -> None:
-    service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else by_contract(seen)
+    service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else reply_by_contract(seen)
     with pytest.raises(MemoryServiceError):
         await memory.remember("x")
     assert await read_after(memory, service) == 0

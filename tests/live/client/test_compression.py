@@ -1,4 +1,4 @@
-"""Producers pack their batches as they like: what is packed is read, and what is too large for it is refused."""
+"""Compressed batches: they are read, and too large records are rejected."""
 
 import json
 
@@ -14,7 +14,7 @@ TURNS = 20
 
 
 def turn(number: int) -> bytes:
-    """A turn as JSON in one line."""
+    """Return a turn as JSON in one line."""
     told = {"schema": "turn.v1", "scope": {"user_id": "ana"}, "conversation_id": "c1", "role": "user"}
     return json.dumps(told | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
 

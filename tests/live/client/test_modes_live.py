@@ -23,18 +23,18 @@ PROJECTS = ("default", "p1")
 
 
 @dataclass
-class Customer:
+class ModeUser:
     """One user's client and turns."""
 
     client: MemoryClient
     user_id: str
 
     async def command(self, name: str, project: str = "default", /, **arguments: Any) -> Json:
-        """The result of a command."""
+        """Return the result of a command."""
         return await self.client.command(name, arguments, user_id=self.user_id, project_id=project)
 
     async def say(self, text: str, mode: str | None = None, project: str = "default") -> str:
-        """The id of what was remembered."""
+        """Remember a turn and return the memory's id."""
         told = await self.client.remember(
             text, turn_id=f"{project} {text}", mode=mode, user_id=self.user_id, project_id=project
         )
@@ -42,7 +42,7 @@ class Customer:
         return told.memory_id
 
     async def settle_in(self) -> dict[str, str]:
-        """Declare, rename, delete and correct; the memories that stay, by id with their projects."""
+        """Declare, rename, delete and correct modes; return the projects of the remaining memories by id."""
         await self.command("declare_mode", name="code", embedder="tiny32", description="programs", decay="fast")
         await self.command("declare_mode", name="journal", embedder="tiny48", is_default=True)
         await self.command("declare_mode", name="old", embedder="tiny48")
@@ -58,11 +58,11 @@ class Customer:
         return ids
 
     async def ready(self) -> None:
-        """Wait until every memory has its vector."""
+        """Wait until every memory has a vector."""
         await eventually(partial(all_ready, self.client, self.user_id), f"{self.user_id} has all vectors")
 
     async def shown(self, ids: dict[str, str]) -> Json:
-        """Everything that the service says of this user, but for when vectors were made."""
+        """Return all that the service shows of these memories, without embedding times."""
         memories = {one: await self.command("get_memory", project, memory_id=one) for one, project in ids.items()}
         for memory in memories.values():
             del memory["embedding"]["embedded_at"]
@@ -75,11 +75,11 @@ class Customer:
         }
 
     async def found(self) -> Json:
-        """What each mode finds of what was said, with which strategy."""
+        """Return the strategy and texts that each mode finds."""
         asked = [("craft", "default"), ("journal", "default"), ("general", "default"), ("code", "p1")]
-        return {f"{mode} {project}": await self._found(mode, project) for mode, project in asked}
+        return {f"{mode} {project}": await self.search_mode(mode, project) for mode, project in asked}
 
-    async def _found(self, mode: str, project: str) -> tuple[str, list[str]]:
+    async def search_mode(self, mode: str, project: str) -> tuple[str, list[str]]:
         answer = await self.client.retrieve(
             "crate quiet day hall yard", users=self.user_id, projects=project, mode=mode, top_k=50
         )
@@ -89,12 +89,12 @@ class Customer:
 async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_embedders: Deployment) -> None:
     worker = await with_embedders.ready()
     async with with_embedders.client() as client:
-        customers = [Customer(client, user_id) for user_id in USERS]
+        customers = [ModeUser(client, user_id) for user_id in USERS]
         ids = {one.user_id: await one.settle_in() for one in customers}
         for one in customers:
             await one.ready()
         before = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
-        # What is compared is not nothing.
+        # The compared values are not empty.
         hall = [f"Crate {number} in the hall." for number in range(5)]
         assert before["u0"][1]["craft default"] == ("hybrid", hall[1:])
         assert before["u0"][1]["general default"] == ("hybrid", hall[:1])
@@ -115,7 +115,7 @@ async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_emb
 
 @pytest.fixture
 async def without_model(deployment: Deployment, tmp_path: Path) -> AsyncIterator[MemoryClient]:
-    """A client of a worker whose embedder `late` has no files yet."""
+    """A client of a worker whose embedder `late` has no files."""
     deployment.more["EMBEDDERS"] = json.dumps({"late": {"path": str(tmp_path / "late"), "dim": 48}})
     await deployment.ready()
     async with deployment.client() as client:
@@ -125,7 +125,7 @@ async def without_model(deployment: Deployment, tmp_path: Path) -> AsyncIterator
 async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
     without_model: MemoryClient, tiny_models: Path, tmp_path: Path
 ) -> None:
-    one = Customer(without_model, "u1")
+    one = ModeUser(without_model, "u1")
     assert (await one.command("declare_mode", name="code", embedder="late"))["embedding_dim"] == 48
     texts = [f"Crate {number} in the hall." for number in range(5)]
     for text in texts:
@@ -142,22 +142,22 @@ async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
     await eventually(is_missing, "the model is known to be missing")
     health = (await one.command("health"))["modes"]
     assert (health["code"]["eligible"], health["code"]["pending"], health["code"]["fingerprint"]) == (5, 5, None)
-    assert (await one._found("code", "default")) == ("lexical", texts)
+    assert (await one.search_mode("code", "default")) == ("lexical", texts)
     answer = await one.client.retrieve("the hall", users="u1", mode="code")
     assert {hit.embedding_status for hit in answer.hits} == {"pending"}
     assert "degraded" in [warning.code for warning in answer.warnings]
-    # No other user waits for it.
+    # Other users are not affected.
     await eventually(partial(_is_ready, one, "general"), "the other mode has its vector")
 
-    # Renamed into place, as a careful operator does; the worker decides when it looks again.
+    # Rename into place, as an operator should; the worker retries at its own pace.
     shutil.copytree(tiny_models / "tiny48", tmp_path / "coming")
     (tmp_path / "coming").rename(tmp_path / "late")
     await one.ready()
     health = (await one.command("health"))["modes"]
     assert (health["code"]["ready"], health["code"]["pending"], health["code"]["error"]) == (5, 0, None)
-    assert (await one._found("code", "default")) == ("hybrid", texts)
+    assert (await one.search_mode("code", "default")) == ("hybrid", texts)
 
 
-async def _is_ready(one: Customer, mode: str) -> bool:
+async def _is_ready(one: ModeUser, mode: str) -> bool:
     stands = (await one.command("health"))["modes"][mode]
     return bool(stands["ready"] == stands["eligible"])

@@ -1,4 +1,4 @@
-"""Garbage in a stream of turns: it costs its neighbours nothing, and none of it disappears."""
+"""Invalid records in a stream of turns: their neighbours are unaffected, and each is a dead letter."""
 
 import os
 
@@ -11,7 +11,7 @@ from tests.worlds.live.processes import Deployment, eventually
 
 TURNS = 300
 EVERY = 20
-"""One record in so many is garbage, between good ones in the same batches."""
+"""One of this many records is invalid, between valid ones in the same batches."""
 
 
 async def test_garbage_among_turns_becomes_dead_letters_and_every_turn_is_found(deployment: Deployment) -> None:
@@ -38,7 +38,7 @@ async def test_records_that_only_other_clients_can_write_stop_nobody(deployment:
     odd = [("-H", b"na\xffme=v"), ("-H", b"reply_to=\xff", "-H", b"\xfe"), ("-Z", "-K", ":")]
     for topic in (deployment.topics.turns, deployment.topics.retrieve, deployment.topics.commands):
         for arguments in odd:
-            # With a null for a key and a null for a value where it is told to (-Z).
+            # -Z sends empty keys and values as null.
             await produce(deployment, topic, b":" if "-Z" in arguments else b"no json", "-p", "0", *arguments)
     async with deployment.client() as client:
         for partition in range(deployment.partitions):

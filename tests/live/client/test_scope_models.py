@@ -1,4 +1,4 @@
-"""A deployment with a scope model of its own, over Kafka: asked by the client, probed by `up`, refused with another."""
+"""A deployment with its own scope model over Kafka: used by the client, probed by `up`, refused with another model."""
 
 from streams.bootstrap.readiness import readiness_probe
 from streams.client import MemoryClient
@@ -8,7 +8,7 @@ MODEL = "tests.builders.scopes.AgentScope"
 
 
 def asking(deployment: Deployment, agent: str) -> MemoryClient:
-    """A client of the user u1 that is about one agent."""
+    """Return a client of the user u1 and one agent."""
     scope = {"agent_id": agent}
     return MemoryClient(deployment.bootstrap, user_id="u1", topic_prefix=deployment.prefix, timeout=20, scope=scope)
 

@@ -1,6 +1,14 @@
-"""`kill -9` in the middle of a consolidation: in the end there is what is there without a kill, and nothing else."""
+"""`kill -9` in the middle of a consolidation: the final state is the same as without a kill."""
 
-from tests.worlds.live.layered import ENOUGH, KILLS, SUBJECTS, consolidate, ends, same_vectors, told
+from tests.worlds.live.layered import (
+    ENOUGH,
+    KILLS,
+    SUBJECTS,
+    collect_end_states,
+    consolidate,
+    remember_layers,
+    same_vectors,
+)
 from tests.worlds.live.processes import Deployment
 
 
@@ -8,8 +16,8 @@ async def test_a_consolidation_that_was_killed_ends_as_one_that_was_not(deployme
     await deployment.ready()
     users = [f"u{number}" for number in range(KILLS + 1)]
     async with deployment.client() as client:
-        turns = {user: await told(client, user) for user in users}
-        end = await ends(deployment, client, turns, consolidate)
+        turns = {user: await remember_layers(client, user) for user in users}
+        end = await collect_end_states(deployment, client, turns, consolidate)
         assert end.in_the_middle or KILLS < ENOUGH, "each was over before it could be killed"
         distilled = [one for one in end.of["u0"] if one[0] == "distilled"]
         assert len(distilled) == len(SUBJECTS)

@@ -1,7 +1,7 @@
-"""`kill -9` in the middle of a forget of many memories, and of a rebuild: what was begun is done to its end.
+"""`kill -9` in the middle of forgetting many memories, and of a rebuild: both are completed.
 
-In the end nothing of the user is found, counted or lies in the index, a replay brings nothing back, new turns are
-remembered, and other users have lost nothing.
+Afterwards nothing of the user is found, counted or indexed, a replay restores nothing, new turns are
+remembered, and other users lose nothing.
 """
 
 import asyncio
@@ -12,22 +12,22 @@ import pytest
 
 from streams.client import MemoryClient
 from tests.worlds.live.flow import all_ready
-from tests.worlds.live.layered import ENOUGH, KILLS, consolidate, ends, same_vectors, told
+from tests.worlds.live.layered import ENOUGH, KILLS, collect_end_states, consolidate, remember_layers, same_vectors
 from tests.worlds.live.layered import TURNS as SAID
 from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 TURNS = 400
-"""Turns of the forgotten user: some tenths of a second to forget."""
+"""Turns of the forgotten user; forgetting takes some tenths of a second."""
 
 AT_ONCE = 50
 
 TRIES = 6
-"""Users that are forgotten one after another until a kill hits the middle of one: nine in ten do."""
+"""Attempts until a kill interrupts a forget; nine in ten do."""
 
 
-async def tell(client: MemoryClient, user: str, count: int) -> list[Any]:
-    """Have a user say so many turns, many at a time."""
+async def remember_turns(client: MemoryClient, user: str, count: int) -> list[Any]:
+    """Remember `count` turns of a user, concurrently."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def say(number: int) -> Any:
@@ -39,13 +39,13 @@ async def tell(client: MemoryClient, user: str, count: int) -> list[Any]:
 
 
 async def eligible(client: MemoryClient, user: str) -> int:
-    """How many memories a user has."""
+    """Count the memories of a user."""
     health = await client.command("health", user_id=user)
     return int(health["modes"]["general"]["eligible"])
 
 
-async def killed_while(working: "asyncio.Task[Any]", worker: Worker, client: MemoryClient, user: str) -> bool:
-    """Kill a worker as soon as some of a user's memories are gone; False where all of them were before it could be."""
+async def kill_during(working: "asyncio.Task[Any]", worker: Worker, client: MemoryClient, user: str) -> bool:
+    """Kill a worker once some of a user's memories are gone; False if all were gone before."""
     while await eligible(client, user) == TURNS and not working.done():
         pass
     if working.done():
@@ -54,18 +54,18 @@ async def killed_while(working: "asyncio.Task[Any]", worker: Worker, client: Mem
     return True
 
 
-async def killed_forgetting(
+async def kill_during_forget(
     deployment: Deployment, worker: Worker, client: MemoryClient, selector: dict[str, Any]
 ) -> str:
-    """A user some of whose turns were being forgotten when the worker was killed; that is done to its end by now."""
+    """Return a user whose forget was interrupted by a kill and completed afterwards."""
     for user in (f"user-{number}" for number in range(TRIES)):
-        await tell(client, user, TURNS)
+        await remember_turns(client, user, TURNS)
         forgetting = asyncio.create_task(client.command("forget", selector, user_id=user))
-        if await killed_while(forgetting, worker, client, user):
+        if await kill_during(forgetting, worker, client, user):
             await deployment.ready()
             await forgetting
             return user
-        # It was over too soon: as if that user had not been.
+        # It ended too soon: this user is ignored.
         await forgetting
         await client.command("forget", {"user": True}, user_id=user)
     raise AssertionError("each was over before it could be killed")
@@ -78,10 +78,10 @@ async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
     worker = await deployment.ready()
     left = 0 if "user" in selector else TURNS // 2
     async with deployment.client() as client:
-        others = await tell(client, "another", 10)
-        gone = await killed_forgetting(deployment, worker, client, selector)
+        others = await remember_turns(client, "another", 10)
+        gone = await kill_during_forget(deployment, worker, client, selector)
         assert (await eligible(client, gone), await eligible(client, "another")) == (left, len(others))
-        again = await tell(client, gone, TURNS)
+        again = await remember_turns(client, gone, TURNS)
         assert sum("forgotten" in [one.code for one in answer.warnings] for answer in again) == TURNS - left
         assert await eligible(client, gone) == left
         fresh = await client.remember("A fresh start.", turn_id="fresh", user_id=gone, conversation_id="c0")
@@ -90,7 +90,7 @@ async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
         assert not forgotten & {hit.memory_id for hit in answer.hits}
         for user in (gone, "another"):
             await eventually(partial(all_ready, client, user), f"{user} has all vectors")
-        await deployment.at_rest()
+        await deployment.until_processed()
     worker = deployment.workers[-1]
     assert await worker.terminate(within_s=20) == 0
     known = [one.memory_id for one in (*again, *others, fresh) if one.memory_id is not None]
@@ -103,14 +103,14 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
     await deployment.ready()
     users = [f"u{number}" for number in range(KILLS + 1)]
     async with deployment.client() as client:
-        turns = {user: await told(client, user) for user in users}
+        turns = {user: await remember_layers(client, user) for user in users}
         for user in users:
             await consolidate(client, user)
 
         async def forget(client: MemoryClient, user: str) -> Any:
             return await client.command("forget", {"conversation_id": "c0"}, user_id=user)
 
-        end = await ends(deployment, client, turns, forget)
+        end = await collect_end_states(deployment, client, turns, forget)
         assert end.in_the_middle or KILLS < ENOUGH, "each was over before it could be killed"
         assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
         for user in users[1:]:
@@ -121,7 +121,7 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
 async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
-        await tell(client, "u1", TURNS)
+        await remember_turns(client, "u1", TURNS)
         await eventually(partial(all_ready, client, "u1"), "u1 has all vectors")
         rebuilding = asyncio.create_task(client.command("rebuild", user_id="u1"))
 
@@ -146,17 +146,17 @@ async def test_turns_after_a_command_survive_its_redelivery(deployment: Deployme
     worker = await deployment.ready()
     async with deployment.client(user_id="u1") as client:
         await client.declare_mode("code", "general")
-        await tell(client, "u1", 3)
+        await remember_turns(client, "u1", 3)
         await client.remember("The box is made of wood.", conversation_id="c0", mode="code")
         if command == "forget":
             await client.command("forget", {"conversation_id": "c0"})
         else:
             await client.command("delete_mode", {"name": "code", "memories": "forget"})
             await client.declare_mode("code", "general")
-        # The worker is killed before it has acknowledged the command to Kafka, which it does twice a second.
+        # The worker is killed before it commits the command's offset, which happens twice a second.
         fresh = await client.remember("A fresh start.", turn_id="fresh", conversation_id="c0", mode="code")
         await worker.kill()
         await deployment.ready()
-        await deployment.at_rest()
+        await deployment.until_processed()
         answer = await client.retrieve("a fresh start", mode="code")
         assert [hit.memory_id for hit in answer.hits] == [fresh.memory_id]

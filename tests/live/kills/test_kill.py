@@ -1,4 +1,4 @@
-"""`kill -9` of the worker while turns flow: nothing that was acknowledged is lost or doubled."""
+"""`kill -9` of the worker while turns arrive: no accepted turn is lost or duplicated."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from tests.worlds.live.processes import Deployment
 
 TURNS = 400
 KILLS_AT = (60, 180, 300)
-"""Turns that are accepted when the worker is killed: others are in all stages then."""
+"""Accepted turns at the kill; others are in all stages then."""
 
 
 async def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing(deployment: Deployment) -> None:
@@ -16,7 +16,7 @@ async def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing
         flow = Flow(client)
         publishing = asyncio.create_task(flow.publish(range(TURNS)))
         for accepted in KILLS_AT:
-            await flow.reached(accepted)
+            await flow.until_accepted(accepted)
             await worker.kill()
             worker = deployment.start()
         await publishing

@@ -1,7 +1,7 @@
-"""`kill -9` while users change their modes and speak: what was answered holds, what was not can be said again.
+"""`kill -9` while users change modes and publish turns: accepted requests hold, others can be repeated.
 
-In the end every turn is there once, in the mode that its user's commands have led it to, with one vector in that mode's
-collection and none anywhere else; what was forgotten stays so when all of it is published again.
+Finally every turn is stored once, in the mode that its user's commands imply, with one vector in that mode's
+collection; forgotten turns stay forgotten when all turns are published again.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 import pytest
 
 from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
-from tests.worlds.live.declared_modes import DIMS, NOWHERE, Declarations, Known, Order
+from tests.worlds.live.declared_modes import DIMS, NOWHERE, Declarations, KnownMode, ModeCommand
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, eventually
-from tests.worlds.live.vectors_on_disk import Lying, vectors_on_disk
+from tests.worlds.live.vectors_on_disk import StoredVector, vectors_on_disk
 
 USERS = 4
 TURNS = 60
-"""Of each user."""
+"""Turns of each user."""
 
 AT_ONCE = 3
-"""Turns of one user that are under way at the same time, beside one command."""
+"""Concurrent turns of one user, besides one command."""
 
 FIRST = ("declare", "declare", "declare")
 THEN = ("declare", "rename", "rename", "embed_anew", "embed_anew", "delete_and_forget", "delete_and_move")
@@ -35,7 +35,7 @@ COMMANDS = len(FIRST) + len(THEN) + len(CORRECTIONS) + len(LAST)
 
 KILLS = 3
 LONGEST_AFTERTHOUGHT_S = 0.15
-"""Kills come so long after an answer at most, so that they meet all stages of what follows from it."""
+"""Maximum delay of a kill after a reply, so that kills hit all later stages."""
 
 Json = dict[str, Any]
 Result = TypeVar("Result")
@@ -43,26 +43,26 @@ Result = TypeVar("Result")
 
 @dataclass
 class Answers:
-    """Counts what was answered, of all users."""
+    """Counts the replies to all users."""
 
     count: int = 0
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def more(self) -> None:
-        """One more."""
+        """Count one reply."""
         async with self._changed:
             self.count += 1
             self._changed.notify_all()
 
     async def reached(self, count: int) -> None:
-        """Wait until there are so many."""
+        """Wait until `count` replies have arrived."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.count >= count)
 
 
 @dataclass
 class Speaker:
-    """One user: says turns and, one after another, gives commands."""
+    """One user that publishes turns and sends commands one after another."""
 
     client: MemoryClient
     user_id: str
@@ -70,15 +70,15 @@ class Speaker:
     answers: Answers
     declared: Declarations = field(init=False)
     said: dict[str, Json] = field(default_factory=dict)
-    """By memory id what was published."""
+    """The published turn of each memory id."""
     refused: int = 0
 
     def __post_init__(self) -> None:
-        """Nothing is declared yet."""
+        """Begin without declarations."""
         self.declared = Declarations(self.chance)
 
     async def live(self) -> None:
-        """Give all commands, and say all turns at the same time."""
+        """Send all commands, and publish all turns concurrently."""
         for name in FIRST:
             await self._order(getattr(self.declared, name)())
         gate = asyncio.Semaphore(AT_ONCE)
@@ -95,8 +95,8 @@ class Speaker:
                 await asyncio.sleep(0.01)
             await self._order(getattr(self.declared, name)())
 
-    async def _order(self, order: Order) -> None:
-        """Give a command until it is answered: then it holds, whatever is killed afterwards."""
+    async def _order(self, order: ModeCommand) -> None:
+        """Repeat a command until it is answered; from then on its effect must hold."""
         await self._answered(partial(self.client.command, order.command, order.arguments, user_id=self.user_id))
         order.holds()
         await self.answers.more()
@@ -119,7 +119,7 @@ class Speaker:
             try:
                 answer = await self._answered(partial(self.client.remember, **turn))
             except MemoryServiceError as refused:
-                # Its mode was renamed or deleted just before.
+                # The mode was renamed or deleted just before.
                 if refused.code != "unknown_mode" or mode is None:
                     raise
                 self.refused += 1
@@ -131,7 +131,7 @@ class Speaker:
         assert answer.memory_id is not None
         assert answer.mode is not None
         self.said[answer.memory_id] = turn
-        # A turn that was accepted before its reply was lost may be forgotten by now.
+        # A turn whose reply was lost may be forgotten by now.
         self.declared.kept[answer.memory_id] = NOWHERE if is_forgotten(answer) else answer.mode
 
     async def _answered(self, ask: Callable[[], Awaitable[Result]]) -> Result:
@@ -142,14 +142,14 @@ class Speaker:
                 continue
 
     async def repeat_all(self) -> None:
-        """Publish every turn that was accepted once more: nothing comes of it."""
+        """Publish every accepted turn again, without effect."""
         for memory_id, turn in self.said.items():
             again = await self.client.remember(**turn)
             assert (again.memory_id, again.duplicate) == (memory_id, True)
             assert is_forgotten(again) == (self.declared.place(memory_id) is None)
 
     async def check(self) -> None:
-        """Every turn is in the mode that it must be in, found there alone, or forgotten; and there are no others."""
+        """Check that each turn is found only in its expected mode, or is forgotten, and that there are no others."""
         await self._check_list()
         expected = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
         assert {memory_id: await self._shown(memory_id) for memory_id in self.said} == {
@@ -170,23 +170,23 @@ class Speaker:
             return None
         return shown["mode"], shown["embedding"]["status"]
 
-    async def _check_found(self, mode: Known, memory_ids: set[str]) -> None:
+    async def _check_found(self, mode: KnownMode, memory_ids: set[str]) -> None:
         answer = await self.client.retrieve("box shelf", users=self.user_id, mode=mode.name, top_k=100)
         assert answer.strategy == "hybrid"
         assert sorted(hit.memory_id for hit in answer.hits) == sorted(memory_ids)
 
-    def due_vectors(self) -> set[Lying]:
-        """Where the vectors of this user must lie."""
+    def due_vectors(self) -> set[StoredVector]:
+        """Return the expected vectors of this user."""
         places = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
-        return {Lying(one, mode.name, DIMS[mode.embedder]) for one, mode in places.items() if mode}
+        return {StoredVector(one, mode.name, DIMS[mode.embedder]) for one, mode in places.items() if mode}
 
 
 def is_forgotten(answer: Remembered) -> bool:
-    """Whether a turn was answered with the warning that it stays forgotten."""
+    """True if the reply warns that the turn stays forgotten."""
     return "forgotten" in [warning.code for warning in answer.warnings]
 
 
-def _number(mode: Known, among: Collection[Known | None]) -> int:
+def _number(mode: KnownMode, among: Collection[KnownMode | None]) -> int:
     return sum(one is mode for one in among)
 
 
@@ -199,7 +199,7 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
         speakers = [Speaker(client, f"u{user}", Random(f"{seed} {user}"), answers) for user in range(USERS)]
         living = asyncio.gather(*(speaker.live() for speaker in speakers))
         for count in sorted(chance.sample(range(USERS * len(FIRST), USERS * (TURNS + COMMANDS)), KILLS)):
-            # Whatever goes wrong with a user ends the waiting.
+            # An error of any user ends the wait.
             waiting: list[asyncio.Future[Any]] = [living, asyncio.ensure_future(answers.reached(count))]
             await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
             await asyncio.sleep(chance.uniform(0, LONGEST_AFTERTHOUGHT_S))
@@ -210,7 +210,7 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
         await settled_and_right(client, speakers)
         await asyncio.gather(*(speaker.repeat_all() for speaker in speakers))
         await settled_and_right(client, speakers)
-        await deployment.at_rest()
+        await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
     memory_ids = list(chain.from_iterable(speaker.said for speaker in speakers))
     lying, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
@@ -219,7 +219,7 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
 
 
 async def settled_and_right(client: MemoryClient, speakers: Collection[Speaker]) -> None:
-    """Wait until every memory has its vector, and check all of them."""
+    """Wait until every memory has its vector, then check all users."""
     for speaker in speakers:
         await eventually(partial(all_ready, client, speaker.user_id), f"{speaker.user_id} has all vectors")
     await asyncio.gather(*(speaker.check() for speaker in speakers))

@@ -1,7 +1,7 @@
-"""A language model that is away for a third of the turns, and a worker that is killed meanwhile: nothing waits for it.
+"""A language model that is unavailable for a third of the turns, and a worker that is killed meanwhile.
 
-Every turn is accepted at once, in the mode that caller or default give it, and in the end understood by the model, in
-the mode that the model says where the caller said nothing, with one vector and that in this mode's collection.
+Every turn is accepted at once, in the mode of its caller or the default. Finally the model has understood all turns;
+those without a caller's mode are in the model's mode. Each has one vector, in its mode's collection.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remem
 from tests.fakes.model_server import ModelServer
 from tests.worlds.live.declared_modes import DIMS
 from tests.worlds.live.processes import Deployment, Worker, eventually
-from tests.worlds.live.vectors_on_disk import Lying, vectors_on_disk
+from tests.worlds.live.vectors_on_disk import StoredVector, vectors_on_disk
 
 USERS = ("u0", "u1", "u2")
 MODES = {"code": "tiny32", "journal": "tiny48", "general": "general"}
@@ -24,53 +24,53 @@ AT_ONCE = 12
 
 
 @dataclass(frozen=True)
-class Said:
-    """One turn, of one of four kinds, and what must become of it."""
+class ConversationTurn:
+    """One turn of one of four kinds, and its expected outcome."""
 
     number: int
 
     @property
     def text(self) -> str:
-        """Its text, with the mode that the model server reads in it."""
+        """The text, with the mode that the model server answers."""
         mark = ("journal", "code", "journal", "undeclared")[self.number % 4]
         return f"The box crate{self.number}x is on the shelf. [[{mark}]]"
 
     @property
     def mode(self) -> str | None:
-        """What its caller says."""
+        """The mode that the caller sets."""
         return "code" if self.number % 4 == 2 else None
 
     @property
     def user_id(self) -> str:
-        """Whose it is."""
+        """The user of the turn."""
         return USERS[self.number % len(USERS)]
 
     @property
     def decided(self) -> tuple[str, str]:
-        """Its final mode and the source of the mode."""
+        """The expected mode and mode source."""
         return (("journal", "model"), ("code", "model"), ("code", "caller"), ("general", "fallback"))[self.number % 4]
 
 
 @dataclass
 class Conversation:
-    """Turns that are published, and their memories."""
+    """Published turns and their memories."""
 
     client: MemoryClient
-    accepted: dict[Said, Remembered] = field(default_factory=dict)
+    accepted: dict[ConversationTurn, Remembered] = field(default_factory=dict)
 
     async def declare(self) -> None:
-        """Declare all modes, for all users."""
+        """Declare all modes for all users."""
         for user_id in USERS:
             for name, embedder in MODES.items():
                 if name != "general":
                     await self.client.command("declare_mode", {"name": name, "embedder": embedder}, user_id=user_id)
 
     async def publish(self, numbers: Iterable[int]) -> None:
-        """Publish turns until all are accepted."""
+        """Publish turns and wait until all are accepted."""
         gate = asyncio.Semaphore(AT_ONCE)
-        await asyncio.gather(*(self._publish(Said(number), gate) for number in numbers))
+        await asyncio.gather(*(self._publish(ConversationTurn(number), gate) for number in numbers))
 
-    async def _publish(self, said: Said, gate: asyncio.Semaphore) -> None:
+    async def _publish(self, said: ConversationTurn, gate: asyncio.Semaphore) -> None:
         async with gate:
             while said not in self.accepted:
                 try:
@@ -81,28 +81,28 @@ class Conversation:
                     continue
 
     async def check_unread(self, numbers: Iterable[int]) -> None:
-        """These turns are accepted in the mode of their caller, or the default, and are still to be understood."""
-        for said in map(Said, numbers):
+        """Check that these turns are in the mode of their caller or the default, and are not understood."""
+        for said in map(ConversationTurn, numbers):
             shown = await self.shown(said)
             decided = ("code", "caller") if said.mode else ("general", "fallback")
             assert (self.accepted[said].mode, self.accepted[said].mode_source) == decided
             assert (shown["mode"], shown["mode_source"], shown["understanding"]) == (*decided, "pending")
 
     async def understood(self) -> bool:
-        """Whether every turn is, and has its vector."""
+        """True if every turn is understood and has its vector."""
         return all([await self._is_understood(said) for said in self.accepted])
 
-    async def _is_understood(self, said: Said) -> bool:
+    async def _is_understood(self, said: ConversationTurn) -> bool:
         shown = await self.shown(said)
         return (shown["understanding"], shown["embedding"]["status"]) == ("model", "ready")
 
-    async def shown(self, said: Said) -> dict[str, Any]:
-        """The record of a turn."""
+    async def shown(self, said: ConversationTurn) -> dict[str, Any]:
+        """Return the record of a turn."""
         memory_id = self.accepted[said].memory_id
         return await self.client.command("get_memory", {"memory_id": memory_id}, user_id=said.user_id)
 
     async def check(self) -> None:
-        """Each turn is in its mode and found there, and there are no others."""
+        """Check that each turn is in its mode and found there, and that there are no others."""
         for said in self.accepted:
             shown = await self.shown(said)
             assert (shown["mode"], shown["mode_source"]) == said.decided
@@ -114,10 +114,10 @@ class Conversation:
                 mode: mine.count(mode) for mode in MODES
             }
 
-    def due_vectors(self) -> set[Lying]:
-        """Where the vectors of all turns must lie."""
+    def due_vectors(self) -> set[StoredVector]:
+        """Return the expected vectors of all turns."""
         return {
-            Lying(told.memory_id or "", said.decided[0], DIMS[MODES[said.decided[0]]])
+            StoredVector(told.memory_id or "", said.decided[0], DIMS[MODES[said.decided[0]]])
             for said, told in self.accepted.items()
         }
 
@@ -133,7 +133,7 @@ async def test_turns_of_a_model_outage_are_understood_after_a_kill(with_embedder
             worker = await live_through_an_outage(conversation, server, deployment, worker)
             await eventually(conversation.understood, "every turn is understood and embedded")
             await conversation.check()
-        await deployment.at_rest()
+        await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
     memory_ids = [told.memory_id or "" for told in conversation.accepted.values()]
     lying, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
@@ -144,7 +144,7 @@ async def test_turns_of_a_model_outage_are_understood_after_a_kill(with_embedder
 async def live_through_an_outage(
     conversation: Conversation, server: ModelServer, deployment: Deployment, worker: Worker
 ) -> Worker:
-    """Publish all turns; the worker is killed in the middle, and another one is given back."""
+    """Publish all turns with a kill of the worker in the middle; return the new worker."""
     await conversation.declare()
     await conversation.publish(range(THIRD))
     server.become("hang")

@@ -1,4 +1,4 @@
-"""What the worker needs goes away: the broker, and the vector index."""
+"""Outages of the broker and of the vector index."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streams.up.ports import free_port
 from tests.worlds.live.broker import running_broker
-from tests.worlds.live.flow import Flow, Told
+from tests.worlds.live.flow import Flow, FlowTurn
 from tests.worlds.live.processes import Deployment, deployed
 
 TURNS = 300
@@ -23,7 +23,7 @@ async def test_a_broker_that_is_killed_and_comes_back_costs_no_turn(models: Path
         async with deployment.client(timeout=20.0) as client:
             flow = Flow(client)
             publishing = asyncio.create_task(flow.publish(range(TURNS)))
-            await flow.reached(TURNS // 3)
+            await flow.until_accepted(TURNS // 3)
             os.kill(broker.pid, signal.SIGKILL)
             stack.enter_context(running_broker(tmp_path / "broker", port))
             await publishing
@@ -37,7 +37,7 @@ async def test_worker_without_a_vector_index_finds_turns_by_words(deployment: De
     deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
     await deployment.ready()
     async with deployment.client() as client:
-        told = Told(1)
+        told = FlowTurn(1)
         await client.remember(told.content, turn_id=told.turn_id)
         answer = await client.retrieve(f"where is the box {told.word}?")
         assert [hit.turn_id for hit in answer.hits] == [told.turn_id]

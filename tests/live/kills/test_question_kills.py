@@ -1,4 +1,4 @@
-"""`kill -9` of the worker while questions wait: each is answered by the next, and none is kept for a third."""
+"""`kill -9` of the worker with pending queries: the next worker answers each and commits it."""
 
 import asyncio
 from collections import Counter
@@ -7,10 +7,10 @@ from tests.worlds.live.processes import Deployment
 
 QUESTIONS = 400
 USERS = 8
-"""Enough for every partition to have some."""
+"""Enough users for every partition."""
 
 ANSWERED = 150
-"""Answers at which the worker is killed: the first are committed then, some others are read, the rest lies in Kafka."""
+"""Answers before the kill: the first are committed then, some are read, the rest is unread."""
 
 
 async def test_queries_waiting_at_a_kill_are_answered_by_the_next_worker(deployment: Deployment) -> None:
@@ -34,5 +34,5 @@ async def test_queries_waiting_at_a_kill_are_answered_by_the_next_worker(deploym
         assert answered.total() < QUESTIONS
         deployment.start()
         await asking
-        await deployment.at_rest()
+        await deployment.until_processed()
     assert answered == {f"u{user}": QUESTIONS // USERS for user in range(USERS)}

@@ -1,8 +1,8 @@
-"""A new disk: everything that a worker keeps is made again from Kafka."""
+"""An empty disk: a worker restores all state from Kafka."""
 
 import shutil
 
-from tests.worlds.live.flow import Flow, found_for
+from tests.worlds.live.flow import Flow, hits_of
 from tests.worlds.live.processes import Deployment
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
@@ -26,7 +26,7 @@ async def test_a_worker_with_an_empty_data_directory_is_what_it_was(deployment: 
         again = await client.remember("We deploy to fly.io.", turn_id="edited")
         assert (again.duplicate, again.version, again.memory_id) == (True, 2, edited.memory_id)
         for told, before in flow.accepted.items():
-            assert [hit.memory_id for hit in await found_for(client, told)] == [before.memory_id]
+            assert [hit.memory_id for hit in await hits_of(client, told)] == [before.memory_id]
         await flow.embedded()
         answer = await client.retrieve("where do we deploy?")
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
@@ -37,14 +37,14 @@ async def test_killed_worker_with_a_partial_disk_loss_restores_every_vector(depl
     async with deployment.client() as client:
         flow = Flow(client)
         for number, part in enumerate(["tables", "words", "vectors"]):
-            # Killed with its news of vectors unread, or uncommitted.
+            # Killed with its reports of vectors unread or uncommitted.
             await flow.publish(range(number * TURNS, (number + 1) * TURNS))
             await worker.kill()
             shutil.rmtree(worker.data_dir / part)
             worker = await deployment.ready()
         await flow.check()
         await flow.embedded()
-        await deployment.at_rest()
+        await deployment.until_processed()
         await worker.kill()
     ids = {before.memory_id for before in flow.accepted.values() if before.memory_id}
     assert len(ids) == 3 * TURNS

@@ -1,4 +1,4 @@
-"""The demo over a real broker, against a stand-in that keeps turns and finds the latest ones."""
+"""The demo over a real broker, with a stand-in that stores turns and finds the latest one."""
 
 import secrets
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from streams.demo.script import run_demo
 from tests.worlds.live.broker import RunningBroker
-from tests.worlds.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
+from tests.worlds.live.stand_in import Json, ReceivedRecord, error, ok, reply_by_contract, standing_in
 
 CONTEXT: Json = {
     "messages": [{"role": "user", "content": "Memories follow."}],
@@ -19,7 +19,7 @@ CONTEXT: Json = {
 
 
 class Notebook:
-    """Keeps turns by id; embeds one with every look at its health; finds the latest turn."""
+    """Stores turns by id, embeds one at each `health` command and finds the latest turn."""
 
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {}
@@ -27,7 +27,7 @@ class Notebook:
         self.latest: Json = {}
         self.pending = 0
 
-    def __call__(self, seen: Seen) -> Sequence[Json]:
+    def __call__(self, seen: ReceivedRecord) -> Sequence[Json]:
         if seen.topic == "turns":
             return [ok(self.keep(seen.value))]
         if seen.topic == "retrieve":
@@ -90,7 +90,7 @@ async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(live_brok
 async def test_the_demo_fails_where_a_question_finds_nothing(live_broker: RunningBroker) -> None:
     async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         notebook = Notebook()
-        service.behaviour = lambda seen: by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
+        service.behaviour = lambda seen: reply_by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
         assert await run_demo(live_broker.bootstrap, lambda _: None, prefix) == 1
 
 

@@ -1,4 +1,4 @@
-"""Fetching Kafka from a registry that misbehaves; a real HTTP server stands for it."""
+"""The download of Kafka from a faulty registry, replaced by a local HTTP server."""
 
 import gc
 import hashlib
@@ -17,11 +17,11 @@ from streams.up.jars import Download, Jar, installed_class_path
 CONTENT = b"the contents of a jar" * 1000
 
 Reply = Callable[[BaseHTTPRequestHandler, int], None]
-"""Answers a request, given how many came before it."""
+"""Answers a request, given the number of earlier ones."""
 
 
 def unheard(_: str) -> None:
-    """No server listens."""
+    """Stand for a registry without a server."""
 
 
 def whole(handler: BaseHTTPRequestHandler, _: int) -> None:
@@ -51,13 +51,13 @@ def busy(handler: BaseHTTPRequestHandler, _: int) -> None:
 
 
 def twice(first: Reply) -> Reply:
-    """Two bad answers, then good ones."""
+    """Give two bad answers, then good ones."""
     return lambda handler, number: (first if number < 2 else whole)(handler, number)
 
 
 @contextmanager
 def registry(reply: Reply) -> Iterator[str]:
-    """The address of a server that answers each request for a jar so; it has no checksum files."""
+    """Yield the address of a server with these answers for jars, and without checksum files."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,14 +83,14 @@ def registry(reply: Reply) -> Iterator[str]:
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""The resolver leaves closing its connections to the garbage collector."""
+"""The resolver leaves its connections to the garbage collector."""
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(jars, "INITIAL_DOWNLOAD_BACKOFF_S", 0.001)
     yield
-    # Here, where its complaint is expected, and not in a later test.
+    # Collect here, where the warning is expected.
     gc.collect()
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM in the middle of batches: the worker ends soon and cleanly, and what it had not finished is done later."""
+"""SIGTERM in the middle of batches: the worker ends soon and cleanly; the next one finishes the rest."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ async def test_worker_stops_mid_batch_and_commits_nothing_unfinished(deployment:
     async with deployment.client() as client:
         flow = Flow(client)
         publishing = asyncio.create_task(flow.publish(range(TURNS)))
-        await flow.reached(TURNS // 3)
+        await flow.until_accepted(TURNS // 3)
         assert await worker.terminate(within_s=20) == 0
         assert len(flow.accepted) < TURNS
         await assert_committed_is_finished(deployment)
@@ -33,7 +33,7 @@ async def test_worker_stops_mid_batch_and_commits_nothing_unfinished(deployment:
 
 
 async def assert_committed_is_finished(deployment: Deployment) -> None:
-    """Every committed turn has its event, and every committed event has what follows from it."""
+    """Check that every committed turn has its event, and every committed event its derived events."""
     topics = deployment.topics
     committed = await committed_offsets(deployment.settings, group_id(deployment.settings))
     remembered = [Remembered.model_validate_json(value) async for value in written(deployment, topics.remembered)]
@@ -46,7 +46,7 @@ async def assert_committed_is_finished(deployment: Deployment) -> None:
 
 
 async def written(deployment: Deployment, topic: str, below: Mapping[Place, int] | None = None) -> AsyncIterator[bytes]:
-    """The values of a topic, all of them or those below these offsets."""
+    """Return the values of a topic, all or those below offsets."""
     async with AIOKafkaConsumer(bootstrap_servers=deployment.bootstrap, auto_offset_reset="earliest") as consumer:
         places = [TopicPartition(topic, partition) for partition in range(deployment.partitions)]
         consumer.assign(places)

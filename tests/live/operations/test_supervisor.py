@@ -1,4 +1,4 @@
-"""`up` on a real broker: what dies comes back, what is stopped is gone, what was killed is cleaned up."""
+"""`up` on a real broker: it restarts dead children, stops cleanly and removes leftovers of a kill."""
 
 import json
 import os
@@ -39,7 +39,7 @@ async def create_topic(bootstrap: str, name: str) -> None:
 
 
 async def refused(directory: Path) -> str:
-    """What a start that must fail says. It is not wiped: the pid files are another's."""
+    """Return the error of a start that must fail. No cleanup: the pid files belong to another supervisor."""
     with (up := Up(directory, free_port())).process:
         assert await up.code() == 1
         assert await up.line() == ""

@@ -1,4 +1,4 @@
-"""Consolidation over the whole map: what it distils, by rules and by a model."""
+"""Consolidation through the whole pipeline: summaries by rules and by a model."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
+from tests.worlds.consolidation import WATERED, consolidate, of_origin, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
 async def test_repeated_turns_become_one_memory_and_a_second_run_none(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 12)
+    await remember_many(pipeline, 12)
     await pipeline.remember("The violin needs a new bow.")
     first = await consolidate(pipeline)
     [memory] = of_origin(pipeline, "distilled")
@@ -31,8 +31,10 @@ async def test_only_turns_of_the_same_scope_and_mode_are_distilled_together(pipe
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
     for project in ("p1", "p2"):
         for mode in ("garden", "general"):
-            await said(pipeline, 2, scope={"user_id": "u1", "project_id": project}, mode=mode, conversation_id=mode)
-    await said(pipeline, 1, scope={"user_id": "u1", "project_id": "p1"}, mode="garden")
+            await remember_many(
+                pipeline, 2, scope={"user_id": "u1", "project_id": project}, mode=mode, conversation_id=mode
+            )
+    await remember_many(pipeline, 1, scope={"user_id": "u1", "project_id": "p1"}, mode="garden")
     result = await consolidate(pipeline, project_id="p1")
     [memory] = of_origin(pipeline, "distilled")
     assert result["created"] == [memory.memory_id]
@@ -42,14 +44,14 @@ async def test_only_turns_of_the_same_scope_and_mode_are_distilled_together(pipe
 
 async def test_one_mode_is_consolidated_and_the_others_are_left_alone(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
-    await said(pipeline, 4, mode="garden")
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4, mode="garden")
+    await remember_many(pipeline, 4)
     assert len((await consolidate(pipeline, "garden"))["created"]) == 1
     assert {one.mode for one in of_origin(pipeline, "distilled")} == {"garden"}
 
 
 async def test_what_was_superseded_is_found_on_demand_alone(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 6)
+    await remember_many(pipeline, 6)
     superseded = set((await consolidate(pipeline))["superseded"])
     [memory] = of_origin(pipeline, "distilled")
     hits = (await pipeline.retrieve("watered the tomatoes"))["result"]["hits"]
@@ -75,14 +77,14 @@ async def test_a_bad_trigger_is_refused(pipeline: InMemoryPipeline, trigger: Any
 
 
 async def test_a_misplaced_trigger_is_carried_out_where_its_memories_are(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     reply = await pipeline.ask(pipeline.names.consolidate, trigger, key=b"somebody-else")
     assert len(reply["result"]["created"]) == 1
 
 
 async def test_a_run_that_came_to_its_end_is_told_on_its_topic(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     result = await consolidate(pipeline)
     last = json.loads(pipeline.topics.records(pipeline.names.consolidated)[-1].value or b"")
     assert last["schema"] == "consolidated.v1"
@@ -90,7 +92,7 @@ async def test_a_run_that_came_to_its_end_is_told_on_its_topic(pipeline: InMemor
 
 
 def answering(text: str, confidence: float = 0.8) -> Any:
-    """What a model answers that is asked to distil."""
+    """Return a model's summary."""
     return lambda _prompt: {"text": text, "confidence": confidence}
 
 
@@ -102,7 +104,7 @@ async def thinking(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
 
 async def test_a_language_model_writes_what_is_distilled(thinking: InMemoryPipeline) -> None:
     thinking.language.answers = answering("The tomatoes in the greenhouse are watered and look healthy.")
-    await said(thinking, 4)
+    await remember_many(thinking, 4)
     result = await consolidate(thinking)
     [memory] = of_origin(thinking, "distilled")
     assert memory.text == "The tomatoes in the greenhouse are watered and look healthy."
@@ -120,7 +122,7 @@ async def test_an_answer_that_is_empty_or_not_of_what_was_said_is_not_used(
     thinking: InMemoryPipeline, text: str
 ) -> None:
     thinking.language.answers = answering(text)
-    await said(thinking, 4)
+    await remember_many(thinking, 4)
     result = await consolidate(thinking)
     [memory] = of_origin(thinking, "distilled")
     assert memory.text.startswith("Watered the tomatoes")
@@ -129,5 +131,5 @@ async def test_an_answer_that_is_empty_or_not_of_what_was_said_is_not_used(
 
 async def test_while_the_language_model_is_down_the_rules_distil(thinking: InMemoryPipeline) -> None:
     thinking.language.become("down")
-    await said(thinking, 4)
+    await remember_many(thinking, 4)
     assert len((await consolidate(thinking))["created"]) == 1

@@ -1,4 +1,4 @@
-"""Runs of a consolidation: bounded, seen, resumed by the next one, and the same after a kill."""
+"""Consolidation runs: bounded, visible, resumable and unaffected by a kill."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from streams.bootstrap.agents import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.consolidation import consolidate, said
+from tests.worlds.consolidation import consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
@@ -22,7 +22,7 @@ async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Pat
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 1e-9})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     async with pipeline.running():
-        await said(pipeline, 4)
+        await remember_many(pipeline, 4)
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
         assert (reply["result"]["created"], reply["result"]["modes"]["general"]["left"]) == ([], 1)
@@ -32,7 +32,7 @@ async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Pat
 
 
 async def test_health_tells_of_a_run_that_is_under_way(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     pipeline.index.down()
     running = asyncio.create_task(consolidate(pipeline))
     await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
@@ -45,14 +45,14 @@ async def test_health_tells_of_a_run_that_is_under_way(pipeline: InMemoryPipelin
 SUBJECTS = ("tomatoes", "peppers", "lettuce", "violin", "bicycle")
 
 
-async def many(pipeline: InMemoryPipeline) -> None:
-    """Several clusters."""
+async def remember_clusters(pipeline: InMemoryPipeline) -> None:
+    """Remember several clusters of turns."""
     for subject in SUBJECTS:
-        await said(pipeline, 3, f"Looked after my {subject} carefully before breakfast on {subject} day {{}}.")
+        await remember_many(pipeline, 3, f"Looked after my {subject} carefully before breakfast on {subject} day {{}}.")
 
 
 def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
-    """What is there in the end, but for what follows from when vectors were made."""
+    """Return the final state without the times of vectors."""
     return {one.memory_id: one.model_dump(exclude={"embedding"}) for one in pipeline.memories.all()}
 
 
@@ -64,8 +64,8 @@ async def test_a_run_that_is_killed_and_comes_again_ends_as_one_that_is_not(
     pipeline = InMemoryPipeline(tmp_path / "one")
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     async with pipeline.running():
-        await many(pipeline)
-    whole = pipeline.copied(tmp_path / "two")
+        await remember_clusters(pipeline)
+    whole = pipeline.copy_to(tmp_path / "two")
     async with whole.running():
         undisturbed = await consolidate(whole)
         await whole.topics.settled()
@@ -89,7 +89,7 @@ async def test_when_the_tokens_of_a_run_are_spent_the_rest_is_left_for_the_next(
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_tokens": 10})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     async with pipeline.running():
-        await said(pipeline, 4)
+        await remember_many(pipeline, 4)
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
         assert not [prompt for prompt in pipeline.language.asked if prompt.version == "distil-1"]
@@ -105,12 +105,12 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
         return cluster_turns(sources, vectors, enough)
 
     monkeypatch.setattr(distilling, "cluster_turns", noted)
-    await said(pipeline, 4)
-    await said(pipeline, 1, "The violin needs a new bow.")
+    await remember_many(pipeline, 4)
+    await remember_many(pipeline, 1, "The violin needs a new bow.")
     for _ in range(3):
         await consolidate(pipeline)
     assert looked == [5]
-    await said(pipeline, 1, "My sister moves to Lisbon.")
+    await remember_many(pipeline, 1, "My sister moves to Lisbon.")
     await consolidate(pipeline)
     assert looked == [5, 2]
 
@@ -127,7 +127,7 @@ async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
             return call(*given)
 
         monkeypatch.setattr(distilling, name, noted)
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     assert len((await consolidate(pipeline))["created"]) == 1
     assert len(threads) == 3
     assert threading.current_thread() not in threads
@@ -138,7 +138,7 @@ async def test_what_is_not_looked_at_in_time_is_looked_at_by_the_next_run(
 ) -> None:
     monkeypatch.setattr(run_under_way, "PLANNING_TIME_SHARE", 0.0)
     for speaker in ("Ana", "Ben"):
-        await said(pipeline, 3, speaker=speaker, conversation_id=speaker)
+        await remember_many(pipeline, 3, speaker=speaker, conversation_id=speaker)
     runs = [await consolidate(pipeline) for _ in range(3)]
     assert [len(run["created"]) for run in runs] == [1, 1, 0]
 

@@ -1,13 +1,13 @@
-"""What was distilled from turns that are forgotten, edited or moved."""
+"""Summaries of turns that are forgotten, edited or moved."""
 
 import json
 
-from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
+from tests.worlds.consolidation import WATERED, consolidate, of_origin, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
 async def test_forgetting_a_turn_forgets_its_distilled_memory_only(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 5)
+    await remember_many(pipeline, 5)
     await consolidate(pipeline)
     gone = pipeline.memory(WATERED.format(2))
     await pipeline.command("forget", memory_id=gone.memory_id)
@@ -19,7 +19,7 @@ async def test_forgetting_a_turn_forgets_its_distilled_memory_only(pipeline: InM
 
 
 async def test_forgotten_distilled_memory_restores_its_turns_for_good(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     [created] = (await consolidate(pipeline))["created"]
     await pipeline.command("forget", memory_id=created)
     assert len(await pipeline.texts("watered the tomatoes")) == 4
@@ -28,8 +28,10 @@ async def test_forgotten_distilled_memory_restores_its_turns_for_good(pipeline: 
 
 async def test_an_edited_turn_is_served_again_and_what_had_its_old_text_is_gone(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("Watered the tomatoes with salted water.", "edited")
-    await said(pipeline, 3)
-    await said(pipeline, 1, "Watered the tomatoes in the greenhouse with salted water today, they look healthy.")
+    await remember_many(pipeline, 3)
+    await remember_many(
+        pipeline, 1, "Watered the tomatoes in the greenhouse with salted water today, they look healthy."
+    )
     await pipeline.topics.settled()
     for turn in of_origin(pipeline, "said"):
         await pipeline.remember(WATERED.format(f"{turn.turn_id}"), turn.turn_id)
@@ -45,7 +47,7 @@ async def test_an_edited_turn_is_served_again_and_what_had_its_old_text_is_gone(
 
 async def test_turn_moved_to_another_mode_leaves_its_distilled_memory(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
-    await said(pipeline, 4)
+    await remember_many(pipeline, 4)
     await consolidate(pipeline)
     moved = pipeline.memory(WATERED.format(1))
     await pipeline.command("set_memory_mode", memory_id=moved.memory_id, mode="garden")
@@ -55,7 +57,7 @@ async def test_turn_moved_to_another_mode_leaves_its_distilled_memory(pipeline: 
 
 async def test_a_mode_that_is_renamed_takes_what_was_distilled_along(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
-    await said(pipeline, 4, mode="garden")
+    await remember_many(pipeline, 4, mode="garden")
     await consolidate(pipeline)
     await pipeline.command("rename_mode", name="garden", new_name="plants")
     [memory] = of_origin(pipeline, "distilled")

@@ -1,4 +1,4 @@
-"""How items evolve in a consolidation: doubles become one, what is old fades, and all of it once."""
+"""Items in a consolidation: duplicates merge, old ones decay, and each only once."""
 
 import pytest
 
@@ -8,15 +8,15 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 DAY_S = 86_400
 
 
-async def said(pipeline: InMemoryPipeline, *texts: str) -> None:
-    """Turns whose ids are their texts, a day apart."""
+async def remember_daily(pipeline: InMemoryPipeline, *texts: str) -> None:
+    """Remember turns a day apart, with their texts as ids."""
     for number, text in enumerate(texts):
         await pipeline.remember(text, text, occurred_at=f"2026-02-{number + 1:02}T08:00:00Z")
     await pipeline.topics.settled()
 
 
-async def evolve(pipeline: InMemoryPipeline) -> list[Json]:
-    """What one consolidation has changed."""
+async def consolidate_items(pipeline: InMemoryPipeline) -> list[Json]:
+    """Consolidate and return the changes of items."""
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     reply = await pipeline.ask(pipeline.names.consolidate, trigger)
     assert reply["status"] == "ok", reply
@@ -25,7 +25,7 @@ async def evolve(pipeline: InMemoryPipeline) -> list[Json]:
 
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    """The items that stand, by their texts."""
+    """Return the current items by text."""
     return {one.text: one for one in pipeline.memories.all() if one.origin == "extracted" and not one.superseded_by}
 
 
@@ -33,23 +33,23 @@ ONCE, TWICE = "I prefer tea to coffee.", "I prefer the tea to coffee."
 
 
 async def test_items_that_say_the_same_become_one_with_the_evidence_of_both(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, ONCE, TWICE)
+    await remember_daily(pipeline, ONCE, TWICE)
     assert len(items(pipeline)) == 2
-    diff = await evolve(pipeline)
+    diff = await consolidate_items(pipeline)
     assert [(one["op"], one["before"]) for one in diff if one["op"] == "merge"] == [("merge", TWICE)]
     [item] = items(pipeline).values()
     assert {one.turn_id for one in item.evidence} == {ONCE, TWICE}
     assert item.item is not None
     assert item.item.confidence > 0.8
-    assert not [one for one in await evolve(pipeline) if one["op"] == "merge"]
+    assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge"]
 
 
 @pytest.mark.parametrize(("gone", "left"), [(ONCE, TWICE), (TWICE, ONCE)])
 async def test_what_was_merged_rests_on_what_is_left_when_a_turn_is_forgotten(
     pipeline: InMemoryPipeline, gone: str, left: str
 ) -> None:
-    await said(pipeline, ONCE, TWICE)
-    await evolve(pipeline)
+    await remember_daily(pipeline, ONCE, TWICE)
+    await consolidate_items(pipeline)
     await pipeline.command("forget", turn_id=gone, conversation_id="c1")
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
@@ -58,44 +58,44 @@ async def test_what_was_merged_rests_on_what_is_left_when_a_turn_is_forgotten(
 
 
 async def test_a_turn_that_is_said_again_after_a_merge_changes_nothing(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, ONCE, TWICE)
-    await evolve(pipeline)
+    await remember_daily(pipeline, ONCE, TWICE)
+    await consolidate_items(pipeline)
     before = items(pipeline)
-    await said(pipeline, ONCE, TWICE)
+    await remember_daily(pipeline, ONCE, TWICE)
     assert items(pipeline) == before
 
 
 async def test_what_is_old_fades_once(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, ONCE)
-    await evolve(pipeline)
+    await remember_daily(pipeline, ONCE)
+    await consolidate_items(pipeline)
     fresh = items(pipeline)[ONCE].item
     pipeline.clock.forward(60 * DAY_S)
-    diff = await evolve(pipeline)
+    diff = await consolidate_items(pipeline)
     old = items(pipeline)[ONCE].item
     assert fresh is not None
     assert old is not None
     assert old.stability < fresh.stability
     assert [(one["op"], one["after"]) for one in diff] == [("decay", str(old.stability))]
-    assert await evolve(pipeline) == []
+    assert await consolidate_items(pipeline) == []
 
 
 async def test_categories_are_filled_and_summed_up_in_the_run(pipeline: InMemoryPipeline) -> None:
-    await said(pipeline, ONCE, "I like green tea most.", "I prefer tea without milk.")
+    await remember_daily(pipeline, ONCE, "I like green tea most.", "I prefer tea without milk.")
     await pipeline.command("declare_category", name="tea", description="tea, green tea, coffee and milk that I prefer")
-    await evolve(pipeline)
+    await consolidate_items(pipeline)
     shown = (await pipeline.command("get_category", name="tea"))["result"]
     assert shown["name"] == "tea"
-    assert await evolve(pipeline) == []
+    assert await consolidate_items(pipeline) == []
 
 
 async def test_entries_of_the_intention_are_merged_with_their_items_and_told(pipeline: InMemoryPipeline) -> None:
     once, twice = "We decided to use Postgres for billing.", "We actually decided to use Postgres for billing."
-    await said(pipeline, once, twice)
+    await remember_daily(pipeline, once, twice)
     shown = (await pipeline.command("get_intention"))["result"]["decisions"]
     assert [one["text"] for one in shown] == [once, twice]
-    diff = await evolve(pipeline)
+    diff = await consolidate_items(pipeline)
     [(name, before, after)] = [(one["name"], one["before"], one["after"]) for one in diff if one["op"] == "merge_entry"]
     assert (name, before, after) == ("decisions", twice, twice)
     [entry] = (await pipeline.command("get_intention"))["result"]["decisions"]
     assert {one["turn_id"] for one in entry["evidence"]} == {once, twice}
-    assert not [one for one in await evolve(pipeline) if one["op"] == "merge_entry"]
+    assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge_entry"]

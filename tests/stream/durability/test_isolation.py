@@ -1,7 +1,7 @@
-"""Isolation over the real indexes: no read shows another user's memories, and none moves another user's ranking.
+"""Isolation with real indexes: no read returns another user's memories or affects another user's ranking.
 
-Stored as A and read as B on every read path; and one user's answers, alone in a store and among many others that say
-the same, compared to the last digit.
+One test stores as A and reads as B on every read path. Another compares a user's answers alone and among many users
+with the same texts, to the last digit.
 """
 
 import json
@@ -33,14 +33,14 @@ TALK = [
 QUESTIONS = ["where do we deploy?", "who moved the kettle", "When does the flight leave?", "climbing maps Lisbon"]
 
 ITEMS: Json = {"types": ["semantic", "procedural", "state_object", "document"], "top_k": 100}
-"""Asks for what was found in turns."""
+"""Types of items."""
 
 OTHERS = 200
 
 
 @asynccontextmanager
-async def a_map(directory: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A map over the embedded vector index."""
+async def embedded_index_pipeline(directory: Path) -> AsyncIterator[InMemoryPipeline]:
+    """Yield a pipeline over the embedded vector index."""
     directory.mkdir()
     index = EdgeIndex(directory / "vectors")
     try:
@@ -50,8 +50,8 @@ async def a_map(directory: Path) -> AsyncIterator[InMemoryPipeline]:
         await index.close()
 
 
-async def tell(pipeline: InMemoryPipeline, user: str, talk: list[str]) -> None:
-    """Have a user say these things in order, in two conversations."""
+async def remember_conversation(pipeline: InMemoryPipeline, user: str, talk: list[str]) -> None:
+    """Remember these turns of a user in order, in two conversations."""
     for number, text in enumerate(talk):
         moment = f"2026-03-{number % 20 + 1:02}T10:00:00Z"
         conversation = "c1" if number < len(talk) / 2 else "c2"
@@ -62,7 +62,7 @@ async def tell(pipeline: InMemoryPipeline, user: str, talk: list[str]) -> None:
 
 
 async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
-    """All that a user is shown, without how long it took."""
+    """Return all answers to a user, without durations."""
     shown = []
     for question in QUESTIONS:
         for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}, ITEMS, {"depth": "auto"}):
@@ -74,26 +74,26 @@ async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
 
 
 async def test_other_users_texts_change_no_digit_of_a_score(tmp_path: Path) -> None:
-    async with a_map(tmp_path / "alone") as alone:
-        await tell(alone, "ana", TALK)
+    async with embedded_index_pipeline(tmp_path / "alone") as alone:
+        await remember_conversation(alone, "ana", TALK)
         expected = await answers(alone, "ana")
     assert any(hit["type"] != "episodic" for shown in expected for hit in shown["result"].get("hits", ()))
     assert any(hit.get("items") for shown in expected for hit in shown["result"].get("hits", ()))
-    async with a_map(tmp_path / "among") as among:
+    async with embedded_index_pipeline(tmp_path / "among") as among:
         for number in range(OTHERS):
-            # Overlapping texts, in other orders and numbers, some before and some after hers.
+            # Overlapping texts in other orders and numbers, some before and some after the user's.
             if number == OTHERS // 2:
-                await tell(among, "ana", TALK)
-            await tell(among, f"other-{number}", (TALK[number % 10 :] + TALK)[: 4 + number % 5])
+                await remember_conversation(among, "ana", TALK)
+            await remember_conversation(among, f"other-{number}", (TALK[number % 10 :] + TALK)[: 4 + number % 5])
         assert await answers(among, "ana") == expected
 
 
 @pytest.fixture
 async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryPipeline, list[str]]]:
-    """A map where A has told her things, in every project and mode, and B nothing."""
-    async with a_map(tmp_path / "map") as pipeline:
+    """A pipeline with memories of A in every project and mode, and none of B."""
+    async with embedded_index_pipeline(tmp_path / "map") as pipeline:
         await pipeline.command("declare_mode", user="a", name="journal", embedder="tiny32")
-        await tell(pipeline, "a", TALK)
+        await remember_conversation(pipeline, "a", TALK)
         for number, text in enumerate(TALK):
             scope = {"user_id": "a", "project_id": "p1"}
             await pipeline.remember(text, f"p-{number}", user="a", scope=scope, mode="journal")
@@ -102,7 +102,7 @@ async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryPipeline, list[s
 
 
 def is_free_of(reply: Json, ids: list[str]) -> bool:
-    """Whether nothing that A said, and no id of it, is in a reply."""
+    """True if a reply has no text and no id of A."""
     text = json.dumps(reply, ensure_ascii=False)
     return not any(said in text for said in (*TALK, *ids))
 

@@ -1,4 +1,4 @@
-"""Forgetting and jobs over the whole map."""
+"""Forgetting and jobs through the whole pipeline."""
 
 import asyncio
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from schemas.models.vectors import Point
 from streams.flow.steps import maintain as maintaining
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
 
 JOBS = ["backfill", "rebuild", "reconcile", "retry_failed"]
 NAMES = ("processed", "skipped", "failed", "stale_cleared")
@@ -20,8 +20,8 @@ def _hurry_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintaining, "JOB_POLL_INTERVAL_S", 0.001)
 
 
-async def told(pipeline: InMemoryPipeline, *texts: str, **fields: Any) -> None:
-    """Turns whose ids are their texts, each with its vector."""
+async def remember_turns(pipeline: InMemoryPipeline, *texts: str, **fields: Any) -> None:
+    """Remember turns with their texts as ids, and wait for the vectors."""
     for text in texts:
         await pipeline.remember(text, text, **fields)
     await pipeline.topics.settled()
@@ -29,7 +29,7 @@ async def told(pipeline: InMemoryPipeline, *texts: str, **fields: Any) -> None:
 
 
 async def job(pipeline: InMemoryPipeline, command: str, **arguments: Any) -> Json:
-    """What a job is answered with, and nothing is left to be done afterwards."""
+    """Run a job, wait until all records are processed and return the reply."""
     reply = await pipeline.command(command, **arguments)
     assert reply["status"] == "ok", reply
     await pipeline.topics.settled()
@@ -46,7 +46,7 @@ async def points(pipeline: InMemoryPipeline, mode: str = "general", embedder: st
 
 
 async def test_one_memory_is_forgotten_once_and_no_other_scope_is_told(pipeline: InMemoryPipeline) -> None:
-    await told(pipeline, "violin")
+    await remember_turns(pipeline, "violin")
     [memory] = pipeline.memories.all()
     for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
         reply = await pipeline.command("forget", project=project, memory_id=memory.memory_id)
@@ -54,33 +54,33 @@ async def test_one_memory_is_forgotten_once_and_no_other_scope_is_told(pipeline:
 
 
 async def test_what_is_forgotten_is_not_found_and_does_not_come_back(pipeline: InMemoryPipeline) -> None:
-    await told(pipeline, "violin", "cello")
-    await told(pipeline, "drum", conversation_id="c2")
+    await remember_turns(pipeline, "violin", "cello")
+    await remember_turns(pipeline, "drum", conversation_id="c2")
     assert (await pipeline.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
     assert await pipeline.texts("violin cello drum") == ["drum"]
     assert await points(pipeline) == 1
     for selector in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
         assert (await pipeline.command("forget", **selector))["result"] == {"forgotten": 0}
     for text in ("violin", "an edited violin"):
-        again = await pipeline.ask(pipeline.names.turns, turn(text, "violin"))
+        again = await pipeline.ask(pipeline.names.turns, turn_message(text, "violin"))
         assert (again["status"], [one["code"] for one in again["warnings"]]) == ("ok", ["forgotten"])
-    await told(pipeline, "a new one")
+    await remember_turns(pipeline, "a new one")
     assert sorted(await pipeline.texts("violin cello drum new")) == ["a new one", "drum"]
     assert (await pipeline.command("health"))["result"]["modes"]["general"]["eligible"] == 2
 
 
 async def test_a_user_is_forgotten_in_all_projects_and_nobody_else_is(pipeline: InMemoryPipeline) -> None:
-    await told(pipeline, "violin")
-    await told(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
-    await told(pipeline, "drum", user="u2")
-    forget = commanded("forget", "u1", "p3") | {"arguments": {"user": True}}
+    await remember_turns(pipeline, "violin")
+    await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
+    await remember_turns(pipeline, "drum", user="u2")
+    forget = command_message("forget", "u1", "p3") | {"arguments": {"user": True}}
     assert (await pipeline.ask(pipeline.names.commands, forget))["result"] == {"forgotten": 2}
     assert [memory.text for memory in pipeline.memories.all()] == ["drum"]
 
 
 @pytest.mark.parametrize("command", JOBS)
 async def test_where_all_is_as_it_should_be_a_job_changes_nothing(pipeline: InMemoryPipeline, command: str) -> None:
-    await told(pipeline, "violin", "cello")
+    await remember_turns(pipeline, "violin", "cello")
     before = {memory.memory_id: memory.text for memory in pipeline.memories.all()}
     result = await job(pipeline, command)
     assert counted(result) == {"processed" if command == "rebuild" else "skipped": 2}
@@ -90,7 +90,7 @@ async def test_where_all_is_as_it_should_be_a_job_changes_nothing(pipeline: InMe
 
 
 async def test_rebuild_replaces_every_vector_and_serves_the_old_until_then(pipeline: InMemoryPipeline) -> None:
-    await told(pipeline, *(f"turn {number}" for number in range(250)))
+    await remember_turns(pipeline, *(f"turn {number}" for number in range(250)))
     pipeline.index.down()
     rebuilding = asyncio.create_task(job(pipeline, "rebuild", mode="general"))
     await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
@@ -106,9 +106,9 @@ async def test_rebuild_replaces_every_vector_and_serves_the_old_until_then(pipel
 
 async def test_a_job_of_one_mode_or_user_leaves_the_others_alone(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
-    await told(pipeline, "violin")
-    await told(pipeline, "cello", mode="code")
-    await told(pipeline, "drum", user="u2")
+    await remember_turns(pipeline, "violin")
+    await remember_turns(pipeline, "cello", mode="code")
+    await remember_turns(pipeline, "drum", user="u2")
     assert counted(await job(pipeline, "rebuild", mode="code")) == {"processed": 1}
     again = [one.text for one in pipeline.memories.all() if one.embedding.embedded_at == pipeline.clock.now()]
     assert again == ["cello"]
@@ -117,7 +117,7 @@ async def test_a_job_of_one_mode_or_user_leaves_the_others_alone(pipeline: InMem
 
 async def test_the_last_backfill_is_told_by_mode(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
-    await told(pipeline, "violin")
+    await remember_turns(pipeline, "violin")
     await job(pipeline, "backfill", mode="code")
     modes = (await pipeline.command("health"))["result"]["modes"]
     assert {name: one["last_backfill"] for name, one in modes.items()} == {
@@ -129,7 +129,7 @@ async def test_the_last_backfill_is_told_by_mode(pipeline: InMemoryPipeline) -> 
 async def test_backfill_fails_memories_of_a_missing_model_until_it_is_loaded(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     pipeline.embedders.missing("tiny32")
-    await told(pipeline, "violin", mode="code")
+    await remember_turns(pipeline, "violin", mode="code")
     assert counted(await job(pipeline, "backfill")) == {"failed": 1}
     pipeline.embedders.on_loaded = lambda _: None
     pipeline.embedders.load("tiny32")
@@ -138,8 +138,8 @@ async def test_backfill_fails_memories_of_a_missing_model_until_it_is_loaded(pip
 
 
 async def test_reconcile_makes_what_is_missing_and_removes_what_no_record_wants(pipeline: InMemoryPipeline) -> None:
-    await told(pipeline, "violin", "cello")
-    await told(pipeline, "drum", user="u2")
+    await remember_turns(pipeline, "violin", "cello")
+    await remember_turns(pipeline, "drum", user="u2")
     space, kept = pipeline.space("general", "general"), pipeline.memory("cello")
     await pipeline.index.delete(space, [pipeline.memory("violin").memory_id])
     [vector] = (await pipeline.index.vectors(space, [kept.memory_id])).values()
@@ -166,10 +166,10 @@ async def test_reconcile_makes_what_is_missing_and_removes_what_no_record_wants(
 async def test_a_job_that_was_cut_off_goes_on_with_what_is_left(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     async with pipeline.running():
-        await told(pipeline, *(f"turn {number}" for number in range(20)))
+        await remember_turns(pipeline, *(f"turn {number}" for number in range(20)))
     pipeline.topics.stop_after(30)
     async with pipeline.running():
-        await pipeline.publish(pipeline.names.commands, commanded("rebuild"))
+        await pipeline.publish(pipeline.names.commands, command_message("rebuild"))
         await pipeline.until(lambda: pipeline.topics.refused)
     made = sum(memory.embedding.embedded_at == pipeline.clock.now() for memory in pipeline.memories.all())
     assert made < 20

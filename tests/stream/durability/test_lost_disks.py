@@ -1,4 +1,4 @@
-"""A map that comes back with a part of its disk gone: no memory is ready whose vector is not there."""
+"""A pipeline that restarts without a part of its disk: no memory is ready without a vector."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -13,7 +13,7 @@ LOST: list[list[Lost]] = [NEVER_LOST, ["vectors"], ["words"], ["vectors", "words
 
 
 async def finished(pipeline: InMemoryPipeline, embedded: int) -> None:
-    """Run until so many texts are embedded and all is done, and see that all is there: records, vectors, words."""
+    """Run until `embedded` texts are embedded and all records processed, then check all state."""
     async with pipeline.running():
         await pipeline.until(lambda: len(pipeline.embedder.passages) >= embedded)
         await pipeline.topics.settled()
@@ -27,8 +27,8 @@ async def finished(pipeline: InMemoryPipeline, embedded: int) -> None:
     assert len(pipeline.embedder.passages) == embedded
 
 
-async def told(directory: Path) -> InMemoryPipeline:
-    """A map that has stored turns, and stopped before their vectors could be written."""
+async def stored_turns(directory: Path) -> InMemoryPipeline:
+    """Return a pipeline that stopped before it wrote vectors."""
     pipeline = InMemoryPipeline(directory)
     pipeline.index.down()
     async with pipeline.running():
@@ -39,44 +39,44 @@ async def told(directory: Path) -> InMemoryPipeline:
     return pipeline
 
 
-async def embedded(directory: Path) -> InMemoryPipeline:
-    """A map that has done all there is to do."""
-    pipeline = await told(directory)
+async def stored_vectors(directory: Path) -> InMemoryPipeline:
+    """Return a pipeline with all records processed."""
+    pipeline = await stored_turns(directory)
     await finished(pipeline, TURNS)
     return pipeline
 
 
-async def with_news_unread(directory: Path) -> InMemoryPipeline:
-    """A map whose indexer has written vectors and told of them, and whose keeper has not read that."""
-    before = await told(directory / "told")
-    pipeline = before.copied(directory / "unread")
+async def unread_reports(directory: Path) -> InMemoryPipeline:
+    """Return a pipeline whose reports of written vectors are unread."""
+    before = await stored_turns(directory / "told")
+    pipeline = before.copy_to(directory / "unread")
     await finished(pipeline, TURNS)
     pipeline.topics.forget_acknowledged(TURNS, [pipeline.names.embedded])
     pipeline.memories = deepcopy(before.memories)
-    pipeline.lose("words")
+    pipeline.lose_files("words")
     assert {one.embedding.status for one in pipeline.memories.all()} == {"pending"}
     return pipeline
 
 
 @pytest.mark.parametrize("lost", LOST, ids="-".join)
 async def test_a_part_of_the_disk_that_is_lost_is_made_again(tmp_path: Path, lost: list[Lost]) -> None:
-    pipeline = (await embedded(tmp_path / "before")).copied(tmp_path / "lost")
-    pipeline.lose(*lost)
+    pipeline = (await stored_vectors(tmp_path / "before")).copy_to(tmp_path / "lost")
+    pipeline.lose_files(*lost)
     await finished(pipeline, TURNS if "vectors" in lost else 0)
 
 
 @pytest.mark.parametrize("lost", LOST, ids="-".join)
 async def test_report_of_a_lost_vector_makes_no_memory_ready(tmp_path: Path, lost: list[Lost]) -> None:
-    pipeline = (await with_news_unread(tmp_path)).copied(tmp_path / "lost")
-    pipeline.lose(*lost)
+    pipeline = (await unread_reports(tmp_path)).copy_to(tmp_path / "lost")
+    pipeline.lose_files(*lost)
     await finished(pipeline, TURNS if "vectors" in lost else 0)
 
 
 async def test_news_that_is_unread_waits_for_the_vector_index(tmp_path: Path) -> None:
-    pipeline = await with_news_unread(tmp_path)
+    pipeline = await unread_reports(tmp_path)
     pipeline.index.down()
     async with pipeline.running():
-        await pipeline.waiting_for("vector index")
+        await pipeline.until_waiting_for("vector index")
         assert {one.embedding.status for one in pipeline.memories.all()} == {"pending"}
         pipeline.index.up()
         await pipeline.topics.settled()

@@ -1,7 +1,7 @@
-"""Whatever happens to memories: what is derived rests on what is there, every chain ends, and all counts agree.
+"""After any actions, derived memories have valid evidence, chains end and counts agree.
 
-The same again on an empty system gives the same records, also where the first was killed now and then; and the turns
-published once more change nothing.
+The same actions on an empty system give the same records, also with kills, and publishing the turns again changes
+nothing.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.worker_context import WorkerContext
 from streams.topology import Agents
-from tests.worlds.happenings import SAID, Diary, Happening
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
-from tests.worlds.provenance import wrong
+from tests.worlds.provenance import find_faults
+from tests.worlds.user_actions import SAID, Action, ActionRunner
 
 EXAMPLES = 12
 FEWEST, MOST = 6, 14
-"""Happenings of one example."""
+"""Actions of one example."""
 
 EITHER = st.integers(0, 1)
 TURNS = st.integers(0, 5)
@@ -32,109 +32,109 @@ ANY = st.integers(0, 60)
 NAMES = st.integers(0, 2)
 
 
-def happening(what: str, *numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Happening]:
-    return st.builds(Happening, st.just(what), st.tuples(*numbers))
+def action(what: str, *numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Action]:
+    return st.builds(Action, st.just(what), st.tuples(*numbers))
 
 
 SAYING = [
-    happening("say", st.integers(0, len(SAID) - 1), TURNS, EITHER, EITHER),
-    happening("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
-    happening("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
-    happening("repeat", FIRST, EITHER, st.just(0)),
-    happening("repeat", FIRST, EITHER, st.just(0)),
-    happening("show", TURNS, EITHER, st.just(0)),
+    action("say", st.integers(0, len(SAID) - 1), TURNS, EITHER, EITHER),
+    action("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
+    action("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
+    action("repeat", FIRST, EITHER, st.just(0)),
+    action("repeat", FIRST, EITHER, st.just(0)),
+    action("show", TURNS, EITHER, st.just(0)),
 ]
 CHANGING = [
-    happening("consolidate", st.just(0)),
-    happening("consolidate", EITHER),
-    happening("move", ANY, st.integers(0, 3)),
-    happening("rename", NAMES, NAMES),
-    happening("delete", NAMES, EITHER),
-    happening("replay", ANY),
-    happening("kill", st.integers(0, 8)),
-    happening("kill", st.integers(0, 8)),
+    action("consolidate", st.just(0)),
+    action("consolidate", EITHER),
+    action("move", ANY, st.integers(0, 3)),
+    action("rename", NAMES, NAMES),
+    action("delete", NAMES, EITHER),
+    action("replay", ANY),
+    action("kill", st.integers(0, 8)),
+    action("kill", st.integers(0, 8)),
 ]
 FORGETTING = [
-    happening("forget", ANY),
-    happening("forget", ANY),
-    happening("forget_derived", ANY),
-    happening("forget_derived", ANY),
-    happening("forget_turn", ANY),
-    happening("forget_conversation", EITHER, st.just(0)),
-    happening("forget_project", EITHER),
-    happening("forget_user"),
+    action("forget", ANY),
+    action("forget", ANY),
+    action("forget_derived", ANY),
+    action("forget_derived", ANY),
+    action("forget_turn", ANY),
+    action("forget_conversation", EITHER, st.just(0)),
+    action("forget_project", EITHER),
+    action("forget_user"),
 ]
 LIVES = st.lists(st.one_of(*SAYING, *CHANGING, *FORGETTING), min_size=FEWEST, max_size=MOST)
 
-TOLD_AGAIN = [Happening("repeat", (3, 0, 0))]
-TOLD_AGAIN += [Happening("forget_conversation", (one, 0)) for one in (1, 0)]
-TOLD_AGAIN += [Happening("kill", (5,)), Happening("repeat", (5, 0, 0))]
-"""Two conversations are forgotten, both changes are delivered again, and more is said meanwhile."""
+TOLD_AGAIN = [Action("repeat", (3, 0, 0))]
+TOLD_AGAIN += [Action("forget_conversation", (one, 0)) for one in (1, 0)]
+TOLD_AGAIN += [Action("kill", (5,)), Action("repeat", (5, 0, 0))]
+"""Two conversations are forgotten, both changes are redelivered, and turns arrive in between."""
 
-DISTILLED = [Happening("repeat", (0, 0, 0)), Happening("consolidate", (0,)), Happening("forget_derived", (0,))]
-"""What stands for turns is forgotten, and they are served again."""
+DISTILLED = [Action("repeat", (0, 0, 0)), Action("consolidate", (0,)), Action("forget_derived", (0,))]
+"""A summary is forgotten, and its turns become current again."""
 
-MERGED = [Happening("say", (text, text, 0, 0)) for text in (5, 6)]
-MERGED += [Happening(*one) for one in (("consolidate", (0,)), ("forget_derived", (1,)), ("kill", (3,)))]
-MERGED += [Happening(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0,)), ("forget_turn", (0,)))]
-"""Items that say the same become one, and one of them is forgotten."""
+MERGED = [Action("say", (text, text, 0, 0)) for text in (5, 6)]
+MERGED += [Action(*one) for one in (("consolidate", (0,)), ("forget_derived", (1,)), ("kill", (3,)))]
+MERGED += [Action(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0,)), ("forget_turn", (0,)))]
+"""Equal items merge, and one of them is forgotten."""
 
 
-class SeenMap(InMemoryPipeline):
-    """A map whose words can be looked at."""
+class InspectedPipeline(InMemoryPipeline):
+    """A pipeline with an accessible lexical index."""
 
     words: SqliteLexicalIndex
 
-    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         self.words = words
-        return super().wired(words)
+        return super().wire(words)
 
 
-async def lived(pipeline: SeenMap, happenings: Sequence[Happening]) -> tuple[Diary, list[str]]:
-    """Let it all happen to an empty system; what was wrong before each kill and in the end."""
-    diary, found = Diary(pipeline), list[str]()
+async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) -> tuple[ActionRunner, list[str]]:
+    """Perform all actions on an empty system; return the runner and all violations."""
+    runner, found = ActionRunner(pipeline), list[str]()
     async with pipeline.running():
-        await diary.begin()
-    for are_kills, some in groupby(happenings, lambda one: one.what == "kill"):
+        await runner.begin()
+    for are_kills, some in groupby(actions, lambda one: one.name == "kill"):
         if are_kills:
             for one in some:
-                pipeline.topics.forget_acknowledged(one.numbers[0], kept_by(pipeline))
+                pipeline.topics.forget_acknowledged(one.numbers[0], redelivered_topics(pipeline))
             continue
         async with pipeline.running():
             for one in some:
-                await diary.happen(one)
+                await runner.perform(one)
             await pipeline.topics.settled()
-            found += await wrong(diary, pipeline, pipeline.words)
-    return diary, found
+            found += await find_faults(runner, pipeline, pipeline.words)
+    return runner, found
 
 
-async def changed_by_replay(pipeline: SeenMap, diary: Diary) -> list[str]:
-    """What another delivery of all turns changes, and what is wrong afterwards.
+async def changed_by_replay(pipeline: InspectedPipeline, runner: ActionRunner) -> list[str]:
+    """Publish all turns again; return the differences and violations.
 
-    A turn that was edited says its old texts again on the way: what was distilled from it is taken back then.
+    Edited turns have their old texts meanwhile, which undoes their summaries; then only violations count.
     """
-    before = records_of(diary)
+    before = records_of(runner)
     async with pipeline.running():
-        await diary.replay_all()
-        found = await wrong(diary, pipeline, pipeline.words)
-    edited = any(one.version > 1 for one in diary.memories())
-    return found if edited else [*found, *differences(before, records_of(diary))]
+        await runner.replay_all()
+        found = await find_faults(runner, pipeline, pipeline.words)
+    edited = any(one.version > 1 for one in runner.memories())
+    return found if edited else [*found, *differences(before, records_of(runner))]
 
 
-def kept_by(pipeline: SeenMap) -> list[str]:
-    """The topics of turns and events. A command that comes again is not one that comes later, but its change is."""
+def redelivered_topics(pipeline: InspectedPipeline) -> list[str]:
+    """Return the topics that are redelivered after a kill: turns, events and changes, but not commands."""
     names = pipeline.names
     return [names.turns, names.remembered, names.embedded, names.consolidated, names.changes, names.learned]
 
 
-def records_of(diary: Diary) -> dict[str, dict[str, Any]]:
-    """All records, but for when their vectors were made, and the order in which a turn names its items."""
-    known = {one.memory_id: one.model_dump(exclude={"embedding": {"embedded_at"}}) for one in diary.memories()}
+def records_of(runner: ActionRunner) -> dict[str, dict[str, Any]]:
+    """Return all records without embedding times, with sorted item ids."""
+    known = {one.memory_id: one.model_dump(exclude={"embedding": {"embedded_at"}}) for one in runner.memories()}
     return {memory_id: one | {"items": sorted(one["items"])} for memory_id, one in known.items()}
 
 
 def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
-    """Where records differ."""
+    """Describe the differences of records."""
     found = [f"{memory_id} is there once only" for memory_id in one.keys() ^ other.keys()]
     for memory_id in one.keys() & other.keys():
         was, now = one[memory_id], other[memory_id]
@@ -142,13 +142,13 @@ def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]
     return found
 
 
-async def lived_twice(happenings: Sequence[Happening]) -> list[str]:
-    """What is wrong with it, and what is other where nothing was killed."""
+async def perform_twice(actions: Sequence[Action]) -> list[str]:
+    """Perform the actions with and without kills; return violations and differences."""
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        diary, found = await lived(SeenMap(Path(first)), happenings)
-        another = SeenMap(Path(second))
-        again, more = await lived(another, [one for one in happenings if one.what != "kill"])
-        found += [*more, *differences(records_of(diary), records_of(again))]
+        runner, found = await perform_all(InspectedPipeline(Path(first)), actions)
+        another = InspectedPipeline(Path(second))
+        again, more = await perform_all(another, [one for one in actions if one.name != "kill"])
+        found += [*more, *differences(records_of(runner), records_of(again))]
         return found + await changed_by_replay(another, again)
 
 
@@ -163,5 +163,5 @@ async def lived_twice(happenings: Sequence[Happening]) -> list[str]:
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-def test_whatever_happens_what_is_derived_rests_on_what_is_there(happenings: list[Happening]) -> None:
-    assert asyncio.run(lived_twice(happenings)) == []
+def test_whatever_happens_what_is_derived_rests_on_what_is_there(actions: list[Action]) -> None:
+    assert asyncio.run(perform_twice(actions)) == []

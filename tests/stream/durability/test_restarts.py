@@ -1,6 +1,6 @@
-"""A map that is killed between any two records comes, when it runs again, to where it would have come anyway.
+"""A pipeline that is killed between any two records reaches the same state after a restart.
 
-So it does when a part of its disk is lost between.
+This also holds if a part of its disk is lost meanwhile.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from schemas.models.language import Profiles
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, command_message, turn_message
 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
@@ -26,23 +26,23 @@ IDS = {
 }
 
 RUN_ON = [0.0, 0.15]
-"""Seconds that a map goes on with what it can do without writing, before it is killed: none, or so long that it has
-committed and acknowledged what it has finished."""
+"""Seconds that a pipeline runs after its last write before the kill: none, or enough to have
+committed and acknowledged all finished records."""
 
 TIME_TO_END = 2.0
-"""Seconds: twenty times what it takes."""
+"""Timeout in seconds, twenty times the usual duration."""
 
 COMMANDS = {
-    "rename": commanded("rename_mode", name="code", new_name="craft"),
-    "delete and forget": commanded("delete_mode", name="code", memories="forget"),
-    "delete and move": commanded("delete_mode", name="code", memories="move:journal"),
-    "another embedder": commanded("declare_mode", name="code", embedder="tiny48"),
-    "move one": commanded("set_memory_mode", memory_id=next(iter(IDS)), mode="journal"),
+    "rename": command_message("rename_mode", name="code", new_name="craft"),
+    "delete and forget": command_message("delete_mode", name="code", memories="forget"),
+    "delete and move": command_message("delete_mode", name="code", memories="move:journal"),
+    "another embedder": command_message("declare_mode", name="code", embedder="tiny48"),
+    "move one": command_message("set_memory_mode", memory_id=next(iter(IDS)), mode="journal"),
 }
 
 
 async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryPipeline:
-    """A map that stands still, of a user with three turns in `code`, one elsewhere, and all of their vectors."""
+    """Return a stopped pipeline with three embedded turns in `code` and one elsewhere."""
     pipeline = InMemoryPipeline(directory, profiles=profiles or Profiles())
     async with pipeline.running():
         await pipeline.command("declare_mode", name="code", embedder="tiny32", is_default=True)
@@ -55,7 +55,7 @@ async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemor
 
 
 async def finished(pipeline: InMemoryPipeline) -> None:
-    """Wait until nothing is left to be done."""
+    """Wait until all records are processed."""
 
     def done() -> bool:
         memories = list(pipeline.memories.all())
@@ -67,7 +67,7 @@ async def finished(pipeline: InMemoryPipeline) -> None:
 
 
 async def killed(pipeline: InMemoryPipeline, after: int, run_on: float) -> bool:
-    """Run a map until it has written so many records; whether it wanted to write more."""
+    """Run a pipeline until it has written `after` records; return whether it has more to write."""
     pipeline.topics.stop_after(after)
     async with pipeline.running():
         ending = asyncio.create_task(finished(pipeline))
@@ -81,7 +81,7 @@ async def killed(pipeline: InMemoryPipeline, after: int, run_on: float) -> bool:
 
 
 async def state(pipeline: InMemoryPipeline) -> Json:
-    """Everything that is kept, but for when it was written: records, marks, vectors, words."""
+    """Return all state without times: records, tombstones, vectors and lexical index."""
     return {
         "records": {
             one.text: (one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status)
@@ -98,7 +98,7 @@ async def state(pipeline: InMemoryPipeline) -> Json:
 
 
 def words_of(pipeline: InMemoryPipeline) -> Json:
-    """What the word index has, as it is on disk."""
+    """Return the contents of the lexical index on disk."""
     words = SqliteLexicalIndex(pipeline.directory / "words")
     words.open(HERE)
     roster = words.memory_columns(HERE, "u1")
@@ -119,7 +119,7 @@ def named(ids: Iterable[str]) -> list[str]:
 
 
 async def ended(pipeline: InMemoryPipeline) -> Json:
-    """What a map comes to that nothing kills any more, or where it stays."""
+    """Return the final state of a pipeline without further kills."""
     async with pipeline.running():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(finished(pipeline), TIME_TO_END)
@@ -127,13 +127,13 @@ async def ended(pipeline: InMemoryPipeline) -> Json:
 
 
 async def assert_kills_change_nothing(before: InMemoryPipeline, directory: Path, run_on: float, *lost: Lost) -> None:
-    expected = await ended(before.copied(directory / "undisturbed"))
+    expected = await ended(before.copy_to(directory / "undisturbed"))
     wrong: dict[tuple[int, str], tuple[object, object]] = {}
     for after in count():
-        pipeline = before.copied(directory / f"killed-{after}")
+        pipeline = before.copy_to(directory / f"killed-{after}")
         if not await killed(pipeline, after, run_on):
             break
-        pipeline.lose(*lost)
+        pipeline.lose_files(*lost)
         found = await ended(pipeline)
         wrong |= {(after, name): (found[name], expected[name]) for name in expected if found[name] != expected[name]}
     assert after > 2, "it writes something"
@@ -151,17 +151,17 @@ async def test_interrupted_command_completes_on_the_next_run(tmp_path: Path, nam
 @pytest.mark.parametrize(
     "following",
     [
-        commanded("rename_mode", name="tea", new_name="coffee"),
-        commanded("delete_mode", name="tea", memories="forget"),
-        commanded("set_default_mode", name="code"),
-        commanded("declare_mode", name="tea", embedder="tiny48", description="Leaves."),
+        command_message("rename_mode", name="tea", new_name="coffee"),
+        command_message("delete_mode", name="tea", memories="forget"),
+        command_message("set_default_mode", name="code"),
+        command_message("declare_mode", name="tea", embedder="tiny48", description="Leaves."),
     ],
     ids=["rename", "delete", "default", "declare"],
 )
 async def test_redelivered_declaration_undoes_no_later_command(tmp_path: Path, following: Json) -> None:
     pipeline = await prepared(tmp_path)
     await pipeline.publish(
-        pipeline.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
+        pipeline.names.commands, command_message("declare_mode", name="tea", embedder="tiny32", is_default=True)
     )
     await pipeline.publish(pipeline.names.commands, following)
     expected = await ended(pipeline)
@@ -172,7 +172,7 @@ async def test_redelivered_declaration_undoes_no_later_command(tmp_path: Path, f
 @pytest.mark.parametrize("run_on", RUN_ON)
 async def test_turn_moved_by_a_model_ends_in_its_mode_despite_interruptions(tmp_path: Path, run_on: float) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
-    await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
+    await before.publish(before.names.turns, turn_message("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, run_on)
 
 
@@ -195,5 +195,5 @@ async def test_interrupted_command_completes_after_a_partial_disk_loss(
 
 async def test_interrupted_turn_has_its_vector_after_a_disk_loss(tmp_path: Path) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
-    await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
+    await before.publish(before.names.turns, turn_message("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, RUN_ON[1], "vectors", "words")

@@ -1,4 +1,4 @@
-"""Intentions over the whole pipeline: they follow the turns, and nothing of them outlives its turns."""
+"""Intentions through the whole pipeline: they follow the turns and are removed with them."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from schemas.models.language import Profiles
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
 from tests.fakes.tables.intentions import FakeIntentions
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, commanded
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
 
 PARTS = ("goals", "constraints", "blocking_errors", "decisions")
 
@@ -21,8 +21,8 @@ STORY = {
 }
 
 
-async def tell(pipeline: InMemoryPipeline, *turn_ids: str) -> None:
-    """Publish turns of the story, each a minute after the one before it, and wait until all is settled."""
+async def remember_story(pipeline: InMemoryPipeline, *turn_ids: str) -> None:
+    """Publish turns of the story, a minute apart, and wait until all records are processed."""
     for turn_id in turn_ids or STORY:
         minute = turn_id.removeprefix("t-")
         await pipeline.remember(STORY[turn_id], turn_id, occurred_at=f"2026-03-01T09:0{minute}:00Z")
@@ -30,19 +30,19 @@ async def tell(pipeline: InMemoryPipeline, *turn_ids: str) -> None:
 
 
 async def intention(pipeline: InMemoryPipeline, project: str = "default", user: str = "u1") -> dict[str, list[str]]:
-    """The texts of what stands, by list, without the lists that are empty."""
+    """Return the open texts of each non-empty list."""
     result = (await pipeline.command("get_intention", user, project))["result"]
     return {part: [entry["text"] for entry in result[part]] for part in PARTS if result[part]}
 
 
 async def forget(pipeline: InMemoryPipeline, **what: Any) -> None:
-    """Forget, and do not wait for anything but the answer."""
-    message = commanded("forget") | {"arguments": what}
+    """Forget and wait only for the reply."""
+    message = command_message("forget") | {"arguments": what}
     assert (await pipeline.ask(pipeline.names.commands, message))["status"] == "ok"
 
 
 def stored(pipeline: InMemoryPipeline) -> str:
-    """What the table holds for the scope of the story, whether it may be shown or not."""
+    """Return the stored intention of the story's scope."""
     here = partition_of(b"u1", pipeline.partitions)
     return pipeline.intentions.get(here, {"user_id": "u1", "project_id": "default"}).model_dump_json()
 
@@ -53,30 +53,30 @@ def running(directory: Path, profiles: Profiles | None = None) -> Any:
 
 async def test_it_follows_what_is_said(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline, "t-1", "t-2", "t-3")
+        await remember_story(pipeline, "t-1", "t-2", "t-3")
         rules = {
             "constraints": ["The API must answer within 200 ms."],
             "decisions": ["We decided to use PostgreSQL for the ledger."],
         }
         goal, error = [STORY["t-1"]], [STORY["t-3"]]
         assert await intention(pipeline) == {"goals": goal, "blocking_errors": error, **rules}
-        await tell(pipeline, "t-4")
+        await remember_story(pipeline, "t-4")
         assert await intention(pipeline) == {"goals": goal, **rules}
-        await tell(pipeline, "t-5")
+        await remember_story(pipeline, "t-5")
         assert await intention(pipeline) == rules
 
 
 async def test_the_same_turns_again_change_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline)
+        await remember_story(pipeline)
         before = await pipeline.command("get_intention")
-        await tell(pipeline)
+        await remember_story(pipeline)
         assert await pipeline.command("get_intention") == before
 
 
 async def test_forgotten_turn_is_gone_when_answered_and_leaves_the_table(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline, "t-1", "t-2")
+        await remember_story(pipeline, "t-1", "t-2")
         await forget(pipeline, turn_id="t-2", conversation_id="c1")
         assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
         await pipeline.topics.settled()
@@ -85,7 +85,7 @@ async def test_forgotten_turn_is_gone_when_answered_and_leaves_the_table(tmp_pat
 
 async def test_a_goal_is_open_again_when_the_turn_that_ended_it_is_forgotten(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline, "t-1", "t-5")
+        await remember_story(pipeline, "t-1", "t-5")
         assert await intention(pipeline) == {}
         await forget(pipeline, turn_id="t-5", conversation_id="c1")
         assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
@@ -93,7 +93,7 @@ async def test_a_goal_is_open_again_when_the_turn_that_ended_it_is_forgotten(tmp
 
 async def test_an_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline, "t-1")
+        await remember_story(pipeline, "t-1")
         await pipeline.remember("We want to learn sailing.", "t-1", occurred_at="2026-03-01T09:01:00Z")
         await pipeline.topics.settled()
         assert await intention(pipeline) == {"goals": ["We want to learn sailing."]}
@@ -101,7 +101,7 @@ async def test_an_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
 
 async def test_forgetting_a_project_takes_what_was_said_and_what_was_set_there(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline, "t-1", "t-2")
+        await remember_story(pipeline, "t-1", "t-2")
         for project in ("default", "p2"):
             await pipeline.command("set_intention", project=project, goals=["learn to row"], constraints=["no debts"])
         await forget(pipeline, project=True)
@@ -122,7 +122,7 @@ async def test_forgetting_a_user_takes_it_in_every_project(tmp_path: Path) -> No
 
 async def test_an_intention_belongs_to_its_scope(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
-        await tell(pipeline)
+        await remember_story(pipeline)
         assert [await intention(pipeline, "p2"), await intention(pipeline, user="u2")] == [{}, {}]
 
 
@@ -141,7 +141,7 @@ async def test_what_a_language_model_finds_is_added(tmp_path: Path) -> None:
 async def test_what_is_set_and_not_written_yet_is_set_again_after_a_kill(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path / "data")
     ours = (("reply_to", pipeline.names.replies.encode()), ("correlation_id", b"mine"))
-    wish = commanded("set_intention", goals=["learn to row"])
+    wish = command_message("set_intention", goals=["learn to row"])
     pipeline.intentions.outage = True
     async with pipeline.running():
         await pipeline.publish(pipeline.names.commands, wish, headers=ours)

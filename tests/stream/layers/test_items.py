@@ -1,40 +1,40 @@
-"""Items over the whole map: found, indexed, told of, replaced, forgotten, and the same after a replay."""
+"""Items through the whole pipeline: extracted, indexed, published, replaced, forgotten, and unchanged by a replay."""
 
 import pytest
 
 from schemas.internal.events import Learned
 from schemas.state.memories import Memory, item_index_name
 from schemas.state.modes import GENERAL
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
 
 FLY, AWS = "The deploy target is fly.io now.", "The deploy target is AWS."
 PLAIN = "Chapter one tells of the lantern."
 
 
 def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    """All items by their texts."""
+    """Return all items by text."""
     return {one.text: one for one in pipeline.memories.all() if one.origin == "extracted"}
 
 
 def learned(pipeline: InMemoryPipeline) -> list[Learned]:
-    """What was told of turns, in order."""
+    """Return the `learned` events in order."""
     records = pipeline.topics.records(pipeline.names.learned)
     return [Learned.model_validate_json(one.value or b"") for one in records]
 
 
 async def vectors(pipeline: InMemoryPipeline) -> set[str]:
-    """The ids of all that has a vector."""
+    """Return the ids of all memories with a vector."""
     ids = [one.memory_id for one in pipeline.memories.all()]
     return await pipeline.vectors_in(GENERAL, pipeline.space(GENERAL, GENERAL).fingerprint, ids)
 
 
 async def forget_user(pipeline: InMemoryPipeline) -> Json:
-    """Forget all that the user has said."""
-    return await pipeline.ask(pipeline.names.commands, commanded("forget") | {"arguments": {"user": True}})
+    """Forget all memories of the user."""
+    return await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": {"user": True}})
 
 
 async def test_an_item_is_embedded_shown_and_told_of(pipeline: InMemoryPipeline) -> None:
-    said = await pipeline.ask(pipeline.names.turns, turn(f"{PLAIN} {FLY}", "t-1"))
+    said = await pipeline.ask(pipeline.names.turns, turn_message(f"{PLAIN} {FLY}", "t-1"))
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
     assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
@@ -83,7 +83,7 @@ async def test_what_is_forgotten_takes_its_items_and_vectors_along(pipeline: InM
     assert reply["result"] == {"forgotten": 2}
     await pipeline.topics.settled()
     assert list(pipeline.memories.all()) == []
-    assert not any(kept.points for kept in pipeline.index._collections.values())
+    assert not any(kept.points for kept in pipeline.index.collections.values())
     assert learned(pipeline)[-1].memory is None
     reply = await forget_user(pipeline)
     assert reply["result"] == {"forgotten": 0}

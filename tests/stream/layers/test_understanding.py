@@ -1,4 +1,4 @@
-"""Understanding over the whole map: a language model's answers move turns, and nothing depends on them."""
+"""Understanding through the whole pipeline: a language model's answers move turns, and nothing waits for them."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 
 from schemas.models.language import Prompt
 from tests.fakes.language_model import ONE_PROFILE, marked_mode
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn_message
 
 
 @pytest.fixture
 async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
-    """A map with a language model, and a user with two modes, one of them the default."""
+    """A pipeline with a language model and a user with two modes, one of them the default."""
     async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as running:
         await running.command("declare_mode", name="code", embedder="tiny48", description="programming")
         await running.command("declare_mode", name="journal", embedder="tiny32", is_default=True)
@@ -25,20 +25,20 @@ def decided(pipeline: InMemoryPipeline, text: str) -> tuple[str, str]:
     return memory.mode, memory.mode_source
 
 
-async def read(pipeline: InMemoryPipeline, *texts: str) -> None:
-    """Wait until a model has read these turns, and all that follows from it is done."""
+async def until_read(pipeline: InMemoryPipeline, *texts: str) -> None:
+    """Wait until a model has answered about these turns and all records are processed."""
     await pipeline.until(lambda: all(pipeline.memory(text).reading.status != "pending" for text in texts))
     await pipeline.topics.settled()
 
 
 async def say(pipeline: InMemoryPipeline, text: str, turn_id: str | None = None, **fields: Any) -> Json:
-    reply = await pipeline.ask(pipeline.names.turns, turn(text, turn_id or text, **fields))
+    reply = await pipeline.ask(pipeline.names.turns, turn_message(text, turn_id or text, **fields))
     assert reply["status"] == "ok", reply
     return dict(reply["result"])
 
 
-async def held(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Json:
-    """A turn that the model has been asked about, and does not answer yet."""
+async def unanswered(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Json:
+    """Remember a turn whose request to the model is unanswered."""
     pipeline.language.released.clear()
     accepted = await say(pipeline, text, **fields)
     await pipeline.until(lambda: bool(pipeline.language.asked))
@@ -48,7 +48,7 @@ async def held(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Json:
 async def test_the_models_mode_moves_a_turn_with_its_vector(pipeline: InMemoryPipeline) -> None:
     accepted = await say(pipeline, "Fixed the parser [[code]].")
     assert (accepted["mode"], accepted["mode_source"]) == ("journal", "user_default")
-    await read(pipeline, "Fixed the parser [[code]].")
+    await until_read(pipeline, "Fixed the parser [[code]].")
     assert decided(pipeline, "Fixed the parser [[code]].") == ("code", "model")
     assert pipeline.memory("Fixed the parser [[code]].").embedding.status == "ready"
     [hit] = (await pipeline.retrieve("parser", mode="code"))["result"]["hits"]
@@ -63,27 +63,27 @@ async def test_each_turn_is_asked_about_once(pipeline: InMemoryPipeline) -> None
     texts = [f"Crate {number} [[code]]." for number in range(20)]
     for text in texts:
         await say(pipeline, text)
-    await read(pipeline, *texts)
+    await until_read(pipeline, *texts)
     assert len(pipeline.language.asked) == 20
     assert {decided(pipeline, text) for text in texts} == {("code", "model")}
 
 
 async def test_a_mode_that_is_not_declared_is_no_answer(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "Fixed the parser [[none-such]].")
-    await read(pipeline, "Fixed the parser [[none-such]].")
+    await until_read(pipeline, "Fixed the parser [[none-such]].")
     assert decided(pipeline, "Fixed the parser [[none-such]].") == ("journal", "user_default")
     assert pipeline.memory("Fixed the parser [[none-such]].").reading.status == "model"
 
 
 async def test_an_empty_answer_leaves_the_default(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "Fixed the parser.")
-    await read(pipeline, "Fixed the parser.")
+    await until_read(pipeline, "Fixed the parser.")
     assert decided(pipeline, "Fixed the parser.") == ("journal", "user_default")
 
 
 async def test_agreeing_model_is_the_mode_source_and_moves_nothing(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "A quiet day [[journal]].")
-    await read(pipeline, "A quiet day [[journal]].")
+    await until_read(pipeline, "A quiet day [[journal]].")
     assert decided(pipeline, "A quiet day [[journal]].") == ("journal", "model")
     assert len(pipeline.topics.records(pipeline.names.remembered)) == 1
     telemetry = (await pipeline.command("health"))["result"]["telemetry"]
@@ -93,38 +93,38 @@ async def test_agreeing_model_is_the_mode_source_and_moves_nothing(pipeline: InM
 async def test_what_the_caller_said_stays_and_the_rest_of_the_answer_is_taken(pipeline: InMemoryPipeline) -> None:
     pipeline.language.answers = lambda prompt: {**marked_mode(prompt), "topic": "a parser", "entities": ["Parser"]}
     await say(pipeline, "Fixed the parser [[code]].", mode="journal")
-    await read(pipeline, "Fixed the parser [[code]].")
+    await until_read(pipeline, "Fixed the parser [[code]].")
     assert decided(pipeline, "Fixed the parser [[code]].") == ("journal", "caller")
     memory = pipeline.memory("Fixed the parser [[code]].")
     assert (memory.reading.topic, "Parser" in memory.entities) == ("a parser", True)
 
 
 async def test_a_memory_that_a_command_has_put_into_a_mode_stays_there(pipeline: InMemoryPipeline) -> None:
-    accepted = await held(pipeline, "Fixed the parser [[code]].")
+    accepted = await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="general")
     pipeline.language.released.set()
-    await read(pipeline, "Fixed the parser [[code]].")
+    await until_read(pipeline, "Fixed the parser [[code]].")
     assert decided(pipeline, "Fixed the parser [[code]].") == ("general", "caller")
 
 
 async def test_a_late_answer_finds_a_mode_by_the_name_that_it_had(pipeline: InMemoryPipeline) -> None:
-    await held(pipeline, "Fixed the parser [[code]].")
+    await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("rename_mode", name="code", new_name="craft")
     pipeline.language.released.set()
-    await read(pipeline, "Fixed the parser [[code]].")
+    await until_read(pipeline, "Fixed the parser [[code]].")
     assert decided(pipeline, "Fixed the parser [[code]].") == ("craft", "model")
 
 
 async def test_a_late_answer_that_names_a_deleted_mode_is_no_answer(pipeline: InMemoryPipeline) -> None:
-    await held(pipeline, "Fixed the parser [[code]].")
+    await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("delete_mode", name="code", memories="forget")
     pipeline.language.released.set()
-    await read(pipeline, "Fixed the parser [[code]].")
+    await until_read(pipeline, "Fixed the parser [[code]].")
     assert decided(pipeline, "Fixed the parser [[code]].") == ("journal", "user_default")
 
 
 async def test_a_late_answer_about_a_forgotten_turn_brings_nothing_back(pipeline: InMemoryPipeline) -> None:
-    await held(pipeline, "Fixed the parser [[code]].")
+    await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("delete_mode", name="journal", memories="forget")
     pipeline.language.released.set()
     await pipeline.topics.until(lambda: len(pipeline.topics.records(pipeline.names.understood)) == 1)
@@ -133,17 +133,17 @@ async def test_a_late_answer_about_a_forgotten_turn_brings_nothing_back(pipeline
 
 
 async def test_answer_about_a_replaced_text_is_ignored_and_asked_again(pipeline: InMemoryPipeline) -> None:
-    await held(pipeline, "Fixed the parser [[code]].", turn_id="t")
+    await unanswered(pipeline, "Fixed the parser [[code]].", turn_id="t")
     await say(pipeline, "Slept badly [[general]].", "t")
     pipeline.language.released.set()
-    await read(pipeline, "Slept badly [[general]].")
+    await until_read(pipeline, "Slept badly [[general]].")
     assert decided(pipeline, "Slept badly [[general]].") == ("general", "model")
 
 
 async def test_a_text_that_comes_back_is_asked_about_again(pipeline: InMemoryPipeline) -> None:
     for text in ("Fixed the parser [[code]].", "Slept badly.", "Fixed the parser [[code]]."):
         await say(pipeline, text, "t")
-        await read(pipeline, text)
+        await until_read(pipeline, text)
     assert len(pipeline.language.asked) == 3
     assert pipeline.memory("Fixed the parser [[code]].").version == 2
 
@@ -161,7 +161,7 @@ async def test_turns_during_a_model_outage_are_accepted_and_read_later(pipeline:
     shown = await pipeline.command("get_memory", memory_id=hits[0]["memory_id"])
     assert shown["result"]["understanding"] == "pending"
     pipeline.language.become("ok")
-    await read(pipeline, *texts)
+    await until_read(pipeline, *texts)
     assert {decided(pipeline, text) for text in texts} == {("code", "model")}
     assert {pipeline.memory(text).embedding.status for text in texts} == {"ready"}
 
@@ -169,7 +169,7 @@ async def test_turns_during_a_model_outage_are_accepted_and_read_later(pipeline:
 async def test_nonsense_answer_is_not_asked_again_and_rules_stand(pipeline: InMemoryPipeline) -> None:
     pipeline.language.become("wrong")
     await say(pipeline, "Call Ana on 2026-03-04.")
-    await read(pipeline, "Call Ana on 2026-03-04.")
+    await until_read(pipeline, "Call Ana on 2026-03-04.")
     memory = pipeline.memory("Call Ana on 2026-03-04.")
     assert (memory.reading.status, memory.reading.times) == ("rules", ("2026-03-04",))
     assert len(pipeline.language.asked) == 1
@@ -191,9 +191,9 @@ async def test_nothing_waits_for_a_model_that_hangs(pipeline: InMemoryPipeline) 
 async def test_the_model_is_told_the_modes_and_the_turns_before(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "We had tea.", "t-1", occurred_at="2026-03-01T09:00:00Z")
     await say(pipeline, "Of another conversation.", "t-2", conversation_id="c2")
-    await read(pipeline, "We had tea.", "Of another conversation.")
+    await until_read(pipeline, "We had tea.", "Of another conversation.")
     await say(pipeline, "And then coffee.", "t-3", occurred_at="2026-03-01T09:01:00Z")
-    await read(pipeline, "And then coffee.")
+    await until_read(pipeline, "And then coffee.")
     asked: Prompt = pipeline.language.asked[-1]
     assert all(told in asked.user for told in ("programming", "We had tea.", "And then coffee."))
     assert "Of another conversation." not in asked.user
@@ -206,7 +206,7 @@ async def test_the_interaction_mode_stands_on_the_record_of_what_users_say(pipel
     pipeline.language.answers = lambda _: {"interaction_mode": "DEBUGGING", "interaction_confidence": 0.97}
     said = await say(pipeline, "The login fails after five minutes and nobody knows why.")
     answered = await say(pipeline, "Let me see.", role="assistant")
-    await read(pipeline, "The login fails after five minutes and nobody knows why.", "Let me see.")
+    await until_read(pipeline, "The login fails after five minutes and nobody knows why.", "Let me see.")
     shown = (await pipeline.command("get_memory", memory_id=said["memory_id"]))["result"]
     assert shown["interaction_mode"] == "DEBUGGING"
     assert shown["interaction_confidence"] > 0.7

@@ -1,6 +1,6 @@
-"""Questions across languages over the whole map: turns in one language, a question in another."""
+"""Cross-lingual queries through the whole pipeline."""
 
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
 
 OTHERS = "multilingual-small"
 SPANISH = "La tienda de Consuelo está en Plasencia."
@@ -9,7 +9,7 @@ ENGLISH = ("The kettle is in the kitchen.", "We water the tomatoes.", "The bus l
 
 async def test_english_query_finds_spanish_turns_by_their_own_model(pipeline: InMemoryPipeline) -> None:
     for text in (SPANISH, *ENGLISH):
-        await pipeline.ask(pipeline.names.turns, turn(text, text))
+        await pipeline.ask(pipeline.names.turns, turn_message(text, text))
     await pipeline.topics.settled()
     question = "Which town is Plasencia?"
     result = (await pipeline.retrieve(question, explain=True))["result"]
@@ -21,7 +21,7 @@ async def test_english_query_finds_spanish_turns_by_their_own_model(pipeline: In
 
 async def test_who_writes_english_alone_never_asks_the_other_model(pipeline: InMemoryPipeline) -> None:
     for text in ENGLISH:
-        await pipeline.ask(pipeline.names.turns, turn(text, text))
+        await pipeline.ask(pipeline.names.turns, turn_message(text, text))
     await pipeline.topics.settled()
     reply = await pipeline.retrieve("Where is the kettle?")
     assert reply["result"]["hits"][0]["text"] == ENGLISH[0]

@@ -1,4 +1,4 @@
-"""Suggestions of undeclared modes over the whole pipeline: turns in, a suggestion out, nothing changed."""
+"""Suggestions of undeclared modes through the whole pipeline."""
 
 from pathlib import Path
 

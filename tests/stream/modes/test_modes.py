@@ -1,26 +1,26 @@
-"""Modes over the whole map: declared, chosen, searched, and nothing to another user."""
+"""Modes through the whole pipeline: declared, chosen, searched and private to their user."""
 
 import pytest
 
 from schemas.state.modes import collection_name
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn
-from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn_message
+from tests.worlds.mode_commands import chosen_mode, code_of, count_vectors, declare, remember_turn, search_mode
 
 
 async def test_declared_mode_reports_its_dimension_and_uses_its_own_model(pipeline: InMemoryPipeline) -> None:
     declared = await declare(pipeline, "code", "tiny48", description="programming", decay="fast")
     assert (declared["embedder"], declared["embedding_dim"], declared["decay"]) == ("tiny48", 48, "fast")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     assert pipeline.memory("Fixed the parser.").decay == "fast"
     assert pipeline.embedders.model("tiny48").passages == ["Fixed the parser."]
-    assert await places(pipeline) == {"code/tiny48": 1}
+    assert await count_vectors(pipeline) == {"code/tiny48": 1}
     reply = await pipeline.retrieve("the parser", mode="code")
     assert (reply["result"]["strategy"], reply["result"]["modes"]) == ("hybrid", ["code"])
 
 
 async def test_declaring_twice_is_the_same_as_once_and_embeds_nothing_again(pipeline: InMemoryPipeline) -> None:
     first = await declare(pipeline, "code")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     assert await declare(pipeline, "code") == first
     await pipeline.topics.settled()
     assert pipeline.memory("Fixed the parser.").embedding.status == "ready"
@@ -29,7 +29,7 @@ async def test_declaring_twice_is_the_same_as_once_and_embeds_nothing_again(pipe
 
 async def test_what_a_new_description_says_changes_no_vector(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", description="old", extraction_hints="keep errors")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     declared = await declare(pipeline, "code", description="new")
     assert (declared["description"], declared["extraction_hints"]) == ("new", "keep errors")
     assert len(pipeline.embedders.model("tiny32").passages) == 1
@@ -52,21 +52,21 @@ async def test_a_mode_that_breaks_the_rules_is_refused_and_not_declared(
 
 
 async def test_caller_mode_beats_project_user_and_fallback_defaults(pipeline: InMemoryPipeline) -> None:
-    assert await decided(pipeline, "a") == ("general", "fallback")
+    assert await chosen_mode(pipeline, "a") == ("general", "fallback")
     await declare(pipeline, "journal", is_default=True)
     await declare(pipeline, "code")
-    assert await decided(pipeline, "b") == ("journal", "user_default")
+    assert await chosen_mode(pipeline, "b") == ("journal", "user_default")
     await pipeline.command("set_default_mode", project="p1", name="code", for_project=True)
     p1 = {"user_id": "u1", "project_id": "p1"}
-    assert await decided(pipeline, "c", scope=p1) == ("code", "project_default")
-    assert await decided(pipeline, "d") == ("journal", "user_default")
-    assert await decided(pipeline, "e", scope=p1, mode="general") == ("general", "caller")
+    assert await chosen_mode(pipeline, "c", scope=p1) == ("code", "project_default")
+    assert await chosen_mode(pipeline, "d") == ("journal", "user_default")
+    assert await chosen_mode(pipeline, "e", scope=p1, mode="general") == ("general", "caller")
     await pipeline.command("set_default_mode", name=None)
-    assert await decided(pipeline, "f") == ("general", "fallback")
+    assert await chosen_mode(pipeline, "f") == ("general", "fallback")
 
 
 async def test_a_turn_in_an_undeclared_mode_is_refused_and_a_dead_letter(pipeline: InMemoryPipeline) -> None:
-    reply = await pipeline.ask(pipeline.names.turns, turn("Tea.", "t", mode="none-such"))
+    reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t", mode="none-such"))
     assert code_of(reply) == "unknown_mode"
     assert [letter.header("dead_letter_code") for letter in pipeline.dead_letters()] == [b"unknown_mode"]
     assert list(pipeline.memories.all()) == []
@@ -75,29 +75,29 @@ async def test_a_turn_in_an_undeclared_mode_is_refused_and_a_dead_letter(pipelin
 async def test_a_mode_of_a_project_exists_only_there_and_hides_the_users(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", project="p1", name="code", embedder="tiny48", for_project=True)
     p1 = {"user_id": "u1", "project_id": "p1"}
-    reply = await pipeline.ask(pipeline.names.turns, turn("Tea.", "t", mode="code"))
+    reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t", mode="code"))
     assert code_of(reply) == "unknown_mode"
     await declare(pipeline, "code", "tiny32")
-    await said(pipeline, "Here.", mode="code", scope=p1)
-    await said(pipeline, "There.", mode="code")
-    assert await places(pipeline) == {"code/tiny48": 1, "code/tiny32": 1}
+    await remember_turn(pipeline, "Here.", mode="code", scope=p1)
+    await remember_turn(pipeline, "There.", mode="code")
+    assert await count_vectors(pipeline) == {"code/tiny48": 1, "code/tiny32": 1}
 
 
 async def test_modes_of_users_are_separate_in_a_shared_collection(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     assert code_of(await pipeline.retrieve("q", user="u2", mode="code")) == "unknown_mode"
     await pipeline.command("declare_mode", user="u2", name="code", embedder="tiny32")
-    await said(pipeline, "Ana fixed the parser.", mode="code")
-    await said(pipeline, "Ben fixed the parser.", user="u2", mode="code")
-    assert await places(pipeline) == {"code/tiny32": 2}
-    assert await in_mode(pipeline, "code", "fixed the parser") == ["Ana fixed the parser."]
-    assert await in_mode(pipeline, "code", "fixed the parser", user="u2") == ["Ben fixed the parser."]
+    await remember_turn(pipeline, "Ana fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Ben fixed the parser.", user="u2", mode="code")
+    assert await count_vectors(pipeline) == {"code/tiny32": 2}
+    assert await search_mode(pipeline, "code", "fixed the parser") == ["Ana fixed the parser."]
+    assert await search_mode(pipeline, "code", "fixed the parser", user="u2") == ["Ben fixed the parser."]
 
 
 async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny48")
-    await said(pipeline, "Fixed the leak in the parser.", mode="code")
-    await said(pipeline, "Fixed the leak in the kitchen.")
+    await remember_turn(pipeline, "Fixed the leak in the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the leak in the kitchen.")
     reply = await pipeline.retrieve("fixed the leak", mode="*")
     assert {hit["mode"] for hit in reply["result"]["hits"]} == {"code", "general"}
     assert reply["result"]["strategy"] == "cross_mode"
@@ -106,8 +106,8 @@ async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPi
 
 async def test_default_mode_is_the_conversations_and_others_are_named(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
-    await said(pipeline, "Fixed the parser.", mode="code", conversation_id="c-code")
-    await said(pipeline, "Fixed the sink.", conversation_id="c-home")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code", conversation_id="c-code")
+    await remember_turn(pipeline, "Fixed the sink.", conversation_id="c-home")
     reply = await pipeline.retrieve("fixed", conversation_id="c-code")
     assert reply["result"]["modes"] == ["code"]
     [warning] = [one for one in reply["warnings"] if one["code"] == "other_modes"]
@@ -116,6 +116,6 @@ async def test_default_mode_is_the_conversations_and_others_are_named(pipeline: 
 
 async def test_what_is_declared_in_a_table_names_the_collections(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     space = pipeline.space("code", "tiny32")
     assert list(await pipeline.index.spaces()) == [collection_name("code", space.fingerprint.digest)]

@@ -1,4 +1,4 @@
-"""Modes over the whole map: renamed and deleted, and memories that are put into another one."""
+"""Modes through the whole pipeline: renamed, deleted, and memories moved between them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
-from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.mode_commands import chosen_mode, code_of, count_vectors, declare, remember_turn, search_mode
 
 HERE = partition_of(b"u1", 4)
 
@@ -25,10 +25,10 @@ async def test_memories_follow_a_renamed_mode_with_their_vectors(pipeline: InMem
     assert len(found["result"]["hits"]) == 100, "ok means that every later request sees its effect"
     await pipeline.topics.settled()
     assert {(memory.mode, memory.embedding.status) for memory in pipeline.memories.all()} == {("craft", "ready")}
-    assert await places(pipeline) == {"craft/tiny32": 120}
+    assert await count_vectors(pipeline) == {"craft/tiny32": 120}
     assert model.passages == made, "vectors are moved, not made again"
     assert code_of(await pipeline.retrieve("crate", mode="code")) == "unknown_mode"
-    assert await decided(pipeline, "Later.") == ("craft", "user_default")
+    assert await chosen_mode(pipeline, "Later.") == ("craft", "user_default")
 
 
 async def test_repeated_rename_is_idempotent_and_a_taken_name_conflicts(pipeline: InMemoryPipeline) -> None:
@@ -42,17 +42,17 @@ async def test_repeated_rename_is_idempotent_and_a_taken_name_conflicts(pipeline
 
 async def test_a_turn_that_comes_again_after_its_mode_was_renamed_is_a_duplicate(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await pipeline.command("rename_mode", name="code", new_name="craft")
-    again = await said(pipeline, "Fixed the parser.", mode="code")
+    again = await remember_turn(pipeline, "Fixed the parser.", mode="code")
     assert (again["duplicate"], again["mode"]) == (True, "craft")
 
 
 async def test_a_renamed_users_mode_leaves_the_projects_own_of_that_name_alone(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await pipeline.command("declare_mode", project="p1", name="code", embedder="tiny48", for_project=True)
-    await said(pipeline, "Here.", mode="code", scope={"user_id": "u1", "project_id": "p1"})
-    await said(pipeline, "There.", mode="code")
+    await remember_turn(pipeline, "Here.", mode="code", scope={"user_id": "u1", "project_id": "p1"})
+    await remember_turn(pipeline, "There.", mode="code")
     await pipeline.command("rename_mode", name="code", new_name="craft")
     await pipeline.topics.settled()
     assert (pipeline.memory("Here.").mode, pipeline.memory("There.").mode) == ("code", "craft")
@@ -61,8 +61,8 @@ async def test_a_renamed_users_mode_leaves_the_projects_own_of_that_name_alone(p
 async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     for number in range(3):
-        gone = await said(pipeline, f"Fixed parser {number}.", mode="code")
-    await said(pipeline, "Kept.")
+        gone = await remember_turn(pipeline, f"Fixed parser {number}.", mode="code")
+    await remember_turn(pipeline, "Kept.")
     reply = await pipeline.command("delete_mode", name="code", memories="forget")
     assert (reply["result"]["forgotten"], reply["result"]["moved"]) == (3, 0)
     assert [hit["text"] for hit in (await pipeline.retrieve("fixed kept", mode="*"))["result"]["hits"]] == ["Kept."]
@@ -71,7 +71,7 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
     assert await pipeline.index.count(pipeline.space("code", "tiny32"), HERE) == 0
     assert code_of(await pipeline.command("get_memory", memory_id=gone["memory_id"])) == "not_found"
     for text in ("Fixed parser 0.", "Fixed parser 0, edited."):
-        replayed = await pipeline.ask(pipeline.names.turns, turn(text, "Fixed parser 0.", mode="code"))
+        replayed = await pipeline.ask(pipeline.names.turns, turn_message(text, "Fixed parser 0.", mode="code"))
         assert (replayed["status"], [one["code"] for one in replayed["warnings"]]) == ("ok", ["forgotten"])
     await pipeline.topics.settled()
     assert [memory.text for memory in pipeline.memories.all()] == ["Kept."]
@@ -88,7 +88,7 @@ async def test_a_turn_that_comes_while_its_mode_is_taken_back_is_not_left_in_it(
     pipeline.turns_log = log = SlowLog(pipeline)
     async with pipeline.running():
         await declare(pipeline, "code")
-        await said(pipeline, "Before.", mode="code")
+        await remember_turn(pipeline, "Before.", mode="code")
         log.meanwhile.append("Meanwhile.")
         assert (await pipeline.command(name="code", **taken_back))["status"] == "ok"
         await pipeline.topics.settled()
@@ -97,48 +97,50 @@ async def test_a_turn_that_comes_while_its_mode_is_taken_back_is_not_left_in_it(
 
 @dataclass
 class SlowLog:
-    """A log of turns in a map; while it is asked where it ends, users say more in the mode `code`."""
+    """A log of turns; while its end is read, more turns arrive in the mode `code`."""
 
     pipeline: InMemoryPipeline
     meanwhile: list[str] = field(default_factory=list)
 
     async def end(self, partition: int) -> int:
-        """Where it ended when it was asked."""
+        """Return the end before the new turns."""
         ended = sum(record.partition == partition for record in self.pipeline.topics.records(self.pipeline.names.turns))
         while self.meanwhile:
             text = self.meanwhile.pop()
-            await self.pipeline.ask(self.pipeline.names.turns, turn(text, text, mode="code"))
+            await self.pipeline.ask(self.pipeline.names.turns, turn_message(text, text, mode="code"))
         return ended
 
     def is_assigned(self, partition: int) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
-        """Every turn is handed over as it is written."""
+        """Return True: turns are delivered as they are written."""
         return True
 
 
 async def test_what_was_forgotten_is_still_so_in_a_mode_of_the_same_name(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await pipeline.command("delete_mode", name="code", memories="forget")
     await declare(pipeline, "code", "tiny48")
-    replayed = await pipeline.ask(pipeline.names.turns, turn("Fixed the parser.", "Fixed the parser.", mode="code"))
+    replayed = await pipeline.ask(
+        pipeline.names.turns, turn_message("Fixed the parser.", "Fixed the parser.", mode="code")
+    )
     assert [one["code"] for one in replayed["warnings"]] == ["forgotten"]
-    await said(pipeline, "A new one.", mode="code")
-    assert await in_mode(pipeline, "code", "parser new one") == ["A new one."]
+    await remember_turn(pipeline, "A new one.", mode="code")
+    assert await search_mode(pipeline, "code", "parser new one") == ["A new one."]
 
 
 async def test_the_memories_of_a_deleted_mode_can_be_moved_into_another_space(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32", is_default=True)
     await declare(pipeline, "journal", "tiny48")
-    await said(pipeline, "To be moved.")
+    await remember_turn(pipeline, "To be moved.")
     reply = await pipeline.command("delete_mode", name="code", memories="move:journal")
     assert reply["result"]["moved"] == 1
-    assert await in_mode(pipeline, "journal", "moved") == ["To be moved."]
-    assert await places(pipeline) == {"journal/tiny48": 1}
-    assert await decided(pipeline, "Later.") == ("general", "fallback")
+    assert await search_mode(pipeline, "journal", "moved") == ["To be moved."]
+    assert await count_vectors(pipeline) == {"journal/tiny48": 1}
+    assert await chosen_mode(pipeline, "Later.") == ("general", "fallback")
 
 
 @pytest.mark.parametrize("memories", [None, "burn", "move:none-such", "move:code"])
@@ -146,23 +148,25 @@ async def test_deleting_needs_a_word_about_the_memories(pipeline: InMemoryPipeli
     await declare(pipeline, "code")
     more = {} if memories is None else {"memories": memories}
     assert code_of(await pipeline.command("delete_mode", name="code", **more)) in ("invalid_value", "unknown_mode")
-    assert await decided(pipeline, "Still there.", mode="code") == ("code", "caller")
+    assert await chosen_mode(pipeline, "Still there.", mode="code") == ("code", "caller")
 
 
 async def test_a_memory_is_put_into_another_mode_and_stays_there(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     await declare(pipeline, "journal", "tiny48", decay="slow")
-    accepted = await said(pipeline, "The parser made me cry.", mode="code")
+    accepted = await remember_turn(pipeline, "The parser made me cry.", mode="code")
     reply = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="journal")
     shown = reply["result"]
     assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (accepted["memory_id"], "journal", "caller")
-    assert await in_mode(pipeline, "journal", "parser") == ["The parser made me cry."]
-    assert await in_mode(pipeline, "code", "parser") == []
-    assert await places(pipeline) == {"journal/tiny48": 1}
+    assert await search_mode(pipeline, "journal", "parser") == ["The parser made me cry."]
+    assert await search_mode(pipeline, "code", "parser") == []
+    assert await count_vectors(pipeline) == {"journal/tiny48": 1}
     assert pipeline.memory("The parser made me cry.").decay == "slow"
-    again = await said(pipeline, "The parser made me cry.", mode="code")
+    again = await remember_turn(pipeline, "The parser made me cry.", mode="code")
     assert (again["duplicate"], again["mode"]) == (True, "journal")
-    edited = await pipeline.ask(pipeline.names.turns, turn("The parser made me laugh.", "The parser made me cry."))
+    edited = await pipeline.ask(
+        pipeline.names.turns, turn_message("The parser made me laugh.", "The parser made me cry.")
+    )
     assert edited["result"]["mode"] == "journal", "an edit does not undo a correction"
     telemetry = (await pipeline.command("health"))["result"]["telemetry"]
     assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (1, 100.0)
@@ -170,7 +174,7 @@ async def test_a_memory_is_put_into_another_mode_and_stays_there(pipeline: InMem
 
 async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
-    accepted = await said(pipeline, "Fixed the parser.", mode="code")
+    accepted = await remember_turn(pipeline, "Fixed the parser.", mode="code")
     reply = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="code")
     assert reply["result"]["mode"] == "code"
     await pipeline.topics.settled()
@@ -179,7 +183,7 @@ async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipel
 
 
 async def test_a_memory_is_not_put_into_an_unknown_mode_nor_by_another_user(pipeline: InMemoryPipeline) -> None:
-    accepted = await said(pipeline, "Tea.")
+    accepted = await remember_turn(pipeline, "Tea.")
     unknown = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="none-such")
     other = await pipeline.command("set_memory_mode", user="u2", memory_id=accepted["memory_id"], mode="general")
     assert (code_of(unknown), code_of(other)) == ("unknown_mode", "not_found")

@@ -1,14 +1,14 @@
-"""Modes over the whole map: embedded by models that change, come and go."""
+"""Modes through the whole pipeline with models that change, appear and disappear."""
 
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
-from tests.worlds.mode_commands import declare, in_mode, places, said
+from tests.worlds.mode_commands import count_vectors, declare, remember_turn, search_mode
 
 
 async def test_new_embedder_makes_memories_stale_while_answers_go_on(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     for number in range(5):
-        await said(pipeline, f"Crate {number}.", mode="code")
-    await said(pipeline, "Of another mode.")
+        await remember_turn(pipeline, f"Crate {number}.", mode="code")
+    await remember_turn(pipeline, "Of another mode.")
     pipeline.index.down()
     declared = await declare(pipeline, "code", "tiny48")
     assert declared["embedding_dim"] == 48
@@ -19,7 +19,7 @@ async def test_new_embedder_makes_memories_stale_while_answers_go_on(pipeline: I
     pipeline.index.up()
     await pipeline.until(lambda: {one.embedding.status for one in pipeline.memories.all()} == {"ready"})
     await pipeline.topics.settled()
-    assert await places(pipeline) == {"code/tiny48": 5, "general/all-MiniLM-L6-v2": 1}
+    assert await count_vectors(pipeline) == {"code/tiny48": 5, "general/all-MiniLM-L6-v2": 1}
     assert (await pipeline.retrieve("crate", mode="code"))["result"]["strategy"] == "hybrid"
     assert len(pipeline.embedders.model("tiny48").passages) == 5
 
@@ -27,8 +27,8 @@ async def test_new_embedder_makes_memories_stale_while_answers_go_on(pipeline: I
 async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: InMemoryPipeline) -> None:
     pipeline.embedders.missing("tiny48")
     await declare(pipeline, "code", "tiny48")
-    await said(pipeline, "Fixed the parser.", mode="code")
-    await said(pipeline, "Of another mode.")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Of another mode.")
     assert pipeline.memory("Of another mode.").embedding.status == "ready", "nobody waits for the missing model"
     reply = await pipeline.retrieve("the parser", mode="code")
     assert [hit["embedding_status"] for hit in reply["result"]["hits"]] == ["pending"]
@@ -44,8 +44,8 @@ async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: In
 
 async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(pipeline: InMemoryPipeline) -> None:
     pipeline.embedders.missing("multilingual-small")
-    await said(pipeline, "Der Hund schläft im Garten.")
-    await said(pipeline, "The kettle is in the garden.")
+    await remember_turn(pipeline, "Der Hund schläft im Garten.")
+    await remember_turn(pipeline, "The kettle is in the garden.")
     await pipeline.topics.settled()
     assert pipeline.memory("Der Hund schläft im Garten.").embedding.status == "pending"
     assert pipeline.memory("The kettle is in the garden.").embedding.status == "ready", "nobody waits for it"
@@ -60,25 +60,25 @@ async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(p
 
 async def test_missing_embedder_of_a_changed_mode_embeds_when_loaded(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
-    await said(pipeline, "Fixed the parser.", mode="code")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
     pipeline.embedders.missing("tiny48")
     await declare(pipeline, "code", "tiny48")
-    assert await in_mode(pipeline, "code", "parser") == ["Fixed the parser."]
+    assert await search_mode(pipeline, "code", "parser") == ["Fixed the parser."]
     assert (await pipeline.command("health"))["result"]["modes"]["code"]["stale"] == 1
     pipeline.embedders.load("tiny48")
     await pipeline.until(lambda: pipeline.memory("Fixed the parser.").embedding.status == "ready")
     await pipeline.topics.settled()
-    assert await places(pipeline) == {"code/tiny48": 1}
+    assert await count_vectors(pipeline) == {"code/tiny48": 1}
 
 
 async def test_vector_in_flight_during_an_embedder_change_stays_nowhere_else(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     pipeline.index.down()
     await pipeline.remember("Fixed the parser.", "t", mode="code")
-    await pipeline.waiting_for("vector index")
+    await pipeline.until_waiting_for("vector index")
     await declare(pipeline, "code", "tiny48")
     pipeline.index.up()
     await pipeline.until(lambda: pipeline.memory("Fixed the parser.").embedding.status == "ready")
     await pipeline.topics.settled()
     assert pipeline.memory("Fixed the parser.").embedding.space == pipeline.space("code", "tiny48").fingerprint.digest
-    assert await places(pipeline) == {"code/tiny48": 1}
+    assert await count_vectors(pipeline) == {"code/tiny48": 1}

@@ -1,4 +1,4 @@
-"""Contexts from the whole map: working memory, and what a restart or an outage leaves of it."""
+"""Contexts through the whole pipeline: working memory, restarts and outages."""
 
 import json
 from collections.abc import AsyncIterator
@@ -20,13 +20,13 @@ PORT = "The relay of the harbour listens on port 4711."
 
 
 def contents(reply: Json) -> list[str]:
-    """The texts of the memories in an assembled context."""
+    """Return the texts of the memories in a context."""
     body = reply["result"]["messages"][1]["content"].partition("\n")[2]
     return [memory["content"] for memory in json.loads(body)["memories"]]
 
 
-async def spoken(pipeline: InMemoryPipeline, turns: int = 40) -> None:
-    """A conversation whose first turn is far behind."""
+async def remember_conversation(pipeline: InMemoryPipeline, turns: int = 40) -> None:
+    """Remember a conversation whose first turn is outside the recent window."""
     await pipeline.remember(PORT, "t-first", occurred_at="2026-02-01T09:00:00Z")
     for number in range(turns):
         text = f"Remark {number} was about the weather on the island, as all of that day's remarks were."
@@ -35,7 +35,7 @@ async def spoken(pipeline: InMemoryPipeline, turns: int = 40) -> None:
 
 
 async def test_what_falls_out_of_the_window_is_still_found(pipeline: InMemoryPipeline) -> None:
-    await spoken(pipeline)
+    await remember_conversation(pipeline)
     first = pipeline.memory(PORT).memory_id
     reply = await pipeline.assemble(
         "which port does the relay of the harbour listen on?",
@@ -54,7 +54,7 @@ async def test_a_restart_brings_the_window_back(tmp_path: Path) -> None:
     asked: Json = {"conversation_id": "c1", "budget_tokens": 600, "interaction_mode": "EXPLORATION"}
     pipeline = InMemoryPipeline(tmp_path)
     async with pipeline.running():
-        await spoken(pipeline)
+        await remember_conversation(pipeline)
         before = await pipeline.assemble("where were we?", **asked)
     assert before["result"]["sections"]["recent_window"]
     async with pipeline.running():

@@ -1,4 +1,4 @@
-"""The whole map, from a turn on its topic to the answer on another, with nothing but channels in between."""
+"""The whole pipeline, from a turn on its topic to the reply to a query."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
 
 
 async def test_a_published_turn_is_found_by_a_request(pipeline: InMemoryPipeline) -> None:
@@ -22,7 +22,7 @@ async def test_a_published_turn_is_found_by_a_request(pipeline: InMemoryPipeline
 
 
 async def test_a_turn_is_answered_with_what_it_became(pipeline: InMemoryPipeline) -> None:
-    reply = await pipeline.ask(pipeline.names.turns, turn("Tea, please.", "t-1"))
+    reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     memory_id = reply["result"].pop("memory_id")
     told = {"turn_id": "t-1", "mode": "general", "mode_source": "fallback", "version": 1, "duplicate": False}
     assert (reply["status"], reply["result"]) == ("ok", told)
@@ -39,8 +39,8 @@ async def test_every_memory_has_its_vector_once_all_is_settled(pipeline: InMemor
 
 
 async def test_the_same_turn_again_is_a_duplicate_and_costs_no_vector(pipeline: InMemoryPipeline) -> None:
-    first = await pipeline.ask(pipeline.names.turns, turn("Tea, please.", "t-1"))
-    again = await pipeline.ask(pipeline.names.turns, turn("Tea, please.", "t-1"))
+    first = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
+    again = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     assert again["result"] == first["result"] | {"duplicate": True}
     assert await pipeline.texts("tea") == ["Tea, please."]
     assert len(pipeline.embedder.passages) == 1
@@ -74,7 +74,7 @@ async def test_the_same_log_again_changes_nothing(pipeline: InMemoryPipeline) ->
 
 
 async def test_bad_turns_are_dead_letters_and_good_ones_are_found(pipeline: InMemoryPipeline) -> None:
-    bad = [b"{", b"null", b'{"schema":"turn.v9"}', json.dumps(turn("", "t-1")).encode()]
+    bad = [b"{", b"null", b'{"schema":"turn.v9"}', json.dumps(turn_message("", "t-1")).encode()]
     for number, value in enumerate(bad):
         await pipeline.remember(f"Crate {number} is in the hall.")
         await pipeline.publish(pipeline.names.turns, value, headers=(("trace", b"\xff"),))
@@ -89,7 +89,7 @@ async def test_bad_turns_are_dead_letters_and_good_ones_are_found(pipeline: InMe
 
 
 async def test_a_refused_turn_is_told_why(pipeline: InMemoryPipeline) -> None:
-    reply = await pipeline.ask(pipeline.names.turns, turn("Tea.", "t-1", scope={"user_id": "u1", "team": "x"}))
+    reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t-1", scope={"user_id": "u1", "team": "x"}))
     assert reply["status"] == "error"
     assert (reply["error"]["code"], reply["error"]["field"]) == ("unknown_scope_field", "scope.team")
     assert len(pipeline.dead_letters()) == 1
@@ -97,7 +97,7 @@ async def test_a_refused_turn_is_told_why(pipeline: InMemoryPipeline) -> None:
 
 async def test_a_record_in_the_wrong_partition_is_moved_and_found(pipeline: InMemoryPipeline) -> None:
     wrong = (partition_of(b"u1", 4) + 1) % 4
-    reply = await pipeline.ask(pipeline.names.turns, turn("Tea, please.", "t-1"), key=b"else", partition=wrong)
+    reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"), key=b"else", partition=wrong)
     assert reply["status"] == "ok"
     assert await pipeline.texts("tea") == ["Tea, please."]
     written, moved = pipeline.topics.records(pipeline.names.turns)
@@ -108,12 +108,12 @@ async def test_a_record_in_the_wrong_partition_is_moved_and_found(pipeline: InMe
 
 async def test_turns_are_lexical_without_the_vector_index_and_embedded_later(pipeline: InMemoryPipeline) -> None:
     pipeline.index.down()
-    accepted = await pipeline.ask(pipeline.names.turns, turn("The deploy target is fly.io.", "t-1"))
+    accepted = await pipeline.ask(pipeline.names.turns, turn_message("The deploy target is fly.io.", "t-1"))
     reply = await pipeline.retrieve("deploy target")
     assert [hit["turn_id"] for hit in reply["result"]["hits"]] == ["t-1"]
     assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
     assert reply["result"]["hits"][0]["embedding_status"] == "pending"
-    await pipeline.waiting_for("vector index")
+    await pipeline.until_waiting_for("vector index")
     told = pipeline.topics.unacknowledged(pipeline.names.remembered)
     assert len(told) == 2, "the turn, and what was found in it"
     pipeline.index.up()
@@ -127,11 +127,11 @@ async def test_turns_are_lexical_without_the_embedder_and_embedded_later(pipelin
     await pipeline.remember("Lunch is at noon.", "t-1")
     await pipeline.topics.settled()
     pipeline.embedder.outage = True
-    await pipeline.ask(pipeline.names.turns, turn("The deploy target is fly.io.", "t-2"))
+    await pipeline.ask(pipeline.names.turns, turn_message("The deploy target is fly.io.", "t-2"))
     reply = await pipeline.retrieve("deploy target")
     assert reply["result"]["hits"][0]["turn_id"] == "t-2"
     assert [one["code"] for one in reply["warnings"]] == ["degraded"]
-    await pipeline.waiting_for("embedder")
+    await pipeline.until_waiting_for("embedder")
     pipeline.embedder.outage = False
     await pipeline.topics.settled()
     assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
@@ -158,7 +158,7 @@ async def test_after_its_deadline_a_question_is_dropped_and_a_turn_is_kept(pipel
     late = (("deadline", b"0"), ("reply_to", pipeline.names.replies.encode()))
     request = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "tea"}
     await pipeline.publish(pipeline.names.retrieve, request, headers=late)
-    await pipeline.publish(pipeline.names.turns, turn("Tea, please.", "t-1"), headers=late)
+    await pipeline.publish(pipeline.names.turns, turn_message("Tea, please.", "t-1"), headers=late)
     await pipeline.topics.settled()
     assert pipeline.topics.records(pipeline.names.replies) == []
     assert await pipeline.texts("tea") == ["Tea, please."]
@@ -175,7 +175,7 @@ async def test_nonsense_on_any_topic_is_answered_with_an_error(pipeline: InMemor
 @pytest.mark.parametrize("topic", ["turns", "retrieve", "commands", "consolidate"])
 async def test_request_with_a_refused_reply_topic_is_a_dead_letter(pipeline: InMemoryPipeline, topic: str) -> None:
     headers = (("reply_to", pipeline.names.turns.encode()),)
-    await pipeline.publish(getattr(pipeline.names, topic), turn("Tea, please.", "t-1"), headers=headers)
+    await pipeline.publish(getattr(pipeline.names, topic), turn_message("Tea, please.", "t-1"), headers=headers)
     await pipeline.topics.settled()
     [letter] = pipeline.dead_letters()
     assert letter.header("dead_letter_code") == b"reply_topic_refused"
@@ -184,7 +184,7 @@ async def test_request_with_a_refused_reply_topic_is_a_dead_letter(pipeline: InM
 
 async def test_a_reply_topic_that_does_not_exist_delays_nobody(pipeline: InMemoryPipeline) -> None:
     headers = (("reply_to", f"{pipeline.names.replies}.gone".encode()),)
-    await pipeline.publish(pipeline.names.turns, turn("Tea, please.", "t-1"), headers=headers)
+    await pipeline.publish(pipeline.names.turns, turn_message("Tea, please.", "t-1"), headers=headers)
     assert await pipeline.texts("tea") == ["Tea, please."]
     assert pipeline.dead_letters() == []
 
@@ -199,7 +199,7 @@ async def test_commands_are_answered(pipeline: InMemoryPipeline) -> None:
 
 
 async def test_one_user_never_sees_anothers_memories(pipeline: InMemoryPipeline) -> None:
-    accepted = await pipeline.ask(pipeline.names.turns, turn("Ana likes tea.", "t-1", "ana"))
+    accepted = await pipeline.ask(pipeline.names.turns, turn_message("Ana likes tea.", "t-1", "ana"))
     await pipeline.remember("Ben likes tea.", "t-1", "ben")
     assert await pipeline.texts("tea", user="ana") == ["Ana likes tea."]
     assert await pipeline.texts("tea", user="ben") == ["Ben likes tea."]

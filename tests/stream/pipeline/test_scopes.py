@@ -1,4 +1,4 @@
-"""A deployment with a scope model of its own: further fields tell memories apart on every path of the map."""
+"""A deployment with its own scope model: further fields separate memories on every path."""
 
 import json
 from collections.abc import AsyncIterator
@@ -23,20 +23,20 @@ KETTLE = "The kettle is blue."
 
 
 @dataclass
-class AgentsMap(InMemoryPipeline):
-    """A map whose memories belong to a user and an agent."""
+class AgentScopePipeline(InMemoryPipeline):
+    """A pipeline whose memories belong to a user and an agent."""
 
-    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
-        agents, ctx = super().wired(words)
+    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+        agents, ctx = super().wire(words)
         return agents, replace(ctx, scope_model=AGENTS)
 
-    async def tell(self, agent: str, text: str, turn_id: str) -> Json:
-        """Publish a turn that an agent was told."""
+    async def remember_as(self, agent: str, text: str, turn_id: str) -> Json:
+        """Publish a turn of an agent."""
         turn = {"schema": "turn.v1", "turn_id": turn_id, "scope": {"user_id": "u1", "agent_id": agent}}
         return await self.ask(self.names.turns, {**turn, "conversation_id": "c1", "role": "user", "content": text})
 
-    async def order(self, agent: str, command: str, **arguments: Any) -> Json:
-        """Give a command about an agent's memories."""
+    async def command_as(self, agent: str, command: str, **arguments: Any) -> Json:
+        """Send a command about an agent's memories."""
         scope = {"user_id": "u1", "agent_id": agent}
         order = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
         reply = await self.ask(self.names.commands, order)
@@ -44,21 +44,21 @@ class AgentsMap(InMemoryPipeline):
         return dict(reply["result"])
 
     async def found(self, **selected: Any) -> list[tuple[str, str]]:
-        """The tenants and texts of the hits about kettles in the selected scopes."""
+        """Return the scopes and texts of the hits about kettles in the selected scopes."""
         reply = await self.retrieve("kettle", scope={"user_id": "u1", **selected}, top_k=50)
         return sorted((hit["scope"]["agent_id"], hit["text"]) for hit in reply["result"]["hits"])
 
 
 @asynccontextmanager
-async def a_map(directory: Path) -> AsyncIterator[AgentsMap]:
-    kept = AgentsMap(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
+async def agent_pipeline(directory: Path) -> AsyncIterator[AgentScopePipeline]:
+    kept = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
     async with kept.running():
         yield kept
 
 
 async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
-    async with a_map(tmp_path) as pipeline:
-        replies = [await pipeline.tell(agent, KETTLE, "t-1") for agent in ("bob", "eve", "BOB")]
+    async with agent_pipeline(tmp_path) as pipeline:
+        replies = [await pipeline.remember_as(agent, KETTLE, "t-1") for agent in ("bob", "eve", "BOB")]
         ids = [reply["result"]["memory_id"] for reply in replies]
         assert (len({*ids}), ids[0] == ids[2], replies[2]["result"]["duplicate"]) == (2, True, True)
         await pipeline.topics.settled()
@@ -72,7 +72,7 @@ async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
 
 
 async def test_invalid_request_is_a_dead_letter_with_its_field(tmp_path: Path) -> None:
-    async with a_map(tmp_path) as pipeline:
+    async with agent_pipeline(tmp_path) as pipeline:
         turn = {"schema": "turn.v1", "conversation_id": "c1", "role": "user", "content": KETTLE}
         refused = await pipeline.ask(pipeline.names.turns, {**turn, "scope": {"user_id": "u1", "channel": "fax"}})
         unknown = await pipeline.ask(pipeline.names.turns, {**turn, "scope": {"user_id": "u1", "team": "red"}})
@@ -83,20 +83,20 @@ async def test_invalid_request_is_a_dead_letter_with_its_field(tmp_path: Path) -
 
 
 async def test_intentions_and_categories_are_an_agents_own(tmp_path: Path) -> None:
-    async with a_map(tmp_path) as pipeline:
-        await pipeline.order("bob", "set_intention", goals=["buy a kettle"])
-        await pipeline.order("bob", "declare_category", name="kitchen", description="kettles and pots")
-        goals = {agent: await pipeline.order(agent, "get_intention") for agent in ("bob", "eve")}
+    async with agent_pipeline(tmp_path) as pipeline:
+        await pipeline.command_as("bob", "set_intention", goals=["buy a kettle"])
+        await pipeline.command_as("bob", "declare_category", name="kitchen", description="kettles and pots")
+        goals = {agent: await pipeline.command_as(agent, "get_intention") for agent in ("bob", "eve")}
         assert [[goal["text"] for goal in goals[agent]["goals"]] for agent in goals] == [["buy a kettle"], []]
-        listed = {agent: await pipeline.order(agent, "list_categories") for agent in ("bob", "eve")}
+        listed = {agent: await pipeline.command_as(agent, "list_categories") for agent in ("bob", "eve")}
         assert [[one["name"] for one in listed[agent]["categories"]] for agent in listed] == [["kitchen"], []]
 
 
 async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path) -> None:
-    async with a_map(tmp_path) as pipeline:
+    async with agent_pipeline(tmp_path) as pipeline:
         for agent in ("bob", "eve"):
             for number in range(3):
-                await pipeline.tell(agent, f"We decided to descale the kettle on day {number}.", f"t-{number}")
+                await pipeline.remember_as(agent, f"We decided to descale the kettle on day {number}.", f"t-{number}")
         await pipeline.topics.settled()
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", "agent_id": "bob"}, "mode": None}
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
@@ -106,24 +106,24 @@ async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path
         assert [one["scope"]["agent_id"] for one in told if one["schema"] == "consolidated.v1"] == ["bob"]
         await pipeline.topics.settled()
         assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"bob", "eve"}
-        await pipeline.order("bob", "forget", project=True)
+        await pipeline.command_as("bob", "forget", project=True)
         await pipeline.topics.settled()
         assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"eve"}
-        await pipeline.order("bob", "forget", user=True)
+        await pipeline.command_as("bob", "forget", user=True)
         await pipeline.topics.settled()
         assert await pipeline.found(agent_id="*") == []
         assert pipeline.dead_letters() == []
 
 
 async def test_after_a_restart_a_command_that_comes_again_is_the_same_one(tmp_path: Path) -> None:
-    async with a_map(tmp_path) as pipeline:
-        await pipeline.tell("bob", KETTLE, "t-1")
+    async with agent_pipeline(tmp_path) as pipeline:
+        await pipeline.remember_as("bob", KETTLE, "t-1")
         await pipeline.topics.settled()
-        await pipeline.order("bob", "forget", project=True)
+        await pipeline.command_as("bob", "forget", project=True)
         await pipeline.topics.settled()
     async with pipeline.running():
-        await pipeline.order("bob", "list_modes")
-        await pipeline.order("bob", "forget", project=True)
+        await pipeline.command_as("bob", "list_modes")
+        await pipeline.command_as("bob", "forget", project=True)
         await pipeline.topics.settled()
         assert await pipeline.found(agent_id="*") == []
         assert pipeline.dead_letters() == []

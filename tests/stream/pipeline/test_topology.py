@@ -1,4 +1,4 @@
-"""The wiring: every topic has a reader and a writer, and the diagram of the architecture shows all of it."""
+"""The topology: every topic has a reader and a writer, and the diagram of the architecture shows all of them."""
 
 import re
 from itertools import pairwise, product
@@ -8,22 +8,22 @@ from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_publisher import Arrow
-from tests.worlds.wiring import colleagues, observed_arrows, readers
+from tests.worlds.wiring import agents_sharing_steps, observed_arrows, reading_arrows
 
 ARCHITECTURE = Path(__file__).parents[3] / "docs" / "architecture.md"
 
 PREFIX = Settings(_env_file=None).topic_prefix
 
 FROM_OUTSIDE = {"turns", "retrieve", "commands", "consolidate"}
-"""What producers and clients write to (`docs/contract.md`)."""
+"""Topics that producers and clients write (`docs/contract.md`)."""
 
 FOR_OUTSIDE = {"replies", "dead-letters"}
-"""What they read."""
+"""Topics that clients read."""
 
 
 async def arrows(directory: Path) -> set[Arrow]:
-    """The map as it is: topics to agents that read them, agents to topics that they write to."""
-    drawn = readers(directory) | await observed_arrows(directory)
+    """Return the observed arrows: topics to their readers, agents to the topics that they write."""
+    drawn = reading_arrows(directory) | await observed_arrows(directory)
     return {(short(left), short(right)) for left, right in drawn}
 
 
@@ -32,7 +32,7 @@ def short(topic: str) -> str:
 
 
 def drawn_arrows(text: str) -> set[Arrow]:
-    """The arrows of the flowchart.
+    """Return the arrows of the flowchart.
 
     Nodes are topics without their prefix and agents by their class, `retrieve --> Retrieve`; with any shape, text and
     kind of arrow, several by `&`, and chains.
@@ -44,7 +44,7 @@ def drawn_arrows(text: str) -> set[Arrow]:
 
 
 def drawn_nodes(side: str) -> list[str]:
-    """The nodes on one side of an arrow, by their ids."""
+    """Return the node ids on one side of an arrow."""
     return [re.split(r"[\[({>]|:::", node)[0].strip() for node in side.split("&")]
 
 
@@ -94,7 +94,7 @@ async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path)
     drawn, wired = drawn_arrows(ARCHITECTURE.read_text()), await arrows(tmp_path)
     assert drawn - wired == set()
     # A record is observed to come from a step. The diagram names the agents of that step that cause it.
-    shared = colleagues(tmp_path)
+    shared = agents_sharing_steps(tmp_path)
     missing = {
         (left, right) for left, right in wired - drawn if not any((one, right) in drawn for one in shared.get(left, ()))
     }

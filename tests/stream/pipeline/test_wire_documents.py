@@ -1,4 +1,4 @@
-"""The documents of the wire against the wire: every record on a public topic is as its schema says."""
+"""Every record on a public topic conforms to the published schema."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,14 @@ Json = dict[str, Any]
 
 
 class Documented:
-    """The messages of a document, by which records are judged."""
+    """The message schemas of a document."""
 
     def __init__(self, document: Json) -> None:
         self._components = document["components"]
         self._messages: Json = document["components"]["messages"]
 
     def faults(self, name: str, record: Record) -> list[str]:
-        """What is wrong with a record that should be a message of this name."""
+        """Return the schema violations of a record."""
         message = self._messages[name]
         headers = {header: (value or b"").decode() for header, value in record.headers}
         wrong = self._wrong(message["headers"], headers)
@@ -34,11 +34,11 @@ class Documented:
         return [error.message[:300] for error in validator.iter_errors(value)]
 
 
-async def lived(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]:
-    """Have everything happen that clients can ask for; each record with the name of the message that it should be."""
+async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]:
+    """Send every kind of request; return each record with the name of its message."""
     names = pipeline.names
     for number in range(4):
-        await pipeline.ask(names.turns, said(f"We decided to water the tomatoes on day {number}.", number))
+        await pipeline.ask(names.turns, full_turn(f"We decided to water the tomatoes on day {number}.", number))
     await pipeline.topics.settled()
     found = await pipeline.retrieve("tomatoes", explain=True)
     await pipeline.retrieve("tomatoes", mode="*", depth="auto")
@@ -67,8 +67,8 @@ async def lived(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]:
     return asked + replies
 
 
-def said(text: str, number: int) -> Json:
-    """A turn with all that a turn may have."""
+def full_turn(text: str, number: int) -> Json:
+    """Return a turn with all optional fields."""
     return {
         "schema": "turn.v1",
         "turn_id": f"t-{number}",
@@ -86,7 +86,7 @@ def said(text: str, number: int) -> Json:
 
 async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path).running() as pipeline:
-        written = await lived(pipeline)
+        written = await use_everything(pipeline)
         await pipeline.publish(pipeline.names.turns, b"nonsense")
         await pipeline.topics.settled()
         letters = [("dead-letter", letter) for letter in pipeline.dead_letters()]

@@ -1,4 +1,4 @@
-"""One writer for each table: the type checker separates readers from writers, this test counts the writers."""
+"""One writer for each table: the writer ports, by the packages that take them."""
 
 import importlib
 import inspect
@@ -16,11 +16,11 @@ WRITERS = {
     "CategoryWriter": {"categories"},
     "IntentionWriter": {"intentions"},
 }
-"""Each writer port, and the package of the agent that writes the table."""
+"""Each writer port and the one package that takes it."""
 
 
 def classes() -> Iterator[type]:
-    """Yield every class that is defined in `agents`, ports excepted."""
+    """Yield every class in `agents` outside the ports."""
     for module in pkgutil.walk_packages(agents.__path__, "agents."):
         if not module.name.startswith("agents.ports"):
             loaded = importlib.import_module(module.name)

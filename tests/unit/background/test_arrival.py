@@ -1,4 +1,4 @@
-"""What happens when partitions arrive."""
+"""Preparation of newly assigned partitions."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change
 
 
 class ArrivalHarness(WorkerHarness):
-    """A worker's parts, with what the group has committed."""
+    """A worker with the committed offsets of its group."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -38,147 +38,153 @@ class ArrivalHarness(WorkerHarness):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[ArrivalHarness]:
-    home = ArrivalHarness(tmp_path)
-    yield home
-    home.words.close()
+def worker(tmp_path: Path) -> Iterator[ArrivalHarness]:
+    worker = ArrivalHarness(tmp_path)
+    yield worker
+    worker.words.close()
 
 
-async def test_a_new_worker_without_memories_begins_at_zero(home: ArrivalHarness) -> None:
-    await home.arrival.prepare({0, 1})
-    assert (home.progress.next_offset(0), home.progress.next_offset(2)) == (0, None)
-    assert home.words.memory_columns(1, "u1").documents == 0
+async def test_a_new_worker_without_memories_begins_at_zero(worker: ArrivalHarness) -> None:
+    await worker.arrival.prepare({0, 1})
+    assert (worker.progress.next_offset(0), worker.progress.next_offset(2)) == (0, None)
+    assert worker.words.memory_columns(1, "u1").documents == 0
 
 
-async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    home.words.commit(HERE)
-    home.memories = FakeMemories()
-    home.committed = {(TOPICS.turns, HERE): 5}
-    await home.arrival.prepare({HERE})
-    assert home.finds("violin") == 1, "made again it would be empty"
-    assert home.progress.next_offset(HERE) == 5
+async def test_a_word_index_that_is_up_to_date_stays_as_it_is(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    worker.words.commit(HERE)
+    worker.memories = FakeMemories()
+    worker.committed = {(TOPICS.turns, HERE): 5}
+    await worker.arrival.prepare({HERE})
+    assert worker.count_postings("violin") == 1, "made again it would be empty"
+    assert worker.progress.next_offset(HERE) == 5
 
 
-async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    home.words.commit(HERE)
-    home.committed = {(TOPICS.turns, HERE): 2}
-    await home.arrival.prepare({HERE})
-    assert (home.finds("violin"), home.progress.next_offset(HERE)) == (1, 5)
+async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    worker.words.commit(HERE)
+    worker.committed = {(TOPICS.turns, HERE): 2}
+    await worker.arrival.prepare({HERE})
+    assert (worker.count_postings("violin"), worker.progress.next_offset(HERE)) == (1, 5)
 
 
 @pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes])
-async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: ArrivalHarness, topic: str) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    gone = home.tell("cello", 5)
-    home.words.commit(HERE)
-    home.words.remove(HERE, gone.memory_id)
-    home.words.commit(HERE)
-    home.words.put(HERE, LexicalDocument(gone.model_copy(update={"text": "trumpet"})))
-    home.words.commit(HERE)
-    home.committed = {(TOPICS.turns, HERE): 6, (TOPICS.embedded, HERE): 0, (topic, HERE): 9}
-    await home.arrival.prepare({HERE})
-    assert (home.finds("violin"), home.finds("cello"), home.finds("trumpet")) == (1, 1, 0)
-    assert home.words.applied(HERE)[topic] == 9
-
-
-async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: ArrivalHarness) -> None:
-    elsewhere = (HERE + 1) % PARTITIONS
-    for partition in (HERE, elsewhere):
-        home.words.open(partition)
-    home.tell("violin", 4)
-    for partition in (HERE, elsewhere):
-        home.words.drop(partition)
-    home.committed = {(TOPICS.turns, HERE): 5, (TOPICS.turns, elsewhere): 7}
-    await home.arrival.prepare({HERE, elsewhere})
-    assert home.finds("violin") == 1
-    assert home.words.memory_columns(elsewhere, "u1").documents == 0
-    assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
-
-
-async def test_rebuilt_lexical_index_holds_only_what_the_table_has(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    home.words.put(
-        HERE,
-        LexicalDocument(home.tell("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"})),
+async def test_a_word_index_that_is_behind_is_made_again_from_the_table(worker: ArrivalHarness, topic: str) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    gone = worker.say("cello", 5)
+    worker.words.commit(HERE)
+    worker.words.remove(HERE, gone.memory_id)
+    worker.words.commit(HERE)
+    worker.words.put(HERE, LexicalDocument(gone.model_copy(update={"text": "trumpet"})))
+    worker.words.commit(HERE)
+    worker.committed = {(TOPICS.turns, HERE): 6, (TOPICS.embedded, HERE): 0, (topic, HERE): 9}
+    await worker.arrival.prepare({HERE})
+    assert (worker.count_postings("violin"), worker.count_postings("cello"), worker.count_postings("trumpet")) == (
+        1,
+        1,
+        0,
     )
-    home.words.commit(HERE)
-    home.committed = {(TOPICS.turns, HERE): 9}
-    await home.arrival.prepare({HERE})
-    assert (home.finds("violin"), home.finds("phantom")) == (1, 0)
+    assert worker.words.applied(HERE)[topic] == 9
 
 
-async def test_a_table_may_hold_partitions_that_were_here_before(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    home.words.drop(HERE)
+async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(worker: ArrivalHarness) -> None:
     elsewhere = (HERE + 1) % PARTITIONS
-    home.committed = {(TOPICS.turns, elsewhere): 3}
-    await home.arrival.prepare({elsewhere})
-    assert home.words.memory_columns(elsewhere, "u1").documents == 0
+    for partition in (HERE, elsewhere):
+        worker.words.open(partition)
+    worker.say("violin", 4)
+    for partition in (HERE, elsewhere):
+        worker.words.drop(partition)
+    worker.committed = {(TOPICS.turns, HERE): 5, (TOPICS.turns, elsewhere): 7}
+    await worker.arrival.prepare({HERE, elsewhere})
+    assert worker.count_postings("violin") == 1
+    assert worker.words.memory_columns(elsewhere, "u1").documents == 0
+    assert (worker.progress.next_offset(HERE), worker.progress.next_offset(elsewhere)) == (5, 7)
 
 
-async def test_a_word_index_that_was_made_again_is_kept(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    home.words.drop(HERE)
-    home.committed = {(TOPICS.turns, HERE): 5}
-    await home.arrival.prepare({HERE})
-    home.words.open(HERE)
-    assert (home.finds("violin"), home.words.applied(HERE)[TOPICS.turns]) == (1, 5)
+async def test_rebuilt_lexical_index_holds_only_what_the_table_has(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    worker.words.put(
+        HERE,
+        LexicalDocument(worker.say("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"})),
+    )
+    worker.words.commit(HERE)
+    worker.committed = {(TOPICS.turns, HERE): 9}
+    await worker.arrival.prepare({HERE})
+    assert (worker.count_postings("violin"), worker.count_postings("phantom")) == (1, 0)
+
+
+async def test_a_table_may_hold_partitions_that_were_here_before(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    worker.words.drop(HERE)
+    elsewhere = (HERE + 1) % PARTITIONS
+    worker.committed = {(TOPICS.turns, elsewhere): 3}
+    await worker.arrival.prepare({elsewhere})
+    assert worker.words.memory_columns(elsewhere, "u1").documents == 0
+
+
+async def test_a_word_index_that_was_made_again_is_kept(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    worker.words.drop(HERE)
+    worker.committed = {(TOPICS.turns, HERE): 5}
+    await worker.arrival.prepare({HERE})
+    worker.words.open(HERE)
+    assert (worker.count_postings("violin"), worker.words.applied(HERE)[TOPICS.turns]) == (1, 5)
 
 
 async def test_pending_understanding_survives_a_rebuilt_lexical_index(tmp_path: Path) -> None:
-    home = ArrivalHarness(tmp_path)
-    home.words.open(HERE)
-    home.remember = remember_over(home.stores.at(HERE), home.embedders, asks_model=True)
-    memory = home.tell("violin", 4)
-    home.words.drop(HERE)
-    home.committed = {(TOPICS.turns, HERE): 5}
-    await home.arrival.prepare({HERE})
-    assert list(home.words.awaiting_understanding(HERE)) == [memory.memory_id]
-    home.words.close()
+    worker = ArrivalHarness(tmp_path)
+    worker.words.open(HERE)
+    worker.remember = remember_over(worker.stores.at(HERE), worker.embedders, asks_model=True)
+    memory = worker.say("violin", 4)
+    worker.words.drop(HERE)
+    worker.committed = {(TOPICS.turns, HERE): 5}
+    await worker.arrival.prepare({HERE})
+    assert list(worker.words.awaiting_understanding(HERE)) == [memory.memory_id]
+    worker.words.close()
 
 
-async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(home: ArrivalHarness) -> None:
-    home.words.open(HERE)
-    home.tell("violin", 4)
-    gone = home.tell("cello", 5)
-    home.memories.forget(HERE, gone.memory_id)
-    home.words.drop(HERE)
-    home.committed = {(TOPICS.changes, HERE): 1}
-    await home.arrival.prepare({HERE})
-    assert (home.finds("violin"), home.finds("cello")) == (1, 0)
+async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.say("violin", 4)
+    gone = worker.say("cello", 5)
+    worker.memories.forget(HERE, gone.memory_id)
+    worker.words.drop(HERE)
+    worker.committed = {(TOPICS.changes, HERE): 1}
+    await worker.arrival.prepare({HERE})
+    assert (worker.count_postings("violin"), worker.count_postings("cello")) == (1, 0)
 
 
 @pytest.fixture
-async def cut_off(home: ArrivalHarness) -> ArrivalHarness:
-    """A worker without words, that was killed while a command had moved one memory, and another had forgotten one.
+async def cut_off(worker: ArrivalHarness) -> ArrivalHarness:
+    """A worker without lexical files, killed in the middle of a move and of a forget.
 
     A third is ready, and a fourth never had a vector.
     """
-    home.declare("code", "tiny32")
-    home.words.open(HERE)
-    violin, cello, _ = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])]
-    home.tell("trumpet", 3)
+    worker.declare("code", "tiny32")
+    worker.words.open(HERE)
+    violin, cello, _ = [
+        await worker.say_embedded(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])
+    ]
+    worker.say("trumpet", 3)
     for made in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
-        assert [step for step in home.remember.changed(made) if step[1]]
-    home.words.drop(HERE)
-    home.changes = 2
-    home.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}
-    return home
+        assert [step for step in worker.remember.changed(made) if step[1]]
+    worker.words.drop(HERE)
+    worker.changes = 2
+    worker.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}
+    return worker
 
 
 async def test_untold_command_is_sent_when_the_index_does_not_know_it(cut_off: ArrivalHarness) -> None:
     await cut_off.arrival.prepare({HERE})
     place = VectorLocation(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
-    assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
-    assert [one.places for one in cut_off.forgotten()] == [(place,)]
+    assert [(one.text, one.mode) for one in cut_off.remembered_memories()] == [("violin", "code")]
+    assert [one.places for one in cut_off.forgotten_events()] == [(place,)]
     assert {out.partition for out in cut_off.publisher.sent} == {HERE}
 
 
@@ -206,7 +212,7 @@ async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: Arr
 
 
 def applied_on_disk(directory: Path) -> Mapping[str, int]:
-    """How far a worker finds the words that is started now."""
+    """Return the applied offset in the lexical index of a restarted worker."""
     words = SqliteLexicalIndex(directory)
     words.open(HERE)
     applied = words.applied(HERE)

@@ -1,4 +1,4 @@
-"""What becomes of a turn whose model, embedder or partition is away, or whose answer can't be used."""
+"""`UnderstandingQueue`: unavailable models, embedders and partitions, and unusable answers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,86 +7,86 @@ import pytest
 
 from schemas.models.language import Prompt
 from streams.flow.background import asking_model
-from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, turns_of_the_loop, until
+from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, until, yield_to_loop
 from tests.harnesses.worker import HERE
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records that are pending are looked for without a pause."""
+    """Poll for pending records without a pause."""
     monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
-    home = ModelQueueHarness(tmp_path)
-    yield home
-    home.words.close()
+async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
+    worker = ModelQueueHarness(tmp_path)
+    yield worker
+    worker.words.close()
 
 
 @pytest.mark.usefixtures("quick")
-async def test_while_the_model_is_down_nothing_is_asked_and_then_everything_once(home: ModelQueueHarness) -> None:
-    home.language.become("down")
-    async with home.asking() as asking:
-        for memory in home.tells(30):
+async def test_while_the_model_is_down_nothing_is_asked_and_then_everything_once(worker: ModelQueueHarness) -> None:
+    worker.language.become("down")
+    async with worker.asking() as asking:
+        for memory in worker.say_pending(30):
             asking.ask(HERE, memory)
-        await turns_of_the_loop()
-        assert (home.language.asked, home.understood()) == ([], [])
-        home.language.become("ok")
-        await until(lambda: len(home.understood()) == 30)
-        await turns_of_the_loop()
-    assert len(home.language.asked) == 30
+        await yield_to_loop()
+        assert (worker.language.asked, worker.understood_events()) == ([], [])
+        worker.language.become("ok")
+        await until(lambda: len(worker.understood_events()) == 30)
+        await yield_to_loop()
+    assert len(worker.language.asked) == 30
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_whose_call_failed_comes_again_with_the_backlog(home: ModelQueueHarness) -> None:
-    home.language.released.clear()
-    home.tells(AT_ONCE)
-    async with home.asking():
-        await until(lambda: len(home.language.asked) == AT_ONCE)
-        home.language.become("down")
-        home.language.released.set()
-        await turns_of_the_loop()
-        assert home.understood() == []
-        home.language.become("ok")
-        await until(lambda: len(home.understood()) == AT_ONCE)
-    assert len(home.language.asked) == 2 * AT_ONCE
+async def test_one_whose_call_failed_comes_again_with_the_backlog(worker: ModelQueueHarness) -> None:
+    worker.language.released.clear()
+    worker.say_pending(AT_ONCE)
+    async with worker.asking():
+        await until(lambda: len(worker.language.asked) == AT_ONCE)
+        worker.language.become("down")
+        worker.language.released.set()
+        await yield_to_loop()
+        assert worker.understood_events() == []
+        worker.language.become("ok")
+        await until(lambda: len(worker.understood_events()) == AT_ONCE)
+    assert len(worker.language.asked) == 2 * AT_ONCE
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(home: ModelQueueHarness) -> None:
+async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(worker: ModelQueueHarness) -> None:
     def answers(prompt: Prompt) -> dict[str, object]:
         if "crate 1" in prompt.user:
             raise KeyError("a defect")
         return {}
 
-    home.language.answers = answers
-    home.tells(1)
-    home.tell("crate 1", 1, conversation_id="c2")
-    home.tell("crate 2", 2, conversation_id="c3")
-    async with home.asking():
-        await until(lambda: len(home.understood()) == 2)
-    assert home.read() == ["crate 0 [[code]]", "crate 2"]
+    worker.language.answers = answers
+    worker.say_pending(1)
+    worker.say("crate 1", 1, conversation_id="c2")
+    worker.say("crate 2", 2, conversation_id="c3")
+    async with worker.asking():
+        await until(lambda: len(worker.understood_events()) == 2)
+    assert worker.understood_texts() == ["crate 0 [[code]]", "crate 2"]
 
 
 @pytest.mark.usefixtures("quick")
-async def test_answer_without_the_general_embedder_is_kept_and_paid_once(home: ModelQueueHarness) -> None:
-    home.tells(1)
-    home.embedders.model("general").outage = True
-    async with home.asking():
-        await until(lambda: bool(home.understood()))
-    [event] = home.understood()
-    assert (event.profile, event.interaction, len(home.language.asked)) == ("default", None, 1)
+async def test_answer_without_the_general_embedder_is_kept_and_paid_once(worker: ModelQueueHarness) -> None:
+    worker.say_pending(1)
+    worker.embedders.model("general").outage = True
+    async with worker.asking():
+        await until(lambda: bool(worker.understood_events()))
+    [event] = worker.understood_events()
+    assert (event.profile, event.interaction, len(worker.language.asked)) == ("default", None, 1)
 
 
 @pytest.mark.usefixtures("quick")
-async def test_revoked_partition_is_skipped_and_asked_again_on_return(home: ModelQueueHarness) -> None:
-    [memory] = home.tells(1)
+async def test_revoked_partition_is_skipped_and_asked_again_on_return(worker: ModelQueueHarness) -> None:
+    [memory] = worker.say_pending(1)
     gone = (HERE + 1) % 4
-    home.here = {gone}
-    async with home.asking() as asking:
+    worker.here = {gone}
+    async with worker.asking() as asking:
         asking.ask(gone, memory)
-        await turns_of_the_loop()
-        assert home.language.asked == []
-        home.here = {gone, HERE}
-        await until(lambda: bool(home.understood()))
+        await yield_to_loop()
+        assert worker.language.asked == []
+        worker.here = {gone, HERE}
+        await until(lambda: bool(worker.understood_events()))

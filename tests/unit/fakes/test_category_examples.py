@@ -1,4 +1,4 @@
-"""How well the general model puts made-up sentences under categories that chose none of the weights."""
+"""Accuracy of the general model on invented categories that did not choose the thresholds."""
 
 from collections.abc import Iterable
 

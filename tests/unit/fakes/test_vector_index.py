@@ -1,4 +1,4 @@
-"""The fake's switch; the rest of it is in the contract tests."""
+"""The outage switch of the fake; the contract tests cover the rest."""
 
 import numpy as np
 import pytest

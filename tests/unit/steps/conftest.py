@@ -1,4 +1,4 @@
-"""What tests of one part of a worker begin with that are in more than one file."""
+"""Fixtures of tests of several steps."""
 
 import pytest
 
@@ -6,18 +6,18 @@ from tests.harnesses.requests import CHANNELS, COMMANDS, TURNS, RequestHarness
 
 
 @pytest.fixture(params=CHANNELS)
-def served(request: pytest.FixtureRequest) -> RequestHarness:
-    """Each kind of channel."""
+def harness(request: pytest.FixtureRequest) -> RequestHarness:
+    """A harness for each kind of channel."""
     return RequestHarness(CHANNELS[request.param])
 
 
 @pytest.fixture
 def turns() -> RequestHarness:
-    """The channel of turns."""
+    """A harness for the channel of turns."""
     return RequestHarness(TURNS)
 
 
 @pytest.fixture
 def commands() -> RequestHarness:
-    """The channel of commands, which are handled in order."""
+    """A harness for the channel of commands, which are handled in order."""
     return RequestHarness(COMMANDS)

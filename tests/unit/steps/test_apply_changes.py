@@ -1,4 +1,4 @@
-"""The keeper's topics: a change is made once, answered when all is told, and resumed where it was cut off."""
+"""`ApplyChanges`: a change is applied once, answered after its events, and resumed after a kill."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from streams.flow.steps import apply_changes as changing
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
-from tests.harnesses.worker import HERE, TOPICS, arriving, change, run
+from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[RememberSteps]:
-    home = RememberSteps(tmp_path)
-    yield home
-    home.words.close()
+def worker(tmp_path: Path) -> Iterator[RememberSteps]:
+    worker = RememberSteps(tmp_path)
+    yield worker
+    worker.words.close()
 
 
 @pytest.fixture(autouse=True)
@@ -28,139 +28,143 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
-async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(home: RememberSteps) -> None:
+async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(worker: RememberSteps) -> None:
     for offset in range(3):
-        home.tell(f"turn {offset}", offset, mode="code")
-    home.tell("elsewhere", 3)
-    assert await home.make(MOVE) == {"name": "code", "moved": 3, "forgotten": 0}
-    assert home.texts("journal") == ["turn 0", "turn 1", "turn 2"]
-    assert [memory.mode for memory in home.remembered()] == ["journal"] * 3
-    assert home.changed == [(MOVE, HERE)]
+        worker.say(f"turn {offset}", offset, mode="code")
+    worker.say("elsewhere", 3)
+    assert await worker.apply(MOVE) == {"name": "code", "moved": 3, "forgotten": 0}
+    assert worker.texts("journal") == ["turn 0", "turn 1", "turn 2"]
+    assert [memory.mode for memory in worker.remembered_memories()] == ["journal"] * 3
+    assert worker.changed == [(MOVE, HERE)]
 
 
-async def test_a_change_is_not_answered_before_its_events_are_written(home: RememberSteps) -> None:
-    home.tell("turn", 0, mode="code")
-    home.publisher.hold()
-    making = asyncio.create_task(home.make(MOVE))
+async def test_a_change_is_not_answered_before_its_events_are_written(worker: RememberSteps) -> None:
+    worker.say("turn", 0, mode="code")
+    worker.publisher.hold()
+    making = asyncio.create_task(worker.apply(MOVE))
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (home.publisher.replies, making.done()) == ([], False)
-    home.publisher.release()
+    assert (worker.publisher.replies, making.done()) == ([], False)
+    worker.publisher.release()
     assert (await making)["moved"] == 1
 
 
-async def test_forgotten_memories_leave_records_index_and_vectors(home: RememberSteps) -> None:
-    gone = await home.told("violin", 0, mode="code")
-    assert await home.make(FORGET) == {"name": "code", "moved": 0, "forgotten": 1}
-    assert home.memories.get(HERE, gone.memory_id) is None
-    assert home.memories.is_forgotten(HERE, gone.memory_id)
-    assert home.finds("violin") == 0
-    assert [(one.memory_id, one.places) for one in home.forgotten()] == [(gone.memory_id, (gone.embedding.place,))]
+async def test_forgotten_memories_leave_records_index_and_vectors(worker: RememberSteps) -> None:
+    gone = await worker.say_embedded("violin", 0, mode="code")
+    assert await worker.apply(FORGET) == {"name": "code", "moved": 0, "forgotten": 1}
+    assert worker.memories.get(HERE, gone.memory_id) is None
+    assert worker.memories.is_forgotten(HERE, gone.memory_id)
+    assert worker.count_postings("violin") == 0
+    assert [(one.memory_id, one.places) for one in worker.forgotten_events()] == [
+        (gone.memory_id, (gone.embedding.place,))
+    ]
 
 
-async def test_one_memory_is_put_into_a_mode_and_the_answer_shows_it(home: RememberSteps) -> None:
-    memory, other = home.tell("violin", 0, mode="code"), home.tell("cello", 1, mode="code")
-    shown = await home.make(change("move", memory_id=memory.memory_id, to="journal"))
+async def test_one_memory_is_put_into_a_mode_and_the_answer_shows_it(worker: RememberSteps) -> None:
+    memory, other = worker.say("violin", 0, mode="code"), worker.say("cello", 1, mode="code")
+    shown = await worker.apply(change("move", memory_id=memory.memory_id, to="journal"))
     assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (memory.memory_id, "journal", "caller")
-    assert home.kept(other).mode == "code"
+    assert worker.stored(other).mode == "code"
 
 
-async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(home: RememberSteps) -> None:
+async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(worker: RememberSteps) -> None:
     p2 = {"user_id": "u1", "project_id": "p2"}
-    home.tell("here", 0, mode="code")
-    home.tell("there", 1, mode="code", scope=p2)
+    worker.say("here", 0, mode="code")
+    worker.say("there", 1, mode="code", scope=p2)
     made = MOVE.model_copy(update={"except_projects": ("p2",)})
-    assert (await home.make(made))["moved"] == 1
-    assert (home.texts("journal"), home.texts("code")) == (["here"], ["there"])
-    assert (await home.make(FORGET.model_copy(update={"project": "p1"}), 1))["forgotten"] == 0
+    assert (await worker.apply(made))["moved"] == 1
+    assert (worker.texts("journal"), worker.texts("code")) == (["here"], ["there"])
+    assert (await worker.apply(FORGET.model_copy(update={"project": "p1"}), 1))["forgotten"] == 0
 
 
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
-async def test_disk_full_at_times_changes_each_memory_once(home: RememberSteps, made: Change, every: int) -> None:
+async def test_disk_full_at_times_changes_each_memory_once(worker: RememberSteps, made: Change, every: int) -> None:
     for offset in range(120):
-        home.tell(f"turn {offset}", offset, mode="code")
-    home.full.every = every
-    answer = await home.make(made)
-    home.full.every = 0
+        worker.say(f"turn {offset}", offset, mode="code")
+    worker.full.every = every
+    answer = await worker.apply(made)
+    worker.full.every = 0
     assert answer["moved"] + answer["forgotten"] == 120
-    told = [memory.memory_id for memory in home.remembered()] + [one.memory_id for one in home.forgotten()]
+    told = [memory.memory_id for memory in worker.remembered_memories()] + [
+        one.memory_id for one in worker.forgotten_events()
+    ]
     assert len(told) == len(set(told)) == 120
-    assert home.texts("code") == []
-    assert home.words.counts(HERE, "u1") == ({"journal": {"pending": 120}} if made is MOVE else {})
+    assert worker.texts("code") == []
+    assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 120}} if made is MOVE else {})
 
 
 async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
-    home: RememberSteps, monkeypatch: pytest.MonkeyPatch
+    worker: RememberSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "STORAGE_TIMEOUT_S", 0.003)
-    home.tell("turn", 0, mode="code")
-    home.full.every = 1
+    worker.say("turn", 0, mode="code")
+    worker.full.every = 1
     with pytest.raises(Unavailable):
-        await run(home.changes, arriving(MOVE, TOPICS.changes, headers=REPLY))
-    assert home.publisher.replies == []
+        await run_step(worker.changes, event_record(MOVE, TOPICS.changes, headers=REPLY))
+    assert worker.publisher.replies == []
 
 
-async def test_others_have_their_turn_while_a_large_change_is_made(home: RememberSteps) -> None:
+async def test_others_have_their_turn_while_a_large_change_is_made(worker: RememberSteps) -> None:
     for offset in range(200):
-        home.tell(f"turn {offset}", offset, mode="code")
+        worker.say(f"turn {offset}", offset, mode="code")
     done_by_others: list[int] = []
 
     async def beside() -> None:
-        while len(home.texts("journal")) < 200:
-            done_by_others.append(len(home.texts("journal")))
+        while len(worker.texts("journal")) < 200:
+            done_by_others.append(len(worker.texts("journal")))
             await asyncio.sleep(0)
 
     other = asyncio.create_task(beside())
-    await home.make(MOVE)
+    await worker.apply(MOVE)
     await other
     assert {50, 100, 150} <= set(done_by_others)
 
 
-async def test_a_turn_that_comes_during_a_change_is_not_lost(home: RememberSteps) -> None:
+async def test_a_turn_that_comes_during_a_change_is_not_lost(worker: RememberSteps) -> None:
     for offset in range(100):
-        home.tell(f"turn {offset}", offset, mode="code")
-    making = asyncio.create_task(home.make(MOVE))
+        worker.say(f"turn {offset}", offset, mode="code")
+    making = asyncio.create_task(worker.apply(MOVE))
     await asyncio.sleep(0)
     late = record(turn_fields("late", turn_id="late", mode="general"), offset=100)
-    await run(home.turns, late)
+    await run_step(worker.turns, late)
     await making
-    assert (len(home.texts("journal")), home.texts("general")) == (100, ["late"])
+    assert (len(worker.texts("journal")), worker.texts("general")) == (100, ["late"])
 
 
-async def test_a_change_that_was_made_and_comes_again_is_only_answered(home: RememberSteps) -> None:
-    home.tell("turn", 0, mode="code")
-    await home.make(MOVE, offset=4)
-    home.tell("a new one in a mode of that name", 1, mode="code")
-    home.publisher.sent.clear()
-    assert await home.make(MOVE, offset=4) == {"name": "code", "moved": 0, "forgotten": 0}
-    assert home.texts("code") == ["a new one in a mode of that name"]
-    assert home.publisher.sent == []
+async def test_a_change_that_was_made_and_comes_again_is_only_answered(worker: RememberSteps) -> None:
+    worker.say("turn", 0, mode="code")
+    await worker.apply(MOVE, offset=4)
+    worker.say("a new one in a mode of that name", 1, mode="code")
+    worker.publisher.sent.clear()
+    assert await worker.apply(MOVE, offset=4) == {"name": "code", "moved": 0, "forgotten": 0}
+    assert worker.texts("code") == ["a new one in a mode of that name"]
+    assert worker.publisher.sent == []
 
 
-async def test_a_memory_that_was_moved_and_comes_again_is_shown_again(home: RememberSteps) -> None:
-    memory = home.tell("violin", 0, mode="code")
+async def test_a_memory_that_was_moved_and_comes_again_is_shown_again(worker: RememberSteps) -> None:
+    memory = worker.say("violin", 0, mode="code")
     made = change("move", memory_id=memory.memory_id, to="journal")
-    first = await home.make(made, offset=4)
-    assert await home.make(made, offset=4) == first
+    first = await worker.apply(made, offset=4)
+    assert await worker.apply(made, offset=4) == first
 
 
-async def test_a_change_of_another_user_is_none_of_ours(home: RememberSteps) -> None:
-    memory = home.tell("violin", 0, mode="code")
+async def test_a_change_of_another_user_is_none_of_ours(worker: RememberSteps) -> None:
+    memory = worker.say("violin", 0, mode="code")
     stranger = change("forget", memory_id=memory.memory_id, scope={"user_id": "u1", "project_id": "p2"}, result={})
-    await home.make(stranger)
-    assert home.kept(memory).text == "violin"
+    await worker.apply(stranger)
+    assert worker.stored(memory).text == "violin"
 
 
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
-async def test_change_cut_off_before_its_events_sends_them_on_redelivery(home: RememberSteps, made: Change) -> None:
-    memory = await home.told("violin", 0, mode="code")
-    home.words.commit(HERE)
-    assert sum(memory is not None for memory, _ in home.remember.changed(made)) == 1
-    home.words.open(HERE)
-    answer = await home.make(made)
+async def test_change_cut_off_before_its_events_sends_them_on_redelivery(worker: RememberSteps, made: Change) -> None:
+    memory = await worker.say_embedded("violin", 0, mode="code")
+    worker.words.commit(HERE)
+    assert sum(memory is not None for memory, _ in worker.remember.changed(made)) == 1
+    worker.words.open(HERE)
+    answer = await worker.apply(made)
     assert answer["moved"] + answer["forgotten"] == 1
-    assert home.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
-    told = {one.memory_id: one.embedding.place for one in home.remembered()}
-    told |= {one.memory_id: one.places[0] for one in home.forgotten()}
+    assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
+    told = {one.memory_id: one.embedding.place for one in worker.remembered_memories()}
+    told |= {one.memory_id: one.places[0] for one in worker.forgotten_events()}
     assert told == {memory.memory_id: memory.embedding.place}

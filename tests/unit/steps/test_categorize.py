@@ -1,4 +1,4 @@
-"""The step that takes away what summaries rest on no more: one event, safe before it is acknowledged."""
+"""The step that removes outdated category summaries: written before the event is acknowledged."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -27,7 +27,7 @@ SCOPE = STAYS.scope
 
 
 class Step:
-    """The step over fakes, with a category that rests on two memories."""
+    """The step over fakes, with a category summary of two memories."""
 
     def __init__(self, directory: Path) -> None:
         self.worker = WorkerHarness(directory)
@@ -46,7 +46,7 @@ class Step:
         self.step = ApplyLearned(EventReader(LEARNED_EVENTS, ctx.replies), lambda _: categorize, self.table)
 
     async def begin(self, event: Learned | bytes) -> Awaitable[None]:
-        """Take one record as far as order demands."""
+        """Begin a record."""
         value = event if isinstance(event, bytes) else event.model_dump_json(by_alias=True).encode()
         return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"u1", value, ()))
 

@@ -1,4 +1,4 @@
-"""Whatever comes in as a turn ends as a memory that can be read again, or as an error: never as a crash."""
+"""Any turn ends as a readable memory or as an error, never as a crash."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ REPLY = ("reply_to", b"memory.replies")
 
 
 class TurnSteps(WorkerHarness):
-    """The reader of turns, and the indexer behind it."""
+    """The steps for turns and for their vectors."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -32,7 +32,7 @@ class TurnSteps(WorkerHarness):
         self.vectors = self.embed_step()
 
     async def take(self, taken: Record) -> str:
-        """Take a record to its end; returns `ok`, or the code of the error."""
+        """Process a record and return `ok` or the error code."""
         self.publisher.sent, self.publisher.replies = [], []
         await self.turns.settle([await (await self.turns.begin(taken))])
         assert self.progress.next_offset(HERE) == taken.offset + 1
@@ -51,21 +51,21 @@ class TurnSteps(WorkerHarness):
         return "ok"
 
     async def _stands(self, told: Memory) -> None:
-        """The record is the same in the table and in the event, and can be shown as JSON."""
+        """Check that table and event have the same record, which serialises to JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
         assert told.memory_id in self.words.memory_columns(HERE, told.index_name).number_of
         json.loads(SuccessReply(build_memory_view(told)).encode(), parse_constant=pytest.fail)
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[TurnSteps]:
-    keeper = TurnSteps(tmp_path)
-    yield keeper
-    keeper.words.close()
+def steps(tmp_path: Path) -> Iterator[TurnSteps]:
+    steps = TurnSteps(tmp_path)
+    yield steps
+    steps.words.close()
 
 
 def raw(extra: str) -> bytes:
-    """A valid turn with more JSON, as it is written."""
+    """Return a valid turn with additional raw JSON."""
     return json.dumps(turn_fields()).encode()[:-1] + extra.encode() + b"}"
 
 
@@ -107,18 +107,18 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_it_ends_as_a_memory_or_as_an_error(keeper: TurnSteps, name: str) -> None:
+async def test_it_ends_as_a_memory_or_as_an_error(steps: TurnSteps, name: str) -> None:
     value, outcome = HOSTILE[name]
-    assert await keeper.take(record(value, headers=(REPLY,))) == outcome
-    [reply] = keeper.publisher.replies
+    assert await steps.take(record(value, headers=(REPLY,))) == outcome
+    [reply] = steps.publisher.replies
     told = json.loads(reply.value or b"")
     assert told["status"] == ("ok" if outcome == "ok" else "error")
     assert len(reply.value or b"") < 3000
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 10**18, -(10**18), 2**63 - 1, -(2**63)])
-async def test_any_timestamp_of_a_record_is_a_time(keeper: TurnSteps, timestamp_ms: int) -> None:
-    assert await keeper.take(record(turn_fields(), timestamp_ms=timestamp_ms)) == "ok"
+async def test_any_timestamp_of_a_record_is_a_time(steps: TurnSteps, timestamp_ms: int) -> None:
+    assert await steps.take(record(turn_fields(), timestamp_ms=timestamp_ms)) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ async def test_any_timestamp_of_a_record_is_a_time(keeper: TurnSteps, timestamp_
         (("", b""), ("\x00", b"\xff" * 10_000)),
     ],
 )
-async def test_any_header_ends_as_a_memory_or_as_an_error(keeper: TurnSteps, headers: Any) -> None:
-    assert await keeper.take(record(turn_fields(), headers=headers)) in ("ok", "reply_topic_refused", "invalid_value")
+async def test_any_header_ends_as_a_memory_or_as_an_error(steps: TurnSteps, headers: Any) -> None:
+    assert await steps.take(record(turn_fields(), headers=headers)) in ("ok", "reply_topic_refused", "invalid_value")
 
 
 JSON = some.recursive(
@@ -154,11 +154,9 @@ FIELDS = some.dictionaries(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fields=FIELDS, content=some.text(min_size=1, max_size=200), metadata=some.dictionaries(some.text(), JSON))
 async def test_any_json_ends_as_a_memory_or_as_an_error(
-    keeper: TurnSteps, fields: dict[str, Any], content: str, metadata: dict[str, Any]
+    steps: TurnSteps, fields: dict[str, Any], content: str, metadata: dict[str, Any]
 ) -> None:
-    await anything(
-        keeper, json.dumps(turn_fields(content, metadata=metadata) | fields).encode("utf-8", "surrogatepass")
-    )
+    await anything(steps, json.dumps(turn_fields(content, metadata=metadata) | fields).encode("utf-8", "surrogatepass"))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -166,17 +164,15 @@ async def test_any_json_ends_as_a_memory_or_as_an_error(
     some.binary(max_size=60)
     | some.text(max_size=60).map(lambda text: b'{"schema":"turn.v1",' + text.encode("utf-8", "replace"))
 )
-async def test_any_bytes_end_as_an_error(keeper: TurnSteps, value: bytes) -> None:
-    assert await anything(keeper, value) in ("invalid_json", "unknown_schema", "invalid_value")
+async def test_any_bytes_end_as_an_error(steps: TurnSteps, value: bytes) -> None:
+    assert await anything(steps, value) in ("invalid_json", "unknown_schema", "invalid_value")
 
 
-async def anything(keeper: TurnSteps, value: bytes) -> str:
-    """Take a made-up value, for any user."""
-    keeper.publisher.sent = []
-    await (await keeper.turns.begin(record(value, offset=0)))
-    codes = [
-        (dict(out.headers)["dead_letter_code"] or b"").decode() for out in keeper.publisher.to(TOPICS.dead_letters)
-    ]
+async def anything(steps: TurnSteps, value: bytes) -> str:
+    """Process a generated value, for any user."""
+    steps.publisher.sent = []
+    await (await steps.turns.begin(record(value, offset=0)))
+    codes = [(dict(out.headers)["dead_letter_code"] or b"").decode() for out in steps.publisher.to(TOPICS.dead_letters)]
     assert "internal" not in codes
     return codes[0] if codes else "ok"
 
@@ -211,7 +207,7 @@ def test_a_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
     )
 
 
-@pytest.mark.timeout(10)  # a pattern that begins again at every word takes half a minute
+@pytest.mark.timeout(10)  # a pattern with quadratic backtracking takes half a minute
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_text_of_any_length_stops_the_keeper(pattern: str) -> None:
     text = (pattern * LONG)[:LONG]

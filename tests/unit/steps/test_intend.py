@@ -1,4 +1,4 @@
-"""The step that keeps intentions: one event, one write, safe before it is acknowledged."""
+"""The step of `Intend`: one write for each event, completed before the acknowledgement."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -36,11 +36,11 @@ class Step:
         self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, self.table)
 
     async def begin(self, value: bytes) -> Awaitable[None]:
-        """Take one record as far as order demands."""
+        """Begin a record."""
         return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"ana", value, ()))
 
     def goals(self) -> list[str]:
-        """The goals that stand."""
+        """Return the open goals."""
         return [entry.text for entry in self.intend.get(GOAL.scope).open_entries("goals")]
 
 

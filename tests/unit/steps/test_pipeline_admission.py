@@ -1,4 +1,4 @@
-"""Requests that come too late, and such as their sender may not make."""
+"""Expired and unauthorised requests."""
 
 import pytest
 
@@ -14,23 +14,23 @@ from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, 
 
 
 def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
-    """A deadline so many seconds from now."""
+    """Return a deadline header `seconds` from now."""
     return "deadline", str(round((clock.now().timestamp() + seconds) * 1000)).encode()
 
 
-async def test_a_request_before_its_deadline_is_handled_and_knows_it(served: RequestHarness) -> None:
-    await served.take(served.valid(at(served.clock, 1)))
-    [(_, asked)] = served.handled
-    assert asked.deadline_ms == round((served.clock.now().timestamp() + 1) * 1000)
-    assert len(served.publisher.replies) == 1
+async def test_a_request_before_its_deadline_is_handled_and_knows_it(harness: RequestHarness) -> None:
+    await harness.take(harness.valid(at(harness.clock, 1)))
+    [(_, asked)] = harness.handled
+    assert asked.deadline_ms == round((harness.clock.now().timestamp() + 1) * 1000)
+    assert len(harness.publisher.replies) == 1
 
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
 async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
-    served = RequestHarness(channel)
-    await served.take(served.valid(at(served.clock, -1)))
-    assert (served.handled, served.publisher.replies, served.publisher.sent) == ([], [], [])
-    assert served.counted("expired", topic=channel.topic) == 1
+    harness = RequestHarness(channel)
+    await harness.take(harness.valid(at(harness.clock, -1)))
+    assert (harness.handled, harness.publisher.replies, harness.publisher.sent) == ([], [], [])
+    assert harness.counted("expired", topic=channel.topic) == 1
 
 
 async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHarness) -> None:
@@ -44,7 +44,7 @@ async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Request
 
 async def test_a_bad_turn_past_its_deadline_is_a_dead_letter_without_a_reply(turns: RequestHarness) -> None:
     await turns.take(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
-    assert (turns.publisher.replies, len(turns.letters)) == ([], 1)
+    assert (turns.publisher.replies, len(turns.dead_letters)) == ([], 1)
 
 
 ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "may": ["write"]}]}})
@@ -54,23 +54,23 @@ ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "ma
 async def test_unauthorised_turn_is_a_dead_letter_with_an_error_reply(
     principal: bytes | None, *, allowed: bool
 ) -> None:
-    served = RequestHarness(TURNS, Admit(PolicyFile(ANA_WRITES)))
-    taken = served.valid(*(() if principal is None else (("principal", principal),)))
-    await served.take(taken)
-    assert len(served.handled) == allowed
-    [reply] = served.publisher.replies
+    harness = RequestHarness(TURNS, Admit(PolicyFile(ANA_WRITES)))
+    taken = harness.valid(*(() if principal is None else (("principal", principal),)))
+    await harness.take(taken)
+    assert len(harness.handled) == allowed
+    [reply] = harness.publisher.replies
     assert (b"not_allowed" in (reply.value or b"")) is not allowed
-    assert [letter.value for letter in served.letters] == ([] if allowed else [taken.value])
+    assert [letter.value for letter in harness.dead_letters] == ([] if allowed else [taken.value])
 
 
 async def test_a_command_needs_more_than_writing() -> None:
-    served = RequestHarness(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
-    await served.take(served.valid(("principal", b"app")))
-    assert (served.handled, [error["code"] for error in served.errors]) == ([], ["not_allowed"])
+    harness = RequestHarness(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
+    await harness.take(harness.valid(("principal", b"app")))
+    assert (harness.handled, [error["code"] for error in harness.errors]) == ([], ["not_allowed"])
 
 
 async def test_what_only_we_write_is_not_asked_for_its_principal() -> None:
     internal = Channel("memory.changes", {"command.v1": Command}, None)
-    served = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
-    await served.take(served.valid())
-    assert len(served.handled) == 1
+    harness = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
+    await harness.take(harness.valid())
+    assert len(harness.handled) == 1

@@ -1,4 +1,4 @@
-"""A record in the wrong partition is moved once, and served there as it was sent."""
+"""A record in the wrong partition is moved once and handled unchanged."""
 
 from typing import Any
 
@@ -12,35 +12,35 @@ from tests.harnesses.requests import REPLY, RequestHarness
 
 
 @pytest.mark.parametrize("key", [None, b"", b"another", b"\xff"])
-async def test_a_record_in_the_wrong_partition_is_moved_unseen(served: RequestHarness, key: bytes | None) -> None:
+async def test_a_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHarness, key: bytes | None) -> None:
     right = partition_of(b"u1", PARTITIONS)
-    misplaced = served.valid(("trace", b"x"), key=key, partition=(right + 1) % PARTITIONS, offset=9)
-    await served.take(misplaced)
-    assert (served.handled, served.publisher.replies, served.letters) == ([], [], [])
-    [out] = served.publisher.sent
-    assert (out.topic, out.key, out.partition) == (served.channel.topic, b"u1", right)
+    misplaced = harness.valid(("trace", b"x"), key=key, partition=(right + 1) % PARTITIONS, offset=9)
+    await harness.take(misplaced)
+    assert (harness.handled, harness.publisher.replies, harness.dead_letters) == ([], [], [])
+    [out] = harness.publisher.sent
+    assert (out.topic, out.key, out.partition) == (harness.channel.topic, b"u1", right)
     assert (out.value, out.timestamp_ms) == (misplaced.value, misplaced.timestamp_ms)
     assert out.headers[:-1] == misplaced.headers
-    assert served.counted("moved", topic=served.channel.topic) == 1
+    assert harness.counted("moved", topic=harness.channel.topic) == 1
 
 
 def arrived(out: Outgoing) -> Record:
-    """A moved record, where it was moved to."""
+    """Return a moved record at its destination."""
     assert out.partition is not None
     assert out.timestamp_ms is not None
     return Record(out.topic, out.partition, 77, out.timestamp_ms, out.key, out.value, out.headers)
 
 
-async def moved_by(served: RequestHarness, **changes: Any) -> Record:
-    """A record of this channel after it was moved."""
+async def moved_by(harness: RequestHarness, **changes: Any) -> Record:
+    """Return a record of this channel after its move."""
     wrong = (partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS
-    await served.take(served.valid(key=b"as it was", partition=wrong, offset=9, **changes))
-    return arrived(served.publisher.sent.pop())
+    await harness.take(harness.valid(key=b"as it was", partition=wrong, offset=9, **changes))
+    return arrived(harness.publisher.sent.pop())
 
 
-async def test_a_moved_request_is_answered_under_the_key_as_it_was_sent(served: RequestHarness) -> None:
-    await served.take(await moved_by(served))
-    [reply] = served.publisher.replies
+async def test_a_moved_request_is_answered_under_the_key_as_it_was_sent(harness: RequestHarness) -> None:
+    await harness.take(await moved_by(harness))
+    [reply] = harness.publisher.replies
     assert (reply.key, reply.headers) == (b"as it was", (("correlation_id", b"\x00\xff"),))
 
 
@@ -48,7 +48,7 @@ async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: Req
     turns.problem = Rejected("unknown_mode", "no", "mode")
     moved = await moved_by(turns)
     await turns.take(moved)
-    [letter] = turns.letters
+    [letter] = turns.dead_letters
     told = dict(letter.headers)
     assert (letter.key, told["dead_letter_offset"]) == (b"as it was", b"9")
     assert told["dead_letter_partition"] != str(moved.partition).encode()
@@ -56,25 +56,25 @@ async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: Req
     assert letter.headers[: len(REPLY)] == REPLY
 
 
-async def test_a_moved_record_that_a_tool_copied_elsewhere_is_moved_again(served: RequestHarness) -> None:
-    moved = await moved_by(served)
+async def test_a_moved_record_that_a_tool_copied_elsewhere_is_moved_again(harness: RequestHarness) -> None:
+    moved = await moved_by(harness)
     copied = Record(moved.topic, (moved.partition + 1) % PARTITIONS, 0, 0, moved.key, moved.value, moved.headers)
-    await served.take(copied)
-    [out] = served.publisher.sent
+    await harness.take(copied)
+    [out] = harness.publisher.sent
     assert out.partition == moved.partition
 
 
-async def test_a_record_that_never_arrives_is_refused_in_the_end(served: RequestHarness) -> None:
+async def test_a_record_that_never_arrives_is_refused_in_the_end(harness: RequestHarness) -> None:
     headers = [(MOVED_FROM, b"0:1:-")] * MAX_MOVES
-    await served.take(served.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
-    assert [error["code"] for error in served.errors] == ["internal"]
-    assert served.handled == []
+    await harness.take(harness.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
+    assert [error["code"] for error in harness.errors] == ["internal"]
+    assert harness.handled == []
 
 
 @pytest.mark.parametrize("forged", [b"", b"\xff", b"1:1:A", b"1:1:AB=", b"x", b"9" * 1000, b"1:1:" + b"=" * 100])
-async def test_a_forged_header_stops_nobody(served: RequestHarness, forged: bytes) -> None:
-    await served.take(served.valid((MOVED_FROM, forged)))
-    assert [reply.key for reply in served.publisher.replies] == [b"u1"]
-    await served.take(record(b"{", headers=((MOVED_FROM, forged),), topic=served.channel.topic))
-    [letter] = served.letters
+async def test_a_forged_header_stops_nobody(harness: RequestHarness, forged: bytes) -> None:
+    await harness.take(harness.valid((MOVED_FROM, forged)))
+    assert [reply.key for reply in harness.publisher.replies] == [b"u1"]
+    await harness.take(record(b"{", headers=((MOVED_FROM, forged),), topic=harness.channel.topic))
+    [letter] = harness.dead_letters
     assert (MOVED_FROM, forged) in letter.headers

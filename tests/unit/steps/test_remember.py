@@ -1,4 +1,4 @@
-"""The keeper's topics: turns and what models say of them; nothing is settled before it is safe."""
+"""`RememberTurns` and `RememberEvents`: acknowledged only after their writes."""
 
 import asyncio
 import json
@@ -14,40 +14,40 @@ from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
-from tests.harnesses.worker import HERE, TOPICS, arriving, run
+from tests.harnesses.worker import HERE, TOPICS, event_record, run_step
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[RememberSteps]:
-    home = RememberSteps(tmp_path)
-    yield home
-    home.words.close()
+def worker(tmp_path: Path) -> Iterator[RememberSteps]:
+    worker = RememberSteps(tmp_path)
+    yield worker
+    worker.words.close()
 
 
-async def test_forgotten_turn_gets_a_warning_and_is_not_stored(home: RememberSteps) -> None:
-    home.tell("violin", 0, mode="code")
-    await home.make(FORGET)
-    home.publisher.sent.clear()
-    home.publisher.replies.clear()
+async def test_forgotten_turn_gets_a_warning_and_is_not_stored(worker: RememberSteps) -> None:
+    worker.say("violin", 0, mode="code")
+    await worker.apply(FORGET)
+    worker.publisher.sent.clear()
+    worker.publisher.replies.clear()
     for offset, text in enumerate(["violin", "edited"], 1):
         again = turn_fields(text, turn_id="violin", mode="code")
-        await run(home.turns, record(again, offset=offset, headers=REPLY))
-    answers = [json.loads(reply.value or b"") for reply in home.publisher.replies]
+        await run_step(worker.turns, record(again, offset=offset, headers=REPLY))
+    answers = [json.loads(reply.value or b"") for reply in worker.publisher.replies]
     assert [(one["status"], one["warnings"][0]["code"]) for one in answers] == [("ok", "forgotten")] * 2
-    assert (list(home.memories.all()), home.publisher.sent, home.finds("violin")) == ([], [], 0)
+    assert (list(worker.memories.all()), worker.publisher.sent, worker.count_postings("violin")) == ([], [], 0)
 
 
-async def test_who_decided_a_mode_is_counted_once_for_each_new_text(home: RememberSteps) -> None:
+async def test_who_decided_a_mode_is_counted_once_for_each_new_text(worker: RememberSteps) -> None:
     said = turn_fields("violin", turn_id="t", mode="code")
     for offset in range(2):
-        await run(home.turns, record(said, offset=offset))
-    await run(home.turns, record(turn_fields("cello", turn_id="u"), offset=2))
-    assert home.usage("modes_decided", source="caller") == 1
-    assert home.usage("modes_decided", source="fallback") == 1
+        await run_step(worker.turns, record(said, offset=offset))
+    await run_step(worker.turns, record(turn_fields("cello", turn_id="u"), offset=2))
+    assert worker.usage("modes_decided", source="caller") == 1
+    assert worker.usage("modes_decided", source="fallback") == 1
 
 
 def understood(memory: Memory, mode: str | None) -> Understood:
-    """What a model said of a memory's text."""
+    """Return the event of a model's answer about a memory's text."""
     return Understood(
         memory_id=memory.memory_id,
         text_hash=memory.reading.text_hash,
@@ -59,29 +59,31 @@ def understood(memory: Memory, mode: str | None) -> Understood:
     )
 
 
-async def test_model_mode_moves_a_memory_and_counts_disagreement(home: RememberSteps) -> None:
-    moved, agreed, silent = (home.tell(text, offset) for offset, text in enumerate(["violin", "cello", "drum"]))
+async def test_model_mode_moves_a_memory_and_counts_disagreement(worker: RememberSteps) -> None:
+    moved, agreed, silent = (worker.say(text, offset) for offset, text in enumerate(["violin", "cello", "drum"]))
     said = [understood(moved, "code"), understood(agreed, "general"), understood(silent, None)]
-    await run(home.events, *(arriving(event, TOPICS.understood, offset) for offset, event in enumerate(said)))
-    assert [home.kept(one).mode for one in (moved, agreed, silent)] == ["code", "general", "general"]
-    assert [memory.mode for memory in home.remembered()] == ["code"]
-    assert home.publisher.to(TOPICS.remembered)[0].key == b"u1"
-    assert home.usage("model_modes", agrees="false") == 1
-    assert home.usage("model_modes", agrees="true") == 1
-    assert home.words.applied(HERE)[TOPICS.understood] == 3
+    await run_step(
+        worker.events, *(event_record(event, TOPICS.understood, offset) for offset, event in enumerate(said))
+    )
+    assert [worker.stored(one).mode for one in (moved, agreed, silent)] == ["code", "general", "general"]
+    assert [memory.mode for memory in worker.remembered_memories()] == ["code"]
+    assert worker.publisher.to(TOPICS.remembered)[0].key == b"u1"
+    assert worker.usage("model_modes", agrees="false") == 1
+    assert worker.usage("model_modes", agrees="true") == 1
+    assert worker.words.applied(HERE)[TOPICS.understood] == 3
 
 
-async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(home: RememberSteps) -> None:
-    memory = home.tell("violin", 0)
+async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(worker: RememberSteps) -> None:
+    memory = worker.say("violin", 0)
     bad = record(b"nonsense", topic=TOPICS.understood, offset=0)
-    await run(home.events, bad, arriving(understood(memory, "code"), TOPICS.understood, 1))
-    assert home.kept(memory).mode == "code"
-    assert [out.value for out in home.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
+    await run_step(worker.events, bad, event_record(understood(memory, "code"), TOPICS.understood, 1))
+    assert worker.stored(memory).mode == "code"
+    assert [out.value for out in worker.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
 
 
-async def test_nothing_is_settled_before_the_word_index_is_safe(home: RememberSteps, tmp_path: Path) -> None:
-    await run(home.turns, record(turn_fields("violin", turn_id="t"), offset=0))
-    await (await home.changes.begin(arriving(MOVE, TOPICS.changes, 7)))
+async def test_nothing_is_settled_before_the_word_index_is_safe(worker: RememberSteps, tmp_path: Path) -> None:
+    await run_step(worker.turns, record(turn_fields("violin", turn_id="t"), offset=0))
+    await (await worker.changes.begin(event_record(MOVE, TOPICS.changes, 7)))
     again = SqliteLexicalIndex(tmp_path)
     again.open(HERE)
     assert again.applied(HERE) == {TOPICS.turns: 1}, "what was settled, and nothing that was only begun"
@@ -89,23 +91,25 @@ async def test_nothing_is_settled_before_the_word_index_is_safe(home: RememberSt
     again.close()
 
 
-async def test_the_word_index_is_not_committed_while_a_change_is_not_told(home: RememberSteps, tmp_path: Path) -> None:
-    home.tell("violin", 0, mode="code")
-    home.words.commit(HERE)
-    home.publisher.hold()
-    making = asyncio.create_task(home.make(MOVE))
+async def test_the_word_index_is_not_committed_while_a_change_is_not_told(
+    worker: RememberSteps, tmp_path: Path
+) -> None:
+    worker.say("violin", 0, mode="code")
+    worker.words.commit(HERE)
+    worker.publisher.hold()
+    making = asyncio.create_task(worker.apply(MOVE))
     await asyncio.sleep(0)
-    settling = asyncio.create_task(home.turns.settle([HERE]))
+    settling = asyncio.create_task(worker.turns.settle([HERE]))
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (home.texts("journal"), modes_on_disk(tmp_path)) == (["violin"], {"code"})
-    home.publisher.release()
+    assert (worker.texts("journal"), modes_on_disk(tmp_path)) == (["violin"], {"code"})
+    worker.publisher.release()
     await asyncio.gather(making, settling)
     assert modes_on_disk(tmp_path) == {"journal"}
 
 
 def modes_on_disk(directory: Path) -> set[str]:
-    """The modes that a worker finds which is started now."""
+    """Return the modes in the lexical index of a restarted worker."""
     words = SqliteLexicalIndex(directory)
     words.open(HERE)
     modes = set(words.counts(HERE, "u1"))

@@ -1,4 +1,4 @@
-"""Waiting for what is unavailable."""
+"""Retries of unavailable dependencies."""
 
 import pytest
 
@@ -8,19 +8,19 @@ from streams.flow.support.backoff import INITIAL_BACKOFF_S, MAX_BACKOFF_S, until
 from streams.observability.metrics import Meters
 
 
-class Naps:
-    """Time that goes by at once: stands where `asyncio` does."""
+class FakeSleep:
+    """A replacement for `asyncio` whose sleeps return at once."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
-        """Note the pause."""
+        """Record the pause."""
         self.seconds.append(seconds)
 
 
 class Flaky:
-    """Fails so many times, then answers."""
+    """Fails a number of times, then returns."""
 
     def __init__(self, failures: int, problem: Exception) -> None:
         self.calls = 0
@@ -28,7 +28,7 @@ class Flaky:
         self._problem = problem
 
     async def __call__(self) -> str:
-        """Fail or answer."""
+        """Fail or return."""
         self.calls += 1
         if self.calls <= self._failures:
             raise self._problem
@@ -36,18 +36,18 @@ class Flaky:
 
 
 @pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> Naps:
-    naps = Naps()
+def naps(monkeypatch: pytest.MonkeyPatch) -> FakeSleep:
+    naps = FakeSleep()
     monkeypatch.setattr(patience, "asyncio", naps)
     return naps
 
 
-async def test_what_answers_is_not_waited_for(naps: Naps) -> None:
+async def test_what_answers_is_not_waited_for(naps: FakeSleep) -> None:
     assert await until_available(Flaky(0, Unavailable()), "store", Meters()) == "done"
     assert naps.seconds == []
 
 
-async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: Naps) -> None:
+async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: FakeSleep) -> None:
     meters = Meters()
     assert await until_available(Flaky(8, Unavailable("away")), "store", meters) == "done"
     assert naps.seconds[:3] == [INITIAL_BACKOFF_S, 2 * INITIAL_BACKOFF_S, 4 * INITIAL_BACKOFF_S]
@@ -57,21 +57,21 @@ async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: Naps) -
 
 
 @pytest.mark.parametrize("problem", [ValueError("a defect"), Rejected("not_found", "no")])
-async def test_anything_else_is_not_tried_again(naps: Naps, problem: Exception) -> None:
+async def test_anything_else_is_not_tried_again(naps: FakeSleep, problem: Exception) -> None:
     flaky = Flaky(1, problem)
     with pytest.raises(type(problem)):
         await until_available(flaky, "store", Meters())
     assert (flaky.calls, naps.seconds) == (1, [])
 
 
-async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: Naps) -> None:
+async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: FakeSleep) -> None:
     flaky = Flaky(1000, Unavailable("away"))
     with pytest.raises(Unavailable, match="away"):
         await until_available(flaky, "store", Meters(), at_most_s=30)
     assert 30 <= sum(naps.seconds) <= 30 + MAX_BACKOFF_S
 
 
-async def test_a_retried_lambda_is_awaited(naps: Naps) -> None:
+async def test_a_retried_lambda_is_awaited(naps: FakeSleep) -> None:
     flaky = Flaky(2, Unavailable("down"))
     assert await until_available(lambda: flaky(), "kafka", Meters()) == "done"  # noqa: PLW0108 - as steps call it
     assert len(naps.seconds) == 1

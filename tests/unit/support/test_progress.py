@@ -1,4 +1,4 @@
-"""Applied offsets, and waiting for one."""
+"""Applied offsets and waits for them."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from streams.flow.support.progress import AppliedOffsets
 
 
 async def waiting(progress: AppliedOffsets, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:
-    """A waiter that waits already."""
+    """Start a waiter."""
     task = asyncio.create_task(progress.reached(partition, offset, within))
     await asyncio.sleep(0)
     return task

@@ -1,4 +1,4 @@
-"""Events leave in the order in which they came, and a topic that takes none does not hold up the others."""
+"""Events are published in order, and an unavailable topic does not delay others."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from streams.observability.metrics import Meters
 
 
 class Broker:
-    """Stands where aiokafka's producer takes records; refuses those of some topics."""
+    """A replacement for aiokafka's producer that rejects some topics."""
 
     def __init__(self) -> None:
         self.refused: set[str] = set()

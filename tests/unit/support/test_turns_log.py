@@ -1,4 +1,4 @@
-"""What was said before a command that forgets is applied before it is carried out."""
+"""Turns before a forgetting command are applied before it."""
 
 import asyncio
 
@@ -10,21 +10,21 @@ from streams.flow.support.turns_log import wait_until_applied
 
 
 class Log:
-    """A log that reaches to `ends`, of which all before `given` was handed over."""
+    """A log that ends at `ends` and is delivered up to `given`."""
 
     def __init__(self, ends: int, given: int) -> None:
         self.ends, self.given, self.asked = ends, given, 0
 
     async def end(self, partition: int) -> int:
-        """Where it ends, in any partition."""
+        """Return the end of any partition."""
         return self.ends + 0 * partition
 
     def is_assigned(self, partition: int) -> bool:
-        """Only one is."""
+        """Return True for one partition."""
         return partition == 0
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
-        """Whether nothing lies between what is applied and what was handed over."""
+        """True if all delivered records up to `end` are applied."""
         self.asked += 1
         return partition == 0 and end <= self.ends and self.given <= applied
 

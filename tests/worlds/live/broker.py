@@ -1,4 +1,4 @@
-"""A real broker for tests: the production class, on a free port, in a directory of the test's own."""
+"""A real broker for tests: the production class, on a free port and in its own directory."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ from streams.up.ports import free_port
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """A broker that answers."""
+    """A running broker."""
 
     bootstrap: str
     """`127.0.0.1:PORT`."""
@@ -44,9 +44,9 @@ async def _start(layout: Layout, port: int) -> tuple[KafkaBroker, Child]:
 
 @contextmanager
 def running_broker(directory: Path, port: int | None = None) -> Iterator[RunningBroker]:
-    """Run a broker whose files are below `directory`, until the block ends; needs no event loop and blocks none.
+    """Run a broker with its files in `directory` until the block ends.
 
-    It lives in a loop and thread of its own, so that one broker serves tests that each have their own loop.
+    It has its own thread and event loop, so that tests with different loops can share it.
     """
     starting = _start(Layout(directory.resolve()), port or free_port())
     loop = asyncio.new_event_loop()

@@ -1,6 +1,6 @@
-"""Turns that flow through a service that is disturbed, and what must be found of them afterwards.
+"""Turns through a service with outages, and the expected memories.
 
-Each turn has a word of its own, so that a question for it has one right answer.
+Each turn has a unique word, so that a query for it has one correct hit.
 """
 
 import asyncio
@@ -13,60 +13,60 @@ from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remem
 from tests.worlds.live.processes import eventually
 
 USERS = 8
-"""Enough for every partition to have some."""
+"""Enough users for every partition."""
 
 AT_ONCE = 32
-"""Turns under way at the same time."""
+"""Concurrent turns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One turn that is published."""
+class FlowTurn:
+    """One published turn."""
 
     number: int
 
     @property
     def word(self) -> str:
-        """What only this turn says."""
+        """A word that only this turn has."""
         return f"crate{self.number}x"
 
     @property
     def user_id(self) -> str:
-        """Whose turn it is."""
+        """The user of the turn."""
         return f"u{self.number % USERS}"
 
     @property
     def turn_id(self) -> str:
-        """Its id."""
+        """The id of the turn."""
         return f"t-{self.number}"
 
     @property
     def content(self) -> str:
-        """Its text."""
+        """The text of the turn."""
         return f"The box {self.word} was put on the shelf in the hall."
 
 
 @dataclass
 class Flow:
-    """Publishes turns one after another, again while Kafka is away, and keeps what was replied."""
+    """Publishes turns, repeats them while Kafka is unavailable and collects the replies."""
 
     client: MemoryClient
     top_k: int = 10
-    """How many hits of a question are looked at."""
-    accepted: dict[Told, Remembered] = field(default_factory=dict)
+    """Requested hits of a query."""
+    accepted: dict[FlowTurn, Remembered] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def publish(self, numbers: Iterable[int]) -> None:
         """Publish turns until each is accepted."""
-        await asyncio.gather(*(self._accepted(Told(number)) for number in numbers))
+        await asyncio.gather(*(self._accepted(FlowTurn(number)) for number in numbers))
 
-    async def reached(self, count: int) -> None:
-        """Wait until so many are accepted."""
+    async def until_accepted(self, count: int) -> None:
+        """Wait until `count` turns are accepted."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.accepted) >= count)
 
-    async def _accepted(self, told: Told) -> None:
+    async def _accepted(self, told: FlowTurn) -> None:
         async with self._gate:
             while told not in self.accepted:
                 try:
@@ -79,7 +79,7 @@ class Flow:
                     self._changed.notify_all()
 
     async def check(self) -> None:
-        """Every accepted turn is found, once, under the id that its reply announced, and there are no others."""
+        """Check that exactly the accepted turns are found, once each, under the ids in their replies."""
         wrong = [told for told in self.accepted if not await self._is_right(told)]
         assert not wrong
         for user in range(USERS):
@@ -87,24 +87,24 @@ class Flow:
             health = await self.client.command("health", user_id=f"u{user}")
             assert health["modes"]["general"]["eligible"] == mine
 
-    async def _is_right(self, told: Told) -> bool:
-        found = await found_for(self.client, told, self.top_k)
+    async def _is_right(self, told: FlowTurn) -> bool:
+        found = await hits_of(self.client, told, self.top_k)
         return [hit.memory_id for hit in found] == [self.accepted[told].memory_id]
 
     async def embedded(self) -> None:
-        """Wait until every memory has its vector."""
+        """Wait until every memory has a vector."""
         for user in {told.user_id for told in self.accepted}:
             await eventually(partial(all_ready, self.client, user), f"{user} has all vectors")
 
 
-async def found_for(client: MemoryClient, told: Told, top_k: int = 10) -> list[Hit]:
-    """What is found of a turn: the hits with its word."""
+async def hits_of(client: MemoryClient, told: FlowTurn, top_k: int = 10) -> list[Hit]:
+    """Return the hits with the word of a turn."""
     answer = await client.retrieve(told.word, users=told.user_id, top_k=top_k)
     assert "not_caught_up" not in [warning.code for warning in answer.warnings]
     return [hit for hit in answer.hits if told.word in hit.text]
 
 
 async def all_ready(client: MemoryClient, user_id: str) -> bool:
-    """Whether all memories of a user have their vectors."""
+    """True if all memories of a user have vectors."""
     modes = (await client.command("health", user_id=user_id))["modes"]
     return all(mode["ready"] == mode["eligible"] for mode in modes.values())

@@ -1,4 +1,4 @@
-"""Records as clients in C write them, by kcat."""
+"""Records written by a C client, kcat."""
 
 import shutil
 from asyncio import create_subprocess_exec

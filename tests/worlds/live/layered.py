@@ -1,7 +1,7 @@
-"""A user with turns that give items and clusters, and all state of it: the same for the same turns.
+"""A user whose turns give items and clusters, and the user's whole state, equal for equal turns.
 
-What is kept is told by names in place of ids, as these differ from user to user: a turn by its id, anything else by
-its text.
+State is described by names in place of memory ids, which differ between users: a turn by its turn id, other memories by
+their texts.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 KILLS = int(os.environ.get("MODESTREAM_TEST_KILLS", "1"))
-"""How many users have their worker killed; more than usual for a closer look."""
+"""Users whose worker is killed."""
 
 ENOUGH = 5
-"""Kills of which one must fall into the middle: of ten, seven to nine do."""
+"""From this number of kills on, one must interrupt the action; of ten, seven to nine do."""
 
 AT_ONCE = 50
 
 MORNINGS = "tomatoes peppers lettuce violin bicycle kettle lantern harbour orchard carpet chimney compass"
 EVENINGS = "engine feather glacier hammock island jacket keyboard ladder mirror necklace"
 SUBJECTS = f"{MORNINGS} {EVENINGS}".split()
-"""What turns are about, four of each; together they are a cluster."""
+"""Subjects of four turns each, which form a cluster."""
 
 STATED = (
     "The deploy target is fly.io now.",
@@ -38,7 +38,7 @@ STATED = (
     "I live in Lyon.",
     "I now live in Paris.",
 )
-"""Turns with items: some contradict each other, some say the same."""
+"""Turns with items; some contradict or repeat each other."""
 
 TURNS = [
     *(f"Looked after my {subject} carefully before breakfast on day {n}." for subject in SUBJECTS for n in range(4)),
@@ -48,8 +48,8 @@ TURNS = [
 Json = dict[str, Any]
 
 
-async def told(client: MemoryClient, user: str) -> list[str]:
-    """Have a user say it all, and wait for the vectors; gives the ids of the turns."""
+async def remember_layers(client: MemoryClient, user: str) -> list[str]:
+    """Remember all turns of a user, wait for the vectors and return the memory ids."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def say(number: int, text: str) -> str:
@@ -64,15 +64,15 @@ async def told(client: MemoryClient, user: str) -> list[str]:
 
 
 async def consolidate(client: MemoryClient, user: str) -> Json:
-    """Consolidate what a user said."""
+    """Consolidate a user's memories."""
     scope = {"user_id": user, "project_id": "default"}
     reply, _ = await client.request("consolidate", {"schema": "consolidate.v1", "scope": scope, "mode": None})
     assert reply.result is not None
     return dict(reply.result)
 
 
-async def kept(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
-    """Every record of a user by its id: of turns, of items, and of what replaced others."""
+async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
+    """Return all records of a user by id: turns, items and superseding memories."""
     known: dict[str, Json] = {}
     asked, due = set[str](), set(turns)
     while due:
@@ -84,8 +84,8 @@ async def kept(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[st
     return known
 
 
-def told_of(known: dict[str, Json]) -> list[tuple[object, ...]]:
-    """The state by names: equal for users with equal state."""
+def describe_state(known: dict[str, Json]) -> list[tuple[object, ...]]:
+    """Describe the state by names, equal for users with equal state."""
     names: dict[str | None, str | None] = {None: None}
     names |= {one["memory_id"]: one["turn_id"] if one["origin"] == "said" else one["text"] for one in known.values()}
     return sorted(
@@ -102,28 +102,28 @@ def told_of(known: dict[str, Json]) -> list[tuple[object, ...]]:
     )
 
 
-async def counted(client: MemoryClient, user: str) -> int:
-    """How many memories the word index has of a user."""
+async def count_indexed(client: MemoryClient, user: str) -> int:
+    """Count a user's memories in the lexical index."""
     health = await client.command("health", user_id=user)
     return sum(int(mode["eligible"]) for mode in health["modes"].values())
 
 
 @dataclass
-class Ends:
-    """What is kept of each user in the end, and how often the kill came before the answer."""
+class EndStates:
+    """The final state of each user, and how many kills came before the reply."""
 
     of: dict[str, list[tuple[object, ...]]]
     ids: list[str]
     in_the_middle: int
 
 
-async def ends(
+async def collect_end_states(
     deployment: Deployment,
     client: MemoryClient,
     turns: Mapping[str, Sequence[str]],
     act: Callable[[MemoryClient, str], Awaitable[object]],
-) -> Ends:
-    """Have it done for every user, the first undisturbed, the others with a kill, each at another moment of it."""
+) -> EndStates:
+    """Run `act` for every user: undisturbed for the first, with a kill at a different moment for each other one."""
     first, *others = turns
     loop = asyncio.get_running_loop()
     before = loop.time()
@@ -140,16 +140,16 @@ async def ends(
     of, ids = {}, list[str]()
     for user, said in turns.items():
         await eventually(partial(all_ready, client, user), f"{user} has all vectors")
-        known = await kept(client, user, said)
-        assert await counted(client, user) == len(known)
-        of[user] = told_of(known)
+        known = await load_records(client, user, said)
+        assert await count_indexed(client, user) == len(known)
+        of[user] = describe_state(known)
         ids += known
-    return Ends(of, ids, middle)
+    return EndStates(of, ids, middle)
 
 
 async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str]) -> None:
-    """Every memory has one vector on disk, and nothing else has."""
-    await deployment.at_rest()
+    """Check that exactly these memories have one vector each on disk."""
+    await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
     lying, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
     assert (count, {one.memory_id for one in lying}) == (len(ids), set(ids))

@@ -1,4 +1,4 @@
-"""Workers as real processes, each with its data directory, on a broker that is there: started, watched, killed."""
+"""Worker processes on a running broker, each with its own data directory."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
 
 ROOT = Path(__file__).parents[3]
-"""Where `streams` is imported from."""
+"""The directory that has `streams`."""
 
 LOOK_EVERY_S = 0.05
 
@@ -30,18 +30,18 @@ Json = dict[str, Any]
 
 
 async def eventually(condition: Callable[[], Awaitable[object]], what: str, within_s: float = 60.0) -> None:
-    """Wait for what only asking can tell. Raises AssertionError with `what`."""
+    """Poll until a condition holds. Raises AssertionError with `what` after `within_s`."""
     try:
         async with asyncio.timeout(within_s):
             while not await condition():
                 await asyncio.sleep(LOOK_EVERY_S)
     except TimeoutError:
-        message = f"not so after {within_s:g} s: {what}"
+        message = f"timeout after {within_s:g} s: {what}"
         raise AssertionError(message) from None
 
 
 class Worker:
-    """One worker process. Its log stands beside its data directory."""
+    """One worker process. Its log file is next to its data directory."""
 
     def __init__(self, data_dir: Path, environment: Mapping[str, str]) -> None:
         self.data_dir = data_dir
@@ -63,11 +63,11 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """True if the process runs."""
         return self._process.poll() is None
 
     def health(self) -> Json:
-        """What it says of itself; nothing while it does not answer."""
+        """Return the health page; empty while the worker does not answer."""
         assert self.is_running, self.log.read_text()[-3000:]
         try:
             with urlopen(f"http://127.0.0.1:{int(self._port_file.read_text())}/health", timeout=5) as page:
@@ -76,23 +76,23 @@ class Worker:
             return {}
         return told
 
-    async def serves(self) -> set[int]:
-        """The partitions that it serves now; none while it recovers."""
+    async def served_partitions(self) -> set[int]:
+        """Return the partitions that it serves; none during recovery."""
         told = await asyncio.to_thread(self.health)
         return set(told["partitions"]) if told and not told["recovering"] else set()
 
     async def kill(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self._process.send_signal(signal.SIGKILL)
         await asyncio.to_thread(self._process.wait)
 
     async def terminate(self, within_s: float) -> int:
-        """Ask it to end, and give its exit code; raises TimeoutExpired."""
+        """Send SIGTERM and return the exit code. Raises TimeoutExpired."""
         self._process.send_signal(signal.SIGTERM)
         return await asyncio.to_thread(self._process.wait, within_s)
 
     def wipe(self) -> None:
-        """Leave nothing running."""
+        """Kill the process."""
         if self.is_running:
             self._process.kill()
         self._process.wait()
@@ -100,7 +100,7 @@ class Worker:
 
 @dataclass
 class Deployment:
-    """A broker's corner for one test: topics, a consumer group and workers of its own."""
+    """The topics, consumer group and workers of one test."""
 
     bootstrap: str
     directory: Path
@@ -112,17 +112,17 @@ class Deployment:
 
     @property
     def topics(self) -> Topics:
-        """Its topics by name."""
+        """The topic names."""
         return topics_with_prefix(self.prefix)
 
     @property
     def settings(self) -> Settings:
-        """The settings of its workers, as far as they concern Kafka."""
+        """The Kafka settings of the workers."""
         return Settings(broker=f"kafka://{self.bootstrap}", topic_prefix=self.prefix, partitions=self.partitions)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings as a worker reads them."""
+        """The settings as environment variables."""
         own = {
             "BROKER": f"kafka://{self.bootstrap}",
             "TOPIC_PREFIX": self.prefix,
@@ -132,49 +132,49 @@ class Deployment:
         return {f"MODESTREAM_{name}": value for name, value in (own | self.more).items()}
 
     def start(self, name: str = "data") -> Worker:
-        """Start a worker on a data directory, the same again or a new one."""
+        """Start a worker on a data directory."""
         worker = Worker(self.directory / name, self.environment)
         self.workers.append(worker)
         return worker
 
     async def ready(self, name: str = "data") -> Worker:
-        """Start a worker that has all partitions, and wait until it serves them."""
+        """Start a worker and wait until it serves all partitions."""
         worker = self.start(name)
         await self.served_by(worker)
         return worker
 
     async def served_by(self, *workers: Worker) -> None:
-        """Wait until these workers share all partitions, each with some."""
+        """Wait until these workers serve all partitions, each at least one."""
 
         async def shared() -> bool:
-            parts = [await worker.serves() for worker in workers]
+            parts = [await worker.served_partitions() for worker in workers]
             return all(parts) and sum(map(len, parts)) == self.partitions == len(set().union(*parts))
 
         await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions")
 
-    async def at_rest(self) -> None:
-        """Wait until every record of every topic that workers read is dealt with, and what came of it too."""
+    async def until_processed(self) -> None:
+        """Wait until every record of every topic is processed, including derived ones."""
         names = self.topics
         read = [topic for topic in names.all() if topic not in (names.replies, names.dead_letters)]
         places = [TopicPartition(topic, partition) for topic in read for partition in range(self.partitions)]
 
         async def rests() -> bool:
-            # What is committed first: a record that comes of another is written before that is committed.
+            # Read the commits first: a derived record is written before its cause is committed.
             committed = await committed_offsets(self.settings, group_id(self.settings))
             ends = await consumer.end_offsets(places)
             return all(committed.get(tuple(place), 0) >= end for place, end in ends.items())
 
         async with AIOKafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
-            await eventually(rests, "every record is dealt with")
+            await eventually(rests, "every record is processed")
 
     def client(self, **how: Any) -> MemoryClient:
-        """A client that waits out a restart."""
+        """Return a client with a timeout that outlasts a restart."""
         return MemoryClient(self.bootstrap, **{"user_id": "u1", "topic_prefix": self.prefix, "timeout": 90.0, **how})
 
 
 @contextmanager
 def deployed(bootstrap: str, directory: Path, models: Path, **more: str) -> Iterator[Deployment]:
-    """A corner of a broker; none of its workers is left afterwards, however the test ends."""
+    """Yield a deployment and kill its workers afterwards."""
     deployment = Deployment(bootstrap, directory, models, more=more)
     try:
         yield deployment

@@ -1,6 +1,6 @@
-"""A stand-in for the service: reads the request topics of a real broker and answers by the contract, as it is told.
+"""A stand-in for the service that answers requests on a real broker as a test configures it.
 
-It keeps no memories. Every record that it sees is kept for the test, which may answer by itself, late or twice.
+It stores no memories. It collects every record for the test, which can also reply itself, late or twice.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from tests.worlds.live.broker import RunningBroker
 Json = dict[str, Any]
 PARTITIONS = 4
 SOON = 0.3
-"""Seconds until an unanswered call gives up."""
+"""Timeout of calls without a reply, in seconds."""
 
 TOPICS = ("turns", "retrieve", "commands", "consolidate", "replies")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One record as the service gets it."""
+class ReceivedRecord:
+    """One received record."""
 
     topic: str
     partition: int
@@ -38,17 +38,17 @@ class Seen:
 
 
 def ok(result: Json, **more: Any) -> Json:
-    """A reply that carries a result."""
+    """Return a reply with a result."""
     return {"schema": "reply.v1", "status": "ok", "result": result, "warnings": [], **more}
 
 
 def error(code: str, message: str, field: str | None = None) -> Json:
-    """A reply that carries an error."""
+    """Return a reply with an error."""
     return {"schema": "reply.v1", "status": "error", "error": {"code": code, "message": message, "field": field}}
 
 
-def by_contract(seen: Seen) -> Sequence[Json]:
-    """What a healthy service replies; a turn's memory id is its content, and a question finds nothing."""
+def reply_by_contract(seen: ReceivedRecord) -> Sequence[Json]:
+    """Reply as a healthy service: a turn's memory id is its content, and a query finds nothing."""
     if seen.topic == "turns":
         told = {"memory_id": seen.value["content"], "turn_id": seen.value["turn_id"] or "derived", "version": 1}
         return [ok({**told, "mode": "general", "mode_source": "fallback", "duplicate": False})]
@@ -57,19 +57,19 @@ def by_contract(seen: Seen) -> Sequence[Json]:
     return [ok({"told": seen.value.get("command")})]
 
 
-def silent(_: Seen) -> Sequence[Json]:
-    """A service that never replies."""
+def silent(_: ReceivedRecord) -> Sequence[Json]:
+    """Never reply."""
     return []
 
 
 def partition_of(key: str) -> int:
-    """Where Kafka's clients write records of this key."""
+    """Return the partition that Kafka's clients choose for a key."""
     partition: int = DefaultPartitioner()(key.encode(), list(range(PARTITIONS)), [])
     return partition
 
 
 def finds(*users: str) -> Json:
-    """A reply with one hit for each of these users."""
+    """Return a reply with one hit for each user."""
     hits: list[Json] = [
         {
             "memory_id": f"m-{user}",
@@ -95,26 +95,26 @@ def finds(*users: str) -> Json:
 
 @dataclass
 class StandIn:
-    """A running stand-in. `behaviour` gives the replies to a record, one after another."""
+    """A running stand-in. `behaviour` returns the replies to a record, in order."""
 
     prefix: str
     consumer: AIOKafkaConsumer
     producer: AIOKafkaProducer
-    behaviour: Callable[[Seen], Sequence[Json]] = by_contract
-    arrived: asyncio.Queue[Seen] = field(default_factory=asyncio.Queue)
+    behaviour: Callable[[ReceivedRecord], Sequence[Json]] = reply_by_contract
+    arrived: asyncio.Queue[ReceivedRecord] = field(default_factory=asyncio.Queue)
 
     async def serve(self) -> None:
         """Answer until cancelled."""
         async for record in self.consumer:
             topic = record.topic.removeprefix(self.prefix)
             place = (topic, record.partition, record.offset)
-            seen = Seen(*place, record.key, dict(record.headers), json.loads(record.value))
+            seen = ReceivedRecord(*place, record.key, dict(record.headers), json.loads(record.value))
             for body in self.behaviour(seen):
                 await self.reply(seen, body)
             self.arrived.put_nowait(seen)
 
-    async def reply(self, seen: Seen, body: Json) -> None:
-        """Reply to one record, if it asked for that."""
+    async def reply(self, seen: ReceivedRecord, body: Json) -> None:
+        """Reply to a record, if it requests a reply."""
         if "reply_to" in seen.headers:
             await self.producer.send_and_wait(
                 seen.headers["reply_to"].decode(),
@@ -124,15 +124,15 @@ class StandIn:
                 headers=[("correlation_id", seen.headers["correlation_id"])],
             )
 
-    async def next(self, topic: str) -> Seen:
-        """The next record of this topic; others are passed over."""
+    async def next(self, topic: str) -> ReceivedRecord:
+        """Return the next record of a topic and skip others."""
         while (seen := await self.arrived.get()).topic != topic:
             pass
         return seen
 
 
 async def create_topics(bootstrap: str, prefix: str) -> None:
-    """Create the service's topics, and wait until the broker serves them."""
+    """Create the service's topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:
@@ -143,7 +143,7 @@ async def create_topics(bootstrap: str, prefix: str) -> None:
 
 @asynccontextmanager
 async def standing_in(bootstrap: str, prefix: str) -> AsyncIterator[StandIn]:
-    """Run a stand-in on topics of its own that reads everything from the beginning."""
+    """Run a stand-in on its own topics, read from the beginning."""
     await create_topics(bootstrap, prefix)
     async with (
         AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest") as consumer,
@@ -162,6 +162,6 @@ async def standing_in(bootstrap: str, prefix: str) -> AsyncIterator[StandIn]:
 
 @asynccontextmanager
 async def connected(broker: RunningBroker, service: StandIn, **how: Any) -> AsyncIterator[MemoryClient]:
-    """A client of the stand-in."""
+    """Yield a client of the stand-in."""
     async with MemoryClient(broker.bootstrap, **{"user_id": "u1", "topic_prefix": service.prefix, **how}) as client:
         yield client

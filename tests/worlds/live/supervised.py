@@ -1,4 +1,4 @@
-"""`up` as a process of its own, for tests that kill it and its children."""
+"""`up` as a process, for tests that kill it and its children."""
 
 import asyncio
 import os
@@ -10,25 +10,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-"""Where `streams` is imported from."""
+"""The directory that has `streams`."""
 
 
 async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
-    """Wait for something that only looking can tell. Raises TimeoutError."""
+    """Poll until a condition holds. Raises TimeoutError."""
     async with asyncio.timeout(within_s):
         while not condition():
             await asyncio.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    """True if a process runs; a zombie does not."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 class Up:
-    """A supervisor that was started on a data directory."""
+    """A supervisor process on a data directory."""
 
     def __init__(self, directory: Path, port: int) -> None:
         self._directory = directory
@@ -45,18 +45,18 @@ class Up:
             )
 
     def pid_of(self, name: str) -> int:
-        """The pid that the pid file of a child names; 0 while there is none."""
+        """Return the pid in the pid file of a child; 0 without a file."""
         with suppress(OSError, ValueError):
             return int((self._directory / "run" / f"{name}.pid").read_text())
         return 0
 
     async def line(self) -> str:
-        """The next line on standard output; empty at its end."""
+        """Return the next line of standard output; empty at the end."""
         assert self.process.stdout
         return await asyncio.to_thread(self.process.stdout.readline)
 
     async def code(self) -> int:
-        """Its exit code, when it has ended."""
+        """Wait for the exit code."""
         return await asyncio.to_thread(self.process.wait)
 
     async def end(self, order: signal.Signals = signal.SIGTERM) -> int:
@@ -65,7 +65,7 @@ class Up:
         return await self.code()
 
     def wipe(self) -> None:
-        """End whatever is left: the supervisor, which ends its children, and what a killed one left behind."""
+        """Terminate the supervisor and kill its remaining children."""
         self.process.terminate()
         try:
             self.process.wait(60)
@@ -82,7 +82,7 @@ class Up:
 
 @contextmanager
 def supervised(directory: Path, port: int) -> Iterator[Up]:
-    """Start `up` on a directory; nothing of it is left afterwards, however the test ends."""
+    """Start `up` on a directory and end it with its children afterwards."""
     up = Up(directory, port)
     try:
         yield up

@@ -1,7 +1,7 @@
-"""A worker for the supervisor's tests: it answers `/live`, writes down what it was given and how it was ended.
+"""A worker for tests of the supervisor: it answers `/live` and records its settings and its end.
 
-Files in its data directory steer it: `refuse` makes it end at once, `stuck` makes it say 503,
-`linger` makes it end only when that file is gone.
+Files in its data directory control it: `refuse` makes it exit at once, `stuck` makes it answer 503,
+`linger` delays its end until the file is deleted.
 """
 
 import json
@@ -22,16 +22,16 @@ class Live(BaseHTTPRequestHandler):
     """The liveness page."""
 
     def do_GET(self) -> None:
-        """Say whether it makes progress."""
+        """Answer 200, or 503 if `stuck` exists."""
         self.send_response(503 if (DIRECTORY / "stuck").exists() else 200)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
 
 def end(order: int, _: FrameType | None) -> None:
-    """Write down which signal came, and whether the broker was still there."""
+    """Record the signal and whether the broker was still running."""
     with socket.socket() as client:
         host, port = BROKER.removeprefix("kafka://").split(":")
         there = client.connect_ex((host, int(port))) == 0

@@ -1,4 +1,4 @@
-"""What lies in the vector directory of a worker that has ended: which memory has vectors in which collections."""
+"""The contents of the vector directory of a stopped worker."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Lying:
-    """One vector, in the collection of a mode with vectors of this dimension."""
+class StoredVector:
+    """One stored vector of a mode."""
 
     memory_id: str
     mode: str
     dim: int
 
 
-async def vectors_on_disk(data_dir: Path, memory_ids: Iterable[str], partitions: int) -> tuple[set[Lying], int]:
-    """Where these memories' vectors lie, and how many vectors there are of any memory."""
+async def vectors_on_disk(data_dir: Path, memory_ids: Iterable[str], partitions: int) -> tuple[set[StoredVector], int]:
+    """Return the stored vectors of these memories, and the number of all stored vectors."""
     index, known = EdgeIndex(data_dir / "vectors"), list(memory_ids)
     lying, counted = set(), 0
     try:
         for name, fingerprint in (await index.spaces()).items():
             space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
             there = await index.hashes(space, known)
-            lying |= {Lying(memory_id, space.mode, fingerprint.dim) for memory_id in there}
+            lying |= {StoredVector(memory_id, space.mode, fingerprint.dim) for memory_id in there}
             counted += sum([await index.count(space, partition) for partition in range(partitions)])
     finally:
         await index.close()

@@ -26,17 +26,17 @@ def harness(tmp_path: Path) -> CategoriesHarness:
 
 async def test_turns_are_members_of_nothing_and_what_was_distilled_from_them_is(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST, origin="said")
+    await harness.store_items(DENTIST, origin="said")
     assert (await harness.command("list_categories"))["uncategorised"] == 0
-    await harness.told(PILLS, origin="distilled")
-    await harness.told(RENT)
-    assert await harness.names() == {PILLS}
+    await harness.store_items(PILLS, origin="distilled")
+    await harness.store_items(RENT)
+    assert await harness.member_texts() == {PILLS}
     assert (await harness.command("list_categories"))["uncategorised"] == 1
 
 
 async def test_what_is_superseded_is_neither_a_member_nor_uncategorised(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    [pills, rent, _] = await harness.told(PILLS, RENT, DENTIST)
+    [pills, rent, _] = await harness.store_items(PILLS, RENT, DENTIST)
     for memory in (pills, rent):
         harness.put(memory.model_copy(update={"superseded_by": "another"}))
     listed = await harness.command("list_categories")
@@ -44,15 +44,15 @@ async def test_what_is_superseded_is_neither_a_member_nor_uncategorised(harness:
 
 
 async def test_a_scope_without_categories_embeds_nothing_for_them(harness: CategoriesHarness) -> None:
-    await harness.told(DENTIST)
+    await harness.store_items(DENTIST)
     assert harness.worker.embedders.model("general").passages == [DENTIST]
 
 
 async def test_a_description_is_embedded_once_for_each_space(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST)
+    await harness.store_items(DENTIST)
     before = len(harness.worker.embedders.model("general").passages)
-    await harness.told(PILLS, RENT)
+    await harness.store_items(PILLS, RENT)
     assert len(harness.worker.embedders.model("general").passages) == before + 2
 
 
@@ -69,18 +69,18 @@ async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(categorize, "MAX_ASSIGNED_ITEMS", 1)
-    await harness.told(DENTIST, PILLS)
+    await harness.store_items(DENTIST, PILLS)
     declared = await harness.command("declare_category", name="health", description=HEALTH)
-    assert (declared["size"], len(await harness.names())) == (1, 1)
-    assert len(await harness.keeper.reassigned(SCOPE)) == 1
+    assert (declared["size"], len(await harness.member_texts())) == (1, 1)
+    assert len(await harness.agent.reassigned(SCOPE)) == 1
 
 
 async def test_each_mode_is_looked_at_in_its_own_space(harness: CategoriesHarness) -> None:
     harness.worker.declare("code", "tiny48")
-    await harness.told(DENTIST)
-    await harness.told(PILLS, mode="code")
+    await harness.store_items(DENTIST)
+    await harness.store_items(PILLS, mode="code")
     await harness.command("declare_category", name="health", description=HEALTH)
-    assert await harness.names() == {DENTIST, PILLS}
+    assert await harness.member_texts() == {DENTIST, PILLS}
 
 
 async def test_a_category_declared_while_an_item_gets_its_vector_is_not_lost(harness: CategoriesHarness) -> None:
@@ -88,20 +88,20 @@ async def test_a_category_declared_while_an_item_gets_its_vector_is_not_lost(har
     [memory] = [harness.put(made(f"{DENTIST} {RENT}", user="u1", origin="extracted", type="semantic", item=Item()))]
     [said] = await harness.embed.write([await harness.embed.encode(Remembered(memory=memory), HERE)])
     assert {one.name for one in said.categories or ()} == {"money"}
-    # The indexer's news come after the answer of the declaration.
+    # `Embed` reports after the reply to the declaration.
     await harness.command("declare_category", name="health", description="dentist appointment")
     harness.worker.remember.embedded(said)
-    item = harness.worker.kept(memory).item
+    item = harness.worker.stored(memory).item
     assert {one.name for one in (item or Item()).categories} == {"health", "money"}
 
 
 async def test_unreachable_embedder_does_not_block_a_declaration(harness: CategoriesHarness) -> None:
-    await harness.told(DENTIST)
+    await harness.store_items(DENTIST)
     harness.worker.index.down()
     declared = await harness.command("declare_category", name="health", description=HEALTH)
     assert (declared["name"], declared["size"]) == ("health", 0)
     harness.worker.index.up()
-    assert set(await harness.keeper.reassigned(SCOPE)) == {memory.memory_id for memory in await kept_of(harness)}
+    assert set(await harness.agent.reassigned(SCOPE)) == {memory.memory_id for memory in await kept_of(harness)}
 
 
 async def kept_of(harness: CategoriesHarness) -> list[Memory]:
@@ -109,9 +109,9 @@ async def kept_of(harness: CategoriesHarness) -> list[Memory]:
 
 
 async def test_what_is_looked_at_again_is_what_has_changed_and_nothing_else(harness: CategoriesHarness) -> None:
-    await harness.told(DENTIST, PILLS, RENT)
+    await harness.store_items(DENTIST, PILLS, RENT)
     await harness.command("declare_category", name="health", description=HEALTH)
-    assert await harness.keeper.reassigned(SCOPE) == {}
+    assert await harness.agent.reassigned(SCOPE) == {}
 
 
 def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: CategoriesHarness) -> None:
@@ -143,7 +143,7 @@ async def test_category_text_that_no_model_takes_blocks_no_vector(
     harness.table.declare("bad", "unspeakable", SCOPE, HERE)
     harness.table.declare("health", HEALTH, SCOPE, HERE)
     monkeypatch.setattr(model, "_states", picky)
-    [memory] = await harness.told(DENTIST)
+    [memory] = await harness.store_items(DENTIST)
     assert memory.embedding.status == "ready"
     assert {one.name for one in (memory.item or Item()).categories} == {"health"}
 

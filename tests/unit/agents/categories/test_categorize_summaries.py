@@ -1,4 +1,4 @@
-"""The keeper of categories: what sums them up, by rules and by a model, and is gone with what it was told."""
+"""`Categorize`: summaries by rules and by a model, and their removal with their sources."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ def harness(tmp_path: Path) -> CategoriesHarness:
 
 async def test_without_the_vector_index_the_newest_stand_for_a_category(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST, PILLS)
+    await harness.store_items(DENTIST, PILLS)
     harness.worker.index.down()
     shown = await harness.command("get_category", name="health")
     assert shown["summary"] == f"{PILLS}\n{DENTIST}"
@@ -32,7 +32,7 @@ async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    [dentist, pills] = await harness.told(DENTIST, PILLS)
+    [dentist, pills] = await harness.store_items(DENTIST, PILLS)
     ask = harness.worker.index.vectors
 
     async def forgotten_meanwhile(*asked: Any) -> Any:
@@ -51,7 +51,7 @@ async def test_description_changed_during_a_summary_is_kept(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST, PILLS)
+    await harness.store_items(DENTIST, PILLS)
     ask = harness.worker.index.vectors
 
     async def described_meanwhile(*asked: Any) -> Any:
@@ -73,13 +73,13 @@ def summing_up(text: str) -> Callable[[Prompt], dict[str, Any]]:
 async def test_summary_model_is_asked_only_on_request_and_once(tmp_path: Path) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST, PILLS)
+    await harness.store_items(DENTIST, PILLS)
     harness.worker.language.answers = summing_up("Teeth\n and pills.")
     assert set((await harness.command("get_category", name="health"))["summary"].split("\n")) == {DENTIST, PILLS}
     assert harness.worker.language.asked == [], "who reads waits for no model"
-    [changed] = await harness.keeper.refresh(SCOPE)
+    [changed] = await harness.agent.refresh(SCOPE)
     assert (changed.summary, changed.profile, changed.version) == ("Teeth and pills.", "default", 3)
-    assert await harness.keeper.refresh(SCOPE) == []
+    assert await harness.agent.refresh(SCOPE) == []
     [prompt] = harness.worker.language.asked
     assert DENTIST in prompt.user
     assert DENTIST not in prompt.system
@@ -90,17 +90,17 @@ async def test_summary_model_is_asked_only_on_request_and_once(tmp_path: Path) -
 async def test_a_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: Path, behaviour: Any) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST)
+    await harness.store_items(DENTIST)
     if behaviour == "empty":
         harness.worker.language.answers = summing_up(" ")
     else:
         harness.worker.language.become(behaviour)
-    [changed] = await harness.keeper.refresh(SCOPE)
+    [changed] = await harness.agent.refresh(SCOPE)
     assert (changed.summary, changed.profile) == (DENTIST, None)
 
 
-class Purse(Unbounded):
-    """An allowance of so many tokens."""
+class FixedAllowance(Unbounded):
+    """An allowance of a fixed number of tokens."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
@@ -116,20 +116,20 @@ class Purse(Unbounded):
 async def test_summary_is_charged_to_the_allowance_and_extractive_without(
     tmp_path: Path, tokens: int, left: int, summary: str
 ) -> None:
-    harness, purse = CategoriesHarness(tmp_path, asks=True), Purse(tokens)
+    harness, purse = CategoriesHarness(tmp_path, asks=True), FixedAllowance(tokens)
     await harness.command("declare_category", name="health", description=HEALTH)
-    await harness.told(DENTIST)
+    await harness.store_items(DENTIST)
     harness.worker.language.answers = summing_up("Teeth.")
-    [changed] = await harness.keeper.refresh(SCOPE, allowance=purse)
+    [changed] = await harness.agent.refresh(SCOPE, allowance=purse)
     assert (changed.summary, purse.tokens) == (summary, left)
 
 
 async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path: Path) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
-    [_, pills] = await harness.told(DENTIST, PILLS)
+    [_, pills] = await harness.store_items(DENTIST, PILLS)
     harness.worker.language.answers = summing_up("Teeth and pills.")
-    await harness.keeper.refresh(SCOPE)
+    await harness.agent.refresh(SCOPE)
     harness.worker.words.remove(HERE, pills.memory_id)
     harness.worker.memories.forget(HERE, pills.memory_id)
     shown = await harness.command("get_category", name="health")
@@ -142,10 +142,10 @@ async def test_forgetting_a_project_or_user_clears_its_summaries_first(
 ) -> None:
     for project in ("default", "p2"):
         await harness.command("declare_category", Scope(user_id="u1", project_id=project), name="x", description=HEALTH)
-        await harness.told(DENTIST, project=project)
-        await harness.keeper.refresh(SCOPE | {"project_id": project})
+        await harness.store_items(DENTIST, project=project)
+        await harness.agent.refresh(SCOPE | {"project_id": project})
     command = Command(command="forget", scope=Scope(user_id="u1"), arguments=arguments)
-    harness.keeper.before_forgetting(command, 0)
+    harness.agent.before_forgetting(command, 0)
     taxonomies = {project: harness.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
     assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
     assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
@@ -155,8 +155,8 @@ async def test_what_is_gone_since_the_last_refresh_is_not_shown(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
-    [_, pills] = await harness.told(DENTIST, PILLS)
-    await harness.keeper.refresh(SCOPE)
+    [_, pills] = await harness.store_items(DENTIST, PILLS)
+    await harness.agent.refresh(SCOPE)
 
     async def gone_after_it(*_: Any) -> list[Category]:
         harness.worker.words.remove(HERE, pills.memory_id)

@@ -1,4 +1,4 @@
-"""What is let in, and what is capped."""
+"""`Admit`: authorisation and limits."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from streams.adapters.authorization.policy_file import PolicyFile
 
 
 def asking(projects: Any = "default", top_k: int = 10) -> RetrieveRequest:
-    """A request for memories."""
+    """Return a retrieve request."""
     return RetrieveRequest.model_validate(
         {"scope": {"user_id": "u", "project_id": projects}, "query": "q", "top_k": top_k}
     )

@@ -1,4 +1,4 @@
-"""Commands: what each gives of memories, what it changes in them, and what each refuses."""
+"""Commands on memories: results, changes and rejections."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from tests.harnesses.commands import PARTITION, CommandsHarness
 
 
 async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: CommandsHarness) -> None:
-    harness.tell("violin", 1)
-    memory_id = harness.tell("cello", 2, speaker="Ana")
+    harness.say("violin", 1)
+    memory_id = harness.say("cello", 2, speaker="Ana")
     shown = await harness("get_memory", memory_id=memory_id)
     assert (shown["memory_id"], shown["text"], shown["version"], shown["speaker"]) == (memory_id, "cello", 2, "Ana")
     assert shown["scope"] == {"user_id": "u1", "project_id": "p1"}
@@ -36,7 +36,7 @@ async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: C
 async def test_nothing_is_done_with_a_memory_that_is_not_there(
     harness: CommandsHarness, command: str, more: dict[str, str], arguments: dict[str, Any], code: str
 ) -> None:
-    assert await harness.refused(command, **arguments, **more) == (code, "arguments.memory_id")
+    assert await harness.rejection(command, **arguments, **more) == (code, "arguments.memory_id")
 
 
 @pytest.mark.parametrize("scope", [{"user_id": "u2", "project_id": "p1"}, {"user_id": "u1", "project_id": "p2"}])
@@ -44,41 +44,41 @@ async def test_nothing_is_done_with_a_memory_that_is_not_there(
 async def test_a_memory_of_another_scope_is_not_found(
     harness: CommandsHarness, scope: dict[str, str], command: str, more: dict[str, str]
 ) -> None:
-    memory_id = harness.tell("violin", 1, scope=scope)
-    refused = await harness.refused(command, memory_id=memory_id, **more)
+    memory_id = harness.say("violin", 1, scope=scope)
+    refused = await harness.rejection(command, memory_id=memory_id, **more)
     assert refused == ("not_found", "arguments.memory_id")
 
 
 async def test_a_memory_is_put_into_a_mode_as_its_user_says(harness: CommandsHarness) -> None:
-    memory_id = harness.tell("violin", 1)
+    memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
-    governed = await harness.carried_out("set_memory_mode", memory_id=memory_id, mode="code")
+    governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode="code")
     change = governed.change
     assert change is not None
     assert (change.action, change.memory_id, change.to, change.result) == ("move", memory_id, "code", None)
     assert governed.is_correction
-    refused = await harness.refused("set_memory_mode", memory_id=memory_id, mode="gone")
+    refused = await harness.rejection("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
 
 async def test_a_correction_is_counted_once_however_often_its_command_comes(harness: CommandsHarness) -> None:
-    memory_id = harness.tell("violin", 1)
+    memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
     for _ in range(2):
-        governed = await harness.carried_out("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
+        governed = await harness.handle("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
         assert governed.change is not None
     assert not governed.is_correction
-    assert harness.declared().corrections == 1
-    await harness.carried_out("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
-    assert harness.declared().corrections == 2
+    assert harness.declarations().corrections == 1
+    await harness.handle("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
+    assert harness.declarations().corrections == 2
 
 
 async def test_saying_that_a_mode_is_right_is_no_correction(harness: CommandsHarness) -> None:
-    memory_id = harness.tell("violin", 1)
-    governed = await harness.carried_out("set_memory_mode", memory_id=memory_id, mode=GENERAL)
+    memory_id = harness.say("violin", 1)
+    governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert governed.change is not None, "from now on its caller has fixed it"
     assert not governed.is_correction
-    assert harness.declared().corrections == 0
+    assert harness.declarations().corrections == 0
 
 
 async def test_health_is_asked_of_its_port(harness: CommandsHarness) -> None:
@@ -112,7 +112,7 @@ async def test_forget_selects_one_thing(
 
 
 async def test_forget_finds_a_turn_with_a_derived_id_by_its_conversation(harness: CommandsHarness) -> None:
-    known, derived = harness.tell("violin", 1), harness.tell("cello", 2, turn_id=None)
+    known, derived = harness.say("violin", 1), harness.say("cello", 2, turn_id=None)
     memory = harness.memories.get(PARTITION, derived)
     assert memory is not None
     for turn_id, memory_id in (("t", known), (memory.turn_id, derived)):
@@ -139,7 +139,7 @@ async def test_forget_finds_a_turn_with_a_derived_id_by_its_conversation(harness
     ],
 )
 async def test_forget_refuses_none_and_more_than_one(harness: CommandsHarness, arguments: dict[str, Any]) -> None:
-    code, field = await harness.refused("forget", **arguments)
+    code, field = await harness.rejection("forget", **arguments)
     assert code == "invalid_value"
     assert field is not None
     assert field.startswith("arguments")

@@ -1,4 +1,4 @@
-"""How a boundary and the deployment stand."""
+"""`health` of a boundary and of the deployment."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ HEALTH = Command(command="health", scope=Scope(user_id="ana"))
 
 
 class HealthHarness:
-    """A boundary with what is declared and remembered there."""
+    """`Health` over one boundary's modes and memories."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
@@ -40,106 +40,106 @@ class HealthHarness:
         )
 
     def remember(self, *statuses: str, **fields: Any) -> None:
-        """Memories with these statuses."""
+        """Store memories with these embedding statuses."""
         first = fields.pop("number", 0)
         for number, status in enumerate(statuses, first):
             embedding = Embedding.model_validate({**embedded_in("s1").model_dump(), "status": status})
             self.words.put(0, LexicalDocument(made("a", number, embedding=embedding, **fields)))
 
     async def __call__(self) -> dict[str, Any]:
-        """What is answered."""
+        """Return the result."""
         return await self.health(HEALTH)
 
 
 @pytest.fixture
-def standing(words: SqliteLexicalIndex) -> HealthHarness:
+def harness(words: SqliteLexicalIndex) -> HealthHarness:
     return HealthHarness(words)
 
 
-async def test_memories_are_counted_by_mode_and_status(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE)
-    standing.remember("pending", "ready", "ready", "stale", "failed")
-    standing.remember("ready", mode="code", number=10)
-    modes = (await standing())["modes"]
+async def test_memories_are_counted_by_mode_and_status(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE)
+    harness.remember("pending", "ready", "ready", "stale", "failed")
+    harness.remember("ready", mode="code", number=10)
+    modes = (await harness())["modes"]
     counts = {"eligible": 5, "pending": 1, "ready": 2, "stale": 1, "failed": 1}
     assert {name: modes[GENERAL][name] for name in counts} == counts
     assert (modes["code"]["eligible"], modes["code"]["ready"]) == (1, 1)
 
 
-async def test_what_needs_no_vector_is_not_eligible_for_one(standing: HealthHarness) -> None:
-    standing.remember("not_applicable", "ready")
-    general = (await standing())["modes"][GENERAL]
+async def test_what_needs_no_vector_is_not_eligible_for_one(harness: HealthHarness) -> None:
+    harness.remember("not_applicable", "ready")
+    general = (await harness())["modes"][GENERAL]
     assert (general["eligible"], general["ready"]) == (1, 1)
 
 
-async def test_each_boundary_counts_its_own(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE, boundary="ben")
-    standing.remember("ready", user="ben")
-    health = await standing()
+async def test_each_boundary_counts_its_own(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE, boundary="ben")
+    harness.remember("ready", user="ben")
+    health = await harness()
     assert list(health["modes"]) == [GENERAL]
     assert (health["modes"][GENERAL]["eligible"], health["telemetry"]["modes_in_use"]) == (0, 0)
 
 
-async def test_each_mode_shows_the_fingerprint_of_its_space(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE)
-    modes = (await standing())["modes"]
-    expected = {name: standing.spaces.of(made("a", mode=name))[1].fingerprint.digest for name in ("code", GENERAL)}
+async def test_each_mode_shows_the_fingerprint_of_its_space(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE)
+    modes = (await harness())["modes"]
+    expected = {name: harness.spaces.of(made("a", mode=name))[1].fingerprint.digest for name in ("code", GENERAL)}
     assert {name: mode["fingerprint"] for name, mode in modes.items()} == expected
     assert {(mode["error"], mode["last_backfill"]) for mode in modes.values()} == {(None, None)}
 
 
-async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE)
-    standing.embedders.missing("tiny32")
-    standing.remember("pending", mode="code")
-    mode = (await standing())["modes"]["code"]
+async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE)
+    harness.embedders.missing("tiny32")
+    harness.remember("pending", mode="code")
+    mode = (await harness())["modes"]["code"]
     assert (mode["fingerprint"], mode["pending"], mode["error"]["code"]) == (None, 1, "unavailable")
     assert "tiny32" in mode["error"]["message"]
 
 
-async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(standing: HealthHarness) -> None:
-    standing.remember("pending", mode="gone")
-    gone = (await standing())["modes"]["gone"]
+async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(harness: HealthHarness) -> None:
+    harness.remember("pending", mode="gone")
+    gone = (await harness())["modes"]["gone"]
     assert (gone["eligible"], gone["fingerprint"], gone["error"]) == (1, None, None)
 
 
-async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
-    expected = standing.spaces.resolve(CODE)[1].fingerprint.digest
-    assert (await standing())["modes"]["code"]["fingerprint"] == expected
+async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
+    expected = harness.spaces.resolve(CODE)[1].fingerprint.digest
+    assert (await harness())["modes"]["code"]["fingerprint"] == expected
 
 
-async def test_a_mode_of_any_project_is_shown(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE.model_copy(update={"project": "p1"}))
-    assert list((await standing())["modes"]) == ["code", GENERAL]
+async def test_a_mode_of_any_project_is_shown(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE.model_copy(update={"project": "p1"}))
+    assert list((await harness())["modes"]) == ["code", GENERAL]
 
 
-async def test_modes_in_use_are_those_with_memories(standing: HealthHarness) -> None:
-    standing.modes.declare(CODE)
-    assert (await standing())["telemetry"]["modes_in_use"] == 0
-    standing.remember("ready", "pending")
-    assert (await standing())["telemetry"]["modes_in_use"] == 1
+async def test_modes_in_use_are_those_with_memories(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE)
+    assert (await harness())["telemetry"]["modes_in_use"] == 0
+    harness.remember("ready", "pending")
+    assert (await harness())["telemetry"]["modes_in_use"] == 1
 
 
-async def test_corrections_are_told_per_hundred_memories(standing: HealthHarness) -> None:
-    assert (await standing())["telemetry"]["corrections_per_hundred"] == 0
-    standing.modes.put(0, "ana", standing.modes.get(0, "ana").model_copy(update={"corrections": 2}))
-    assert (await standing())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
-    standing.remember("ready", "ready", "pending")
-    telemetry = (await standing())["telemetry"]
+async def test_corrections_are_told_per_hundred_memories(harness: HealthHarness) -> None:
+    assert (await harness())["telemetry"]["corrections_per_hundred"] == 0
+    harness.modes.put(0, "ana", harness.modes.get(0, "ana").model_copy(update={"corrections": 2}))
+    assert (await harness())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
+    harness.remember("ready", "ready", "pending")
+    telemetry = (await harness())["telemetry"]
     assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (2, 66.67)
     assert telemetry["cross_mode_share"] == 0.25
 
 
-async def test_the_deployment_tells_of_itself(standing: HealthHarness) -> None:
-    health = await standing()
+async def test_the_deployment_tells_of_itself(harness: HealthHarness) -> None:
+    health = await harness()
     assert (health["lag"], health["language_model"]) == ({"memory.turns": 3}, "none")
     assert health["vector_index"] == "ready"
 
 
-async def test_index_outage_is_reported_with_its_reason_in_health(standing: HealthHarness) -> None:
-    standing.remember("ready")
-    standing.index.down()
-    health = await standing()
+async def test_index_outage_is_reported_with_its_reason_in_health(harness: HealthHarness) -> None:
+    harness.remember("ready")
+    harness.index.down()
+    health = await harness()
     assert health["vector_index"] == "unavailable: the vector index is switched off"
     assert health["modes"][GENERAL]["ready"] == 1

@@ -1,4 +1,4 @@
-"""Commands: which modes and defaults are declared, renamed and deleted, and what becomes of their memories."""
+"""Commands on modes and defaults, and their changes of memories."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ async def test_a_mode_of_a_project_is_seen_there_alone(harness: CommandsHarness)
 
 async def test_users_do_not_see_each_others_modes(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
-    assert harness.declared("u2") == ModeDeclarations()
+    assert harness.declarations("u2") == ModeDeclarations()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_users_do_not_see_each_others_modes(harness: CommandsHarness) -> N
     ],
 )
 async def test_a_mode_that_cannot_be_declared(harness: CommandsHarness, arguments: dict[str, Any], field: str) -> None:
-    assert await harness.refused("declare_mode", **arguments) == ("invalid_value", field)
+    assert await harness.rejection("declare_mode", **arguments) == ("invalid_value", field)
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 64, "my-mode_2", "0"])
@@ -74,7 +74,7 @@ async def test_a_new_mode_changes_no_memory(harness: CommandsHarness) -> None:
 
 async def test_declaring_the_same_again_changes_no_memory(harness: CommandsHarness) -> None:
     first = await harness("declare_mode", name="code", embedder="tiny32", passage_prefix="p: ")
-    again = await harness.carried_out("declare_mode", name="code", embedder="tiny32", query_prefix="q: ")
+    again = await harness.handle("declare_mode", name="code", embedder="tiny32", query_prefix="q: ")
     assert again.change is None
     assert again.result == first | {"query_prefix": "q: "}
 
@@ -84,7 +84,7 @@ async def test_another_vector_space_has_the_memories_embedded_again(
     harness: CommandsHarness, anew: dict[str, str]
 ) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
-    governed = await harness.carried_out("declare_mode", name="code", **anew)
+    governed = await harness.handle("declare_mode", name="code", **anew)
     change = governed.change
     assert change is not None
     assert (change.action, change.mode, change.project, change.except_projects) == ("stale", "code", None, ())
@@ -122,7 +122,7 @@ async def test_a_users_mode_does_not_reach_into_projects_that_have_their_own(har
 
 async def test_a_renamed_mode_takes_its_memories_along(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", is_default=True)
-    governed = await harness.carried_out("rename_mode", name="code", new_name="programs")
+    governed = await harness.handle("rename_mode", name="code", new_name="programs")
     assert (governed.result["name"], governed.result["is_default"]) == ("programs", True)
     change = governed.change
     assert change is not None
@@ -132,14 +132,14 @@ async def test_a_renamed_mode_takes_its_memories_along(harness: CommandsHarness)
 
 async def test_a_renaming_that_comes_again_gives_the_same_again(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
-    first = await harness.carried_out("rename_mode", name="code", new_name="programs")
-    assert await harness.carried_out("rename_mode", name="code", new_name="programs") == first
+    first = await harness.handle("rename_mode", name="code", new_name="programs")
+    assert await harness.handle("rename_mode", name="code", new_name="programs") == first
 
 
 async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(harness: CommandsHarness) -> None:
     for name in ("code", "diary"):
         await harness("declare_mode", name=name, embedder="tiny32")
-    refused = await harness.refused("rename_mode", name="code", new_name="diary")
+    refused = await harness.rejection("rename_mode", name="code", new_name="diary")
     assert refused == ("conflict", "arguments.new_name")
 
 
@@ -152,19 +152,19 @@ async def test_a_deleted_mode_says_what_becomes_of_its_memories(
 ) -> None:
     for name in ("code", "diary"):
         await harness("declare_mode", name=name, embedder="tiny32")
-    governed = await harness.carried_out("delete_mode", name="code", memories=memories)
+    governed = await harness.handle("delete_mode", name="code", memories=memories)
     change = governed.change
     assert change is not None
     assert (change.action, change.mode, change.to, change.result) == (action, "code", to, governed.result)
     assert governed.result == {"name": "code", "moved": 0, "forgotten": 0}
-    assert harness.declared().find("code", "p1") is None
-    assert (await harness.carried_out("delete_mode", name="code", memories=memories)).change == change
+    assert harness.declarations().find("code", "p1") is None
+    assert (await harness.handle("delete_mode", name="code", memories=memories)).change == change
 
 
 @pytest.mark.parametrize("memories", ["", "keep", "move:", "move:Code", "forget\n", None, 1])
 async def test_a_fate_that_there_is_not(harness: CommandsHarness, memories: Any) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
-    refused = await harness.refused("delete_mode", name="code", memories=memories)
+    refused = await harness.rejection("delete_mode", name="code", memories=memories)
     assert refused == ("invalid_value", "arguments.memories")
 
 
@@ -174,12 +174,12 @@ async def test_defaults_are_answered_as_they_are_from_now_on(harness: CommandsHa
     effective = await harness("set_default_mode", name=GENERAL, for_project=True)
     assert effective == {"user_default": "code", "project_default": GENERAL}
     assert await harness("set_default_mode", name=None) == {"user_default": None, "project_default": GENERAL}
-    assert await harness.refused("set_default_mode") == ("invalid_value", "arguments.name")
-    assert await harness.refused("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
+    assert await harness.rejection("set_default_mode") == ("invalid_value", "arguments.name")
+    assert await harness.rejection("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
 
 
 async def test_a_null_argument_is_as_good_as_one_that_is_left_out(harness: CommandsHarness) -> None:
     declared = await harness("declare_mode", name="code", embedder="tiny32", is_default=None, for_project=None)
     assert declared == await harness("declare_mode", name="code", embedder="tiny32")
-    assert await harness.refused("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")
+    assert await harness.rejection("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")
     assert (await harness("set_default_mode", name=None, for_project=None))["user_default"] is None

@@ -1,4 +1,4 @@
-"""What the layers above turns change in a context: rules that were taken back, pinned items, summaries."""
+"""Contexts with items and summaries: outdated rules, pinned items, category summaries."""
 
 from datetime import timedelta
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import at_partition
-from tests.builders.items import distilled_of, having, item_of
+from tests.builders.items import distilled_of, item_of, with_items
 from tests.builders.memories import START, made
 from tests.fakes.tables.categories import FakeCategories
 from tests.harnesses.contexts import ContextHarness, chatter, contents
@@ -27,7 +27,7 @@ def library(words: SqliteLexicalIndex) -> ContextHarness:
 
 
 def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
-    """An item of the turn that another has taken the place of."""
+    """Return a superseded item of a turn."""
     start = turn.text.index(text)
     span = Evidence(turn_id=turn.turn_id or "", start=start, end=start + len(text), memory_id=turn.memory_id)
     item = Item(kind="constraint", valid_until=START + timedelta(days=1))
@@ -37,12 +37,12 @@ def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
 
 async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: ContextHarness) -> None:
     turn = made(OLD, 1)
-    library.hear(turn, made("Good evening.", 2))
-    before = await library.assembled(interaction_mode="TASK")
+    library.store(turn, made("Good evening.", 2))
+    before = await library.assemble_context(interaction_mode="TASK")
     assert (before.sticky, before.sections["rules"]) == ([turn.memory_id], [turn.memory_id])
     item = taken_back(turn, OLD)
-    library.hear(having(turn, item), item)
-    after = await library.assembled(interaction_mode="TASK")
+    library.store(with_items(turn, item), item)
+    after = await library.assemble_context(interaction_mode="TASK")
     assert (after.sticky, after.sections["rules"]) == ([], [])
     assert after.sections["recent_window"][0] == turn.memory_id, "it was said all the same"
 
@@ -50,15 +50,15 @@ async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: ContextHa
 async def test_what_else_the_turn_rules_still_holds(library: ContextHarness) -> None:
     turn = made(f"{OLD} {OTHER}", 1)
     item = taken_back(turn, OLD)
-    library.hear(having(turn, item), item)
-    assert (await library.assembled()).sticky == [turn.memory_id]
+    library.store(with_items(turn, item), item)
+    assert (await library.assemble_context()).sticky == [turn.memory_id]
 
 
 async def test_a_rule_that_consolidation_put_together_with_another_still_holds(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     item = taken_back(turn, OLD, item=Item(kind="constraint"))
-    library.hear(having(turn, item), item)
-    assert (await library.assembled()).sticky == [turn.memory_id]
+    library.store(with_items(turn, item), item)
+    assert (await library.assemble_context()).sticky == [turn.memory_id]
 
 
 async def test_what_another_project_took_back_takes_no_room_here(
@@ -66,8 +66,8 @@ async def test_what_another_project_took_back_takes_no_room_here(
 ) -> None:
     monkeypatch.setattr(revised_rules, "MAX_OUTDATED_ITEMS", 1)
     turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
-    library.hear(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
-    assert (await library.assembled()).sticky == []
+    library.store(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
+    assert (await library.assemble_context()).sticky == []
 
 
 HINTED = "Grandmother would turn in her grave if anybody saw the ledger outside this house."
@@ -86,9 +86,9 @@ async def test_what_a_model_understood_as_a_rule_is_never_dropped(
     library = ContextHarness(words, asks_model=True)
     turn = read_by(made(HINTED, 1), "model")
     item = item_of(turn, text=HINTED, kind=kind)
-    library.hear(having(turn, item), item, made("Good evening.", 2))
-    assert (await library.assembled()).sticky == [turn.memory_id]
-    scarce = await library.assembled(budget_tokens=300, system_prompt="x " * 230)
+    library.store(with_items(turn, item), item, made("Good evening.", 2))
+    assert (await library.assemble_context()).sticky == [turn.memory_id]
+    scarce = await library.assemble_context(budget_tokens=300, system_prompt="x " * 230)
     assert [(one.memory_id, one.priority) for one in scarce.breaches] == [(turn.memory_id, priority)]
 
 
@@ -107,15 +107,15 @@ async def test_resolution_needs_a_models_word_and_can_be_withdrawn(
     library = ContextHarness(words, asks_model=asks_model)
     turn = read_by(made(HINTED, 1), status)
     item = taken_back(turn, HINTED) if taken else item_of(turn, text=HINTED, kind=kind)
-    library.hear(having(turn, item), item)
-    assert (await library.assembled()).sticky == []
+    library.store(with_items(turn, item), item)
+    assert (await library.assemble_context()).sticky == []
 
 
 async def test_an_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> None:
     turn = made(f"We spoke at length. {OTHER}", 1, conversation_id="c2")
     item = item_of(turn, text=OTHER)
     gone = taken_back(turn, "We spoke at length.")
-    library.hear(turn, item, gone)
+    library.store(turn, item, gone)
     result, warnings = await library.ask(pins=[item.memory_id, gone.memory_id])
     assert result.sections["retrieved_evidence"] == [item.memory_id]
     assert [code for code, _ in warnings] == ["unknown_pin"]
@@ -132,13 +132,13 @@ async def test_capsules_are_what_was_distilled_and_no_items(library: ContextHarn
         distilled_of(*turns, text="Ana drinks tea in the afternoon."),
         item_of(turns[0], text="Tea at four."),
     )
-    library.hear(*turns, capsule, item)
-    result = await library.assembled(interaction_mode="GENERAL")
+    library.store(*turns, capsule, item)
+    result = await library.assemble_context(interaction_mode="GENERAL")
     assert result.sections["capsules"] == [capsule.memory_id]
 
 
 def with_a_summary(library: ContextHarness, summary: str, *sources: Memory) -> None:
-    """Have a category whose summary rests on these memories."""
+    """Declare a category with a summary of these memories."""
     categories = FakeCategories()
     rests_on = {one.memory_id: one.content_hash for one in sources}
     health = Category(
@@ -155,44 +155,46 @@ SUMMARY = "The dentist is Doctor Webb, and the knee heals slowly."
 def sources(library: ContextHarness) -> list[Memory]:
     turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Doctor Webb.", "A slow knee."))]
     items = [item_of(turn, text=turn.text) for turn in turns]
-    library.hear(*turns, *items)
+    library.store(*turns, *items)
     return items
 
 
 async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY, *sources(library))
-    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL")
+    result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")
     assert result.sections["capsules"] == ["category:health"]
     assert f"health: {SUMMARY}" in contents(result)
     assert result.tokens["capsules"] > 0
-    anywhere = await library.assembled(query="my knee", interaction_mode="GENERAL", project=["default", "p2"])
+    anywhere = await library.assemble_context(query="my knee", interaction_mode="GENERAL", project=["default", "p2"])
     assert anywhere.sections["capsules"] == ["category:default/health"]
-    assert (await library.assembled(query="the harbour tram", interaction_mode="GENERAL")).sections["capsules"] == []
+    assert (await library.assemble_context(query="the harbour tram", interaction_mode="GENERAL")).sections[
+        "capsules"
+    ] == []
 
 
 async def test_a_summary_shows_nothing_of_what_is_gone(library: ContextHarness) -> None:
     [webb, knee] = sources(library)
     with_a_summary(library, SUMMARY, webb, knee)
     del library.records[webb.memory_id]
-    shown = contents(await library.assembled(query="how is my health?", interaction_mode="GENERAL"))
+    shown = contents(await library.assemble_context(query="how is my health?", interaction_mode="GENERAL"))
     assert not any("Webb" in text for text in shown)
     assert "health: A slow knee." in shown
     del library.records[knee.memory_id]
-    assert contents(await library.assembled(query="how is my health?", interaction_mode="GENERAL")) == []
+    assert contents(await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")) == []
 
 
 async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: ContextHarness) -> None:
     said = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
     [turn] = [made(said, 1)]
-    library.hear(turn)
+    library.store(turn)
     with_a_summary(library, said.removeprefix("health: "), turn)
-    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL")
+    result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")
     assert (contents(result), result.sections["capsules"]) == ([said], [])
 
 
 async def test_a_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY + " More of it." * 50, *sources(library))
-    library.hear(*chatter(60, first=10))
-    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL", budget_tokens=600)
+    library.store(*chatter(60, first=10))
+    result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL", budget_tokens=600)
     assert "category:health" in result.dropped
     assert result.tokens["total"] <= 600

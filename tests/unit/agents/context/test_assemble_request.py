@@ -1,4 +1,4 @@
-"""What an assemble request may ask for."""
+"""Validation of assemble requests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which memories a context keeps, and in which section."""
+"""Selection of memories for the sections of a context."""
 
 import pytest
 
@@ -18,10 +18,10 @@ def library(words: SqliteLexicalIndex) -> ContextHarness:
 
 
 async def test_what_must_not_be_dropped_stays_while_others_compete(library: ContextHarness) -> None:
-    ids = library.hear(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
-    library.hear(*chatter(50, first=10))
+    ids = library.store(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
+    library.store(*chatter(50, first=10))
     for mode in ("TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"):
-        result = await library.assembled(budget_tokens=600, interaction_mode=mode)
+        result = await library.assemble_context(budget_tokens=600, interaction_mode=mode)
         assert result.sticky == ids[::-1]
         assert {ERROR, CONSTRAINT, CORRECTION, SAFETY} <= set(contents(result))
         assert (result.sections["rules"], result.breaches) == (ids[1:], [])
@@ -30,9 +30,9 @@ async def test_what_must_not_be_dropped_stays_while_others_compete(library: Cont
 
 async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
-    [safety, *ids] = library.hear(made(SAFETY, -1), *rules)
-    [pinned] = library.hear(made("The blue folder holds the lease.", -2))
-    result = await library.assembled(budget_tokens=500, pins=[pinned])
+    [safety, *ids] = library.store(made(SAFETY, -1), *rules)
+    [pinned] = library.store(made("The blue folder holds the lease.", -2))
+    result = await library.assemble_context(budget_tokens=500, pins=[pinned])
     kept = len(result.sticky) - 1
     assert 0 < kept < 20
     assert result.sticky == [safety, *ids[: -kept - 1 : -1]]
@@ -43,23 +43,23 @@ async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(libr
 
 async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: ContextHarness) -> None:
     rule = "The export must never contain passwords."
-    [long] = library.hear(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
-    library.hear(*chatter(10, first=5))
-    result = await library.assembled(budget_tokens=1000)
+    [long] = library.store(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
+    library.store(*chatter(10, first=5))
+    result = await library.assemble_context(budget_tokens=1000)
     assert (result.sticky, result.breaches) == ([long], [])
     assert rule in contents(result)
 
 
 async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: ContextHarness) -> None:
     rule = "The nightly export must finish within an hour."
-    [first, again] = library.hear(made(rule, 0), made(f"Again: {rule}", 1))
-    result = await library.assembled(budget_tokens=1000)
+    [first, again] = library.store(made(rule, 0), made(f"Again: {rule}", 1))
+    result = await library.assemble_context(budget_tokens=1000)
     assert contents(result) == [f"Again: {rule}"]
     assert (result.sticky, result.dropped, result.breaches) == ([again], [first], [])
 
 
 async def test_each_section_has_what_it_is_for(library: ContextHarness) -> None:
-    [goal, decision, wish, found, capsule, last] = library.hear(
+    [goal, decision, wish, found, capsule, last] = library.store(
         made("The goal is a site that loads in a second.", 0),
         made("We decided to go with Postgres.", 1),
         made("Please always answer in German.", 2, conversation_id="c2"),
@@ -68,7 +68,7 @@ async def test_each_section_has_what_it_is_for(library: ContextHarness) -> None:
         made("Good morning.", 5),
     )
     library.search.memories = [library.records[found]]
-    sections = (await library.assembled(interaction_mode="TASK")).sections
+    sections = (await library.assemble_context(interaction_mode="TASK")).sections
     assert sections == {
         "rules": [wish],
         "task_state": [goal],
@@ -80,16 +80,16 @@ async def test_each_section_has_what_it_is_for(library: ContextHarness) -> None:
 
 
 async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: ContextHarness) -> None:
-    [error, change, done, mused, capsule] = library.hear(
+    [error, change, done, mused, capsule] = library.store(
         made("The login fails for everybody.", 0, conversation_id="c2"),
         made("I upgraded the driver.", 1),
         made("We finished the newsletter.", 2, conversation_id="c2"),
         made("Where could this lead one day?", 3, conversation_id="c2", reading=exploring()),
         made("Distilled.", 4, type="semantic", role=None, conversation_id=None),
     )
-    best = library.hear(*chatter(3, first=10, conversation_id="c3"))
+    best = library.store(*chatter(3, first=10, conversation_id="c3"))
     library.search.memories = [library.records[one] for one in (*best, mused, done, error)]
-    result = await library.assembled(interaction_mode="DEBUGGING")
+    result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert result.sections["task_state"] == [error, change]
     assert result.sections["capsules"] == []
     assert {done, mused, capsule}.isdisjoint(one for kept in result.sections.values() for one in kept)
@@ -97,13 +97,13 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Conte
 
 
 async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: ContextHarness) -> None:
-    library.hear(*chatter(40))
-    [principle, example] = library.hear(
+    library.store(*chatter(40))
+    [principle, example] = library.store(
         made("A rule of thumb: index what you filter by.", 50, conversation_id="c2"),
         made("For example, an index on the date.", 51, conversation_id="c2", role="assistant"),
     )
     library.search.memories = [library.records[one] for one in (principle, example)]
-    result = await library.assembled(budget_tokens=4000, interaction_mode="LEARNING")
+    result = await library.assemble_context(budget_tokens=4000, interaction_mode="LEARNING")
     assert result.sections["rules"] == [principle]
     assert result.sections["relevant_decisions"] == [example]
     assert len(result.sections["recent_window"]) <= 2
@@ -111,16 +111,16 @@ async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Cont
 
 
 async def test_unused_room_goes_to_evidence_and_older_turns(library: ContextHarness) -> None:
-    turns = library.hear(*chatter(20))
-    result = await library.assembled(budget_tokens=4000, interaction_mode="TASK")
+    turns = library.store(*chatter(20))
+    result = await library.assemble_context(budget_tokens=4000, interaction_mode="TASK")
     assert result.sections["recent_window"] == turns
     assert result.tokens["recent_window"] > result.budget["recent_window"]
 
 
 async def test_what_was_found_is_kept_best_first(library: ContextHarness) -> None:
     library.search.memories = chatter(60, conversation_id="c2")[::-1][30:]
-    ids = library.hear(*library.search.memories)
-    result = await library.assembled(budget_tokens=800, interaction_mode="GENERAL")
+    ids = library.store(*library.search.memories)
+    result = await library.assemble_context(budget_tokens=800, interaction_mode="GENERAL")
     kept = len(result.sections["retrieved_evidence"])
     assert 0 < kept < 30
     assert sorted(result.sections["retrieved_evidence"]) == sorted(ids[:kept])
@@ -129,9 +129,9 @@ async def test_what_was_found_is_kept_best_first(library: ContextHarness) -> Non
 
 async def test_what_was_found_by_a_search_and_is_another_scope_s_is_not_shown(library: ContextHarness) -> None:
     secret = made("My diary is under the floor.", user="ben")
-    library.hear(secret, made("Elsewhere.", 1, project="p2"))
+    library.store(secret, made("Elsewhere.", 1, project="p2"))
     library.search.memories = list(library.records.values())
-    assert contents(await library.assembled()) == []
+    assert contents(await library.assemble_context()) == []
 
 
 async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: ContextHarness) -> None:
@@ -151,7 +151,7 @@ async def test_warnings_of_the_search_are_passed_on(library: ContextHarness) -> 
 
 async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library: ContextHarness) -> None:
     library.judge_outage = True
-    library.hear(*chatter(3))
+    library.store(*chatter(3))
     result, [(code, message)] = await library.ask()
     assert (result.interaction_mode, result.interaction_confidence) == ("GENERAL", 0.0)
     assert len(contents(result)) == 3
@@ -160,8 +160,8 @@ async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library
 
 
 async def test_who_spoke_is_part_of_what_is_quoted(library: ContextHarness) -> None:
-    library.hear(made("The keys are in the blue bowl.", speaker="Wanda"))
-    body = (await library.assembled()).messages[1].content
+    library.store(made("The keys are in the blue bowl.", speaker="Wanda"))
+    body = (await library.assemble_context()).messages[1].content
     assert '"speaker":"Wanda"' in body
 
 

@@ -1,4 +1,4 @@
-"""The indexer: records in, points and news out."""
+"""`Embed`: events in, points and reports out."""
 
 import pytest
 
@@ -7,108 +7,108 @@ from schemas.failures import Unavailable
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
-async def test_a_memory_is_in_the_index_and_told_as_ready(indexer: EmbedHarness) -> None:
+async def test_a_memory_is_in_the_index_and_told_as_ready(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    [said] = await indexer.embed.write(await indexer.encoded(memory))
+    [said] = await harness.embed.write(await harness.encoded(memory))
     assert (said.memory_id, said.content_hash, said.status) == (memory.memory_id, memory.content_hash, "ready")
-    assert (said.mode, said.space, said.at) == ("general", indexer.place("general").space, indexer.clock.now())
-    assert await indexer.hash_of(memory) == memory.content_hash
-    assert await indexer.index.count(indexer.of("general"), PARTITION) == 1
+    assert (said.mode, said.space, said.at) == ("general", harness.location("general").space, harness.clock.now())
+    assert await harness.hash_of(memory) == memory.content_hash
+    assert await harness.index.count(harness.of("general"), PARTITION) == 1
 
 
-async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason(indexer: EmbedHarness) -> None:
+async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason(harness: EmbedHarness) -> None:
     good, bad = remembered("violin", "a"), remembered("unspeakable", "b")
-    said = await indexer.embed.write(await indexer.encoded(good, bad))
+    said = await harness.embed.write(await harness.encoded(good, bad))
     assert [one.status for one in said] == ["ready", "failed"]
     assert (said[1].error or "").startswith("ValueError: x")
     assert len(said[1].error or "") == MAX_ERROR_CHARS
-    assert await indexer.hash_of(bad) is None
+    assert await harness.hash_of(bad) is None
 
 
-async def test_a_vector_that_the_index_refuses_fails_alone(indexer: EmbedHarness) -> None:
+async def test_a_vector_that_the_index_refuses_fails_alone(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "infinite", "cello")]
-    said = await indexer.embed.write(await indexer.encoded(*memories))
+    said = await harness.embed.write(await harness.encoded(*memories))
     assert [(one.memory_id, one.status) for one in said] == [
         (memory.memory_id, status) for memory, status in zip(memories, ("ready", "failed", "ready"), strict=True)
     ]
-    assert [await indexer.hash_of(memory) is not None for memory in memories] == [True, False, True]
+    assert [await harness.hash_of(memory) is not None for memory in memories] == [True, False, True]
 
 
-async def test_a_batch_is_one_write(indexer: EmbedHarness) -> None:
+async def test_a_batch_is_one_write(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "cello", "drum")]
-    await indexer.embed.write(await indexer.encoded(*memories))
-    assert indexer.index.upserts == [[memory.memory_id for memory in memories]]
+    await harness.embed.write(await harness.encoded(*memories))
+    assert harness.index.upserts == [[memory.memory_id for memory in memories]]
 
 
-async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(indexer: EmbedHarness) -> None:
+async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(harness: EmbedHarness) -> None:
     memories = [remembered(str(n), str(n), mode) for n, mode in enumerate(["general", "code", "general", "code"])]
-    said = await indexer.embed.write(await indexer.encoded(*memories))
+    said = await harness.embed.write(await harness.encoded(*memories))
     assert [one.memory_id for one in said] == [memory.memory_id for memory in memories]
-    assert [one.space for one in said] == [indexer.place(memory.mode).space for memory in memories]
+    assert [one.space for one in said] == [harness.location(memory.mode).space for memory in memories]
 
 
-async def test_latest_of_two_versions_in_a_batch_is_the_one_written(indexer: EmbedHarness) -> None:
+async def test_latest_of_two_versions_in_a_batch_is_the_one_written(harness: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
-    said = await indexer.embed.write(await indexer.encoded(old, new))
+    said = await harness.embed.write(await harness.encoded(old, new))
     assert [one.content_hash for one in said] == [new.content_hash]
-    assert indexer.index.upserts == [[new.memory_id]]
-    assert await indexer.hash_of(new) == new.content_hash
+    assert harness.index.upserts == [[new.memory_id]]
+    assert await harness.hash_of(new) == new.content_hash
 
 
-async def test_later_of_two_versions_survives_a_refused_vector(indexer: EmbedHarness) -> None:
+async def test_later_of_two_versions_survives_a_refused_vector(harness: EmbedHarness) -> None:
     old, bad, new = remembered("violin"), remembered("infinite", "b"), remembered("cello")
-    said = await indexer.embed.write(await indexer.encoded(old, bad, new))
+    said = await harness.embed.write(await harness.encoded(old, bad, new))
     assert {one.memory_id: one.status for one in said} == {new.memory_id: "ready", bad.memory_id: "failed"}
-    assert await indexer.hash_of(new) == new.content_hash
+    assert await harness.hash_of(new) == new.content_hash
 
 
-async def test_a_model_that_is_away_is_no_failure_of_the_text(indexer: EmbedHarness) -> None:
-    indexer.embedders.model("general").outage = True
+async def test_a_model_that_is_away_is_no_failure_of_the_text(harness: EmbedHarness) -> None:
+    harness.embedders.model("general").outage = True
     with pytest.raises(Unavailable):
-        await indexer.encoded(remembered("violin"))
+        await harness.encoded(remembered("violin"))
 
 
-async def test_an_index_that_is_away_is_no_failure_of_the_text(indexer: EmbedHarness) -> None:
-    vectored = await indexer.encoded(remembered("violin"), remembered("unspeakable", "b"))
-    indexer.index.down()
+async def test_an_index_that_is_away_is_no_failure_of_the_text(harness: EmbedHarness) -> None:
+    vectored = await harness.encoded(remembered("violin"), remembered("unspeakable", "b"))
+    harness.index.down()
     with pytest.raises(Unavailable):
-        await indexer.embed.write(vectored)
-    indexer.index.up()
-    assert [one.status for one in await indexer.embed.write(vectored)] == ["ready", "failed"]
+        await harness.embed.write(vectored)
+    harness.index.up()
+    assert [one.status for one in await harness.embed.write(vectored)] == ["ready", "failed"]
 
 
-async def test_nothing_is_written_for_an_empty_batch(indexer: EmbedHarness) -> None:
-    assert await indexer.embed.write([]) == []
-    assert indexer.index.upserts == []
+async def test_nothing_is_written_for_an_empty_batch(harness: EmbedHarness) -> None:
+    assert await harness.embed.write([]) == []
+    assert harness.index.upserts == []
 
 
-async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: EmbedHarness) -> None:
-    indexer.embedders.missing("tiny32")
+async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(harness: EmbedHarness) -> None:
+    harness.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
-    said = {one.memory_id: one for one in await indexer.written(waits, goes)}
+    said = {one.memory_id: one for one in await harness.written(waits, goes)}
     assert (said[waits.memory_id].status, said[waits.memory_id].space) == ("waiting", None)
     assert "missing" in (said[waits.memory_id].error or "")
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_memory_waits_for_its_language_model_and_delays_no_other(indexer: EmbedHarness) -> None:
-    indexer.embedders.missing("multilingual-small")
+async def test_memory_waits_for_its_language_model_and_delays_no_other(harness: EmbedHarness) -> None:
+    harness.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
-    said = {one.memory_id: one for one in await indexer.written(waits, goes)}
+    said = {one.memory_id: one for one in await harness.written(waits, goes)}
     assert (said[waits.memory_id].status, said[waits.memory_id].space) == ("waiting", None)
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(indexer: EmbedHarness) -> None:
-    [said] = await indexer.written(remembered("violin", mode="gone"))
+async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(harness: EmbedHarness) -> None:
+    [said] = await harness.written(remembered("violin", mode="gone"))
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
 
 
-async def test_vector_is_written_in_the_location_of_its_event_only(indexer: EmbedHarness) -> None:
+async def test_vector_is_written_in_the_location_of_its_event_only(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    [said] = await indexer.written(memory)
-    assert await indexer.embed.has_written(said)
+    [said] = await harness.written(memory)
+    assert await harness.embed.has_written(said)
     for elsewhere in ({"content_hash": "of another text"}, {"mode": "notes"}, {"space": "s"}, {"space": None}):
-        assert not await indexer.embed.has_written(said.model_copy(update=elsewhere))
-    await indexer.index.delete(indexer.of("general"), [memory.memory_id])
-    assert not await indexer.embed.has_written(said)
+        assert not await harness.embed.has_written(said.model_copy(update=elsewhere))
+    await harness.index.delete(harness.of("general"), [memory.memory_id])
+    assert not await harness.embed.has_written(said)

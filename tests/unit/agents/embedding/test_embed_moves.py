@@ -1,4 +1,4 @@
-"""Whatever happens to memories, in whatever order its events arrive: one vector each, where it belongs, or none."""
+"""After any actions, with events in any order, each memory has one vector in its mode's space, or none if forgotten."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tests.harnesses.lifecycle_user import PARTITION
 
 NUMBERS = st.integers(0, 3)
 TARGETS = ["The deploy target is fly.io now.", "The deploy target is AWS.", "the deploy target is Fly.io now"]
-"""Texts with an item each; two contradict each other, and two say the same."""
+"""Texts with an item each; two contradict and two repeat each other."""
 
 TEXTS = st.sampled_from(["heron", "otter", *TARGETS, *BAD])
 NAMES = st.sampled_from(["a", "b", "general"])
@@ -32,45 +32,47 @@ MEMORIES_FATE = st.sampled_from(["forget", "move:a", "move:b", "move:general"])
 
 
 @dataclass(frozen=True)
-class Act:
-    """Something that happens, and how often."""
+class Action:
+    """A method call of the harness, and its repetitions."""
 
-    what: str
+    name: str
     arguments: tuple[Any, ...] = ()
     named: tuple[tuple[str, Any], ...] = ()
     times: int = 1
 
     def __repr__(self) -> str:
         words = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.named)]
-        return f"{self.what}({', '.join(words)}) x {self.times}"
+        return f"{self.name}({', '.join(words)}) x {self.times}"
 
-    def on(self, moving: LifecycleHarness) -> None:
-        """Let it happen."""
+    def run_on(self, harness: LifecycleHarness) -> None:
+        """Perform the action."""
         for _ in range(self.times):
-            getattr(moving, self.what)(*self.arguments, **dict(self.named))
+            getattr(harness, self.name)(*self.arguments, **dict(self.named))
 
 
-def act(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Act]:
+def action(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Action]:
     drawn = [one if isinstance(one, st.SearchStrategy) else st.just(one) for one in arguments]
     pairs = [
         st.tuples(st.just(name), one if isinstance(one, st.SearchStrategy) else st.just(one))
         for name, one in named.items()
     ]
-    return st.builds(Act, st.just(what), st.tuples(*drawn), st.tuples(*pairs), st.just(1) if times is None else times)
+    return st.builds(
+        Action, st.just(what), st.tuples(*drawn), st.tuples(*pairs), st.just(1) if times is None else times
+    )
 
 
 USERS = st.one_of(
-    act("say", NUMBERS, TEXTS),
-    act("say", NUMBERS, TEXTS, NAMES),
-    act("replay", st.integers(0, 5)),
-    act("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
-    act("set_mode", NUMBERS, NAMES),
-    act("forget", SELECTORS, NUMBERS),
-    act("forget_item", NUMBERS),
-    act("set_item_mode", NUMBERS, NAMES),
+    action("say", NUMBERS, TEXTS),
+    action("say", NUMBERS, TEXTS, NAMES),
+    action("replay", st.integers(0, 5)),
+    action("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
+    action("set_mode", NUMBERS, NAMES),
+    action("forget", SELECTORS, NUMBERS),
+    action("forget_item", NUMBERS),
+    action("set_item_mode", NUMBERS, NAMES),
 )
 COMMANDS = st.one_of(
-    act(
+    action(
         "command",
         "declare_mode",
         PROJECTS,
@@ -79,25 +81,25 @@ COMMANDS = st.one_of(
         is_default=st.booleans(),
         for_project=st.booleans(),
     ),
-    act("command", "declare_mode", PROJECTS, name=NAMES, embedder=st.sampled_from(EMBEDDERS)),
-    act("command", "rename_mode", PROJECTS, name=NAMES, new_name=NAMES),
-    act("command", "delete_mode", PROJECTS, name=NAMES, memories=MEMORIES_FATE),
-    act("command", "set_default_mode", PROJECTS, name=NAMES, for_project=st.booleans()),
+    action("command", "declare_mode", PROJECTS, name=NAMES, embedder=st.sampled_from(EMBEDDERS)),
+    action("command", "rename_mode", PROJECTS, name=NAMES, new_name=NAMES),
+    action("command", "delete_mode", PROJECTS, name=NAMES, memories=MEMORIES_FATE),
+    action("command", "set_default_mode", PROJECTS, name=NAMES, for_project=st.booleans()),
 )
 TIMES = st.integers(1, 4)
-READ = st.one_of(act("read", READERS, times=TIMES), act("encode", times=TIMES), act("write", TIMES))
-FLOW = act("flow", st.integers(1, 6))
+READ = st.one_of(action("read", READERS, times=TIMES), action("encode", times=TIMES), action("write", TIMES))
+FLOW = action("flow", st.integers(1, 6))
 
-AGAIN = st.one_of(act("redeliver", READERS, st.integers(1, 3)), act("redeliver", "remembered", st.integers(0, 3)))
-KILLED = st.one_of(act("read", LOSERS, killed=True), act("write", TIMES, killed=True))
+AGAIN = st.one_of(action("redeliver", READERS, st.integers(1, 3)), action("redeliver", "remembered", st.integers(0, 3)))
+KILLED = st.one_of(action("read", LOSERS, killed=True), action("write", TIMES, killed=True))
 DOWN = st.one_of(
-    st.builds(Act, st.sampled_from(["down", "up"])),
-    act("missing", st.sampled_from(EMBEDDERS)),
-    act("load", st.sampled_from(EMBEDDERS)),
+    st.builds(Action, st.sampled_from(["take_index_down", "bring_index_up"])),
+    action("remove_model", st.sampled_from(EMBEDDERS)),
+    action("load_model", st.sampled_from(EMBEDDERS)),
 )
-NOTHING = act("nothing")
-HAPPENING = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, FLOW, FLOW, AGAIN, KILLED, DOWN, act("look"))
-"""The first is what a failing example gets simpler by."""
+NOTHING = action("do_nothing")
+ANY_ACTION = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, FLOW, FLOW, AGAIN, KILLED, DOWN, action("reembed_waiting"))
+"""Hypothesis shrinks towards the first one."""
 
 ORDER = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 
@@ -109,61 +111,61 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteLexicalInd
     words.close()
 
 
-DECLARED = (Act("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", "general"))), Act("flow", (3,)))
+DECLARED = (Action("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", "general"))), Action("flow", (3,)))
 KILLED_AS_IT_MOVED = [
     *DECLARED,
-    Act("say", (0, "heron")),
-    Act("flow", (4,)),
-    Act("answer", (0, "heron", "a")),
-    Act("read", ("understood",), (("killed", True),)),
+    Action("say", (0, "heron")),
+    Action("flow", (4,)),
+    Action("answer", (0, "heron", "a")),
+    Action("read", ("understood",), (("killed", True),)),
 ]
 READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
     *DECLARED,
-    *(one for text in ("heron", "otter") for one in (Act("say", (0, text)), Act("flow", (4,)))),
-    Act("answer", (0, "otter", "a")),
-    Act("flow", (4,)),
-    Act("redeliver", ("remembered", 3)),
-    Act("encode"),
-    Act("write", (1,), (("killed", True),)),
-    Act("encode", times=3),
-    Act("write", (3,)),
+    *(one for text in ("heron", "otter") for one in (Action("say", (0, text)), Action("flow", (4,)))),
+    Action("answer", (0, "otter", "a")),
+    Action("flow", (4,)),
+    Action("redeliver", ("remembered", 3)),
+    Action("encode"),
+    Action("write", (1,), (("killed", True),)),
+    Action("encode", times=3),
+    Action("write", (3,)),
 ]
 
 
 KILLED_AS_IT_FORGOT = [
-    *(one for number in (0, 2, 1) for one in (Act("say", (number, "heron")), Act("flow", (4,)))),
-    Act("forget", ("conversation", 0)),
-    Act("read", ("commands",)),
-    *(Act("read", ("changes",), (("killed", True),), times=times) for times in (1, 4)),
+    *(one for number in (0, 2, 1) for one in (Action("say", (number, "heron")), Action("flow", (4,)))),
+    Action("forget", ("conversation", 0)),
+    Action("read", ("commands",)),
+    *(Action("read", ("changes",), (("killed", True),), times=times) for times in (1, 4)),
 ]
 
 
-@example(acts=KILLED_AS_IT_FORGOT, order=[0])
-@example(acts=KILLED_AS_IT_MOVED, order=[0])
-@example(acts=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
+@example(actions=KILLED_AS_IT_FORGOT, order=[0])
+@example(actions=KILLED_AS_IT_MOVED, order=[0])
+@example(actions=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(HAPPENING, min_size=25, max_size=80), ORDER)
+@given(st.lists(ANY_ACTION, min_size=25, max_size=80), ORDER)
 def test_every_memory_ends_with_one_vector_where_it_belongs(
-    words: SqliteLexicalIndex, acts: list[Act], order: list[int]
+    words: SqliteLexicalIndex, actions: list[Action], order: list[int]
 ) -> None:
-    moving = LifecycleHarness(words)
+    harness = LifecycleHarness(words)
     try:
-        for one in acts:
-            one.on(moving)
-        moving.settle(order)
-        check(moving)
-        moving.replay_all()
-        moving.settle(order)
-        check(moving)
+        for one in actions:
+            one.run_on(harness)
+        harness.settle(order)
+        check(harness)
+        harness.replay_all()
+        harness.settle(order)
+        check(harness)
     finally:
-        moving.close()
+        harness.close()
 
 
-def check_items(moving: LifecycleHarness, memories: dict[str, Memory]) -> None:
-    """Turns and items name each other, nothing that rules find is missing, and of each claim the last stands."""
+def check_items(harness: LifecycleHarness, memories: dict[str, Memory]) -> None:
+    """Check that turns and items agree, no item is missing, and the last value of each claim is current."""
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
-        found = [one for one in extract_by_rules(turn) if not is_forgotten(moving, turn, one)]
+        found = [one for one in extract_by_rules(turn) if not is_forgotten(harness, turn, one)]
         assert {derive_item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
         assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
     for item in (memory for memory in memories.values() if memory.item is not None):
@@ -176,32 +178,32 @@ def check_items(moving: LifecycleHarness, memories: dict[str, Memory]) -> None:
         assert [one[3] for one in sorted(said)] == [*after, None]
 
 
-def is_forgotten(moving: LifecycleHarness, turn: Memory, found: ExtractedItem) -> bool:
-    """Whether an item was forgotten by itself, in any mode."""
-    return moving.memories.is_forgotten(PARTITION, derive_item_id(turn.scope, "", found.type, found.text))
+def is_forgotten(harness: LifecycleHarness, turn: Memory, found: ExtractedItem) -> bool:
+    """True if an item was forgotten by itself, in any mode."""
+    return harness.memories.is_forgotten(PARTITION, derive_item_id(turn.scope, "", found.type, found.text))
 
 
 def sources(item: Memory) -> set[str]:
-    """The turns that an item rests on."""
+    """Return the turn ids in an item's evidence."""
     return {one.memory_id for one in item.evidence if one.memory_id is not None}
 
 
-def check(moving: LifecycleHarness) -> None:
-    """The records, the word index and the vector index agree."""
-    points = moving.places()
-    memories = {memory.memory_id: memory for memory in moving.memories.all()}
-    assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
+def check(harness: LifecycleHarness) -> None:
+    """Check that the records, the lexical index and the vector index agree."""
+    points = harness.stored_points()
+    memories = {memory.memory_id: memory for memory in harness.memories.all()}
+    assert not any(harness.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
     for shelf in index_names("u1"):
         there = {memory.memory_id for memory in memories.values() if memory.index_name == shelf}
-        assert set(moving.words.memory_columns(PARTITION, shelf).number_of) == there
-    check_items(moving, memories)
+        assert set(harness.words.memory_columns(PARTITION, shelf).number_of) == there
+    check_items(harness, memories)
     for memory_id, memory in memories.items():
         found = points.get(memory_id, {})
         if memory.text in BAD:
             assert (memory.embedding.status, found) == ("failed", {})
             continue
-        place, vector = moving.due(memory)
+        place, vector = harness.expected_vector(memory)
         assert list(found) == [place]
         assert found[place].content_hash == memory.content_hash
         assert found[place].mode == memory.mode

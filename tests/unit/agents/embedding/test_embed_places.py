@@ -1,4 +1,4 @@
-"""The indexer: vectors that move with their memories, go with them, and are left behind nowhere."""
+"""`Embed`: vectors move and go with their memories."""
 
 import numpy as np
 import pytest
@@ -11,154 +11,154 @@ from schemas.state.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
-async def test_moved_memory_is_embedded_in_the_new_space_and_leaves_the_old(indexer: EmbedHarness) -> None:
+async def test_moved_memory_is_embedded_in_the_new_space_and_leaves_the_old(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    there = move_to_mode(indexer.ready(memory), ("code", "model"))
-    [said] = await indexer.written(there)
-    assert (said.mode, said.space, said.status) == ("code", indexer.place("code").space, "ready")
-    assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
+    await harness.written(memory)
+    there = move_to_mode(harness.ready(memory), ("code", "model"))
+    [said] = await harness.written(there)
+    assert (said.mode, said.space, said.status) == ("code", harness.location("code").space, "ready")
+    assert (await harness.hash_of(there), await harness.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(indexer: EmbedHarness) -> None:
+async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    model = indexer.embedders.model("general")
+    await harness.written(memory)
+    model = harness.embedders.model("general")
     model.outage = True
-    there = move_to_mode(indexer.ready(memory), ("notes", "model"))
-    [said] = await indexer.written(there)
+    there = move_to_mode(harness.ready(memory), ("notes", "model"))
+    [said] = await harness.written(there)
     assert (said.mode, said.status) == ("notes", "ready")
-    assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
-    kept = (await indexer.index.vectors(indexer.of("notes"), [memory.memory_id]))[memory.memory_id]
+    assert (await harness.hash_of(there), await harness.hash_of(memory)) == (memory.content_hash, None)
+    kept = (await harness.index.vectors(harness.of("notes"), [memory.memory_id]))[memory.memory_id]
     model.outage = False
     fresh = await model.passage("violin")
     assert np.allclose(kept.pooled, fresh.pooled, atol=1e-6)
     assert kept.tokens.tolist() == fresh.tokens.tolist() != []
 
 
-async def test_a_vector_of_another_text_is_not_taken_along(indexer: EmbedHarness) -> None:
+async def test_a_vector_of_another_text_is_not_taken_along(harness: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
-    await indexer.written(new)
-    await indexer.written(old)
-    await indexer.written(move_to_mode(indexer.ready(new), ("notes", "model")))
-    vectors = await indexer.index.vectors(indexer.of("notes"), [new.memory_id])
-    fresh = (await indexer.embedders.model("general").passage("cello")).pooled
+    await harness.written(new)
+    await harness.written(old)
+    await harness.written(move_to_mode(harness.ready(new), ("notes", "model")))
+    vectors = await harness.index.vectors(harness.of("notes"), [new.memory_id])
+    fresh = (await harness.embedders.model("general").passage("cello")).pooled
     assert np.allclose(vectors[new.memory_id].pooled, fresh, atol=1e-6)
 
 
-async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: EmbedHarness) -> None:
-    there = move_to_mode(indexer.ready(remembered("violin")), ("notes", "model"))
-    [said] = await indexer.written(there)
+async def test_a_vector_that_is_not_there_any_more_is_made_again(harness: EmbedHarness) -> None:
+    there = move_to_mode(harness.ready(remembered("violin")), ("notes", "model"))
+    [said] = await harness.written(there)
     assert said.status == "ready"
-    assert await indexer.hash_of(there) == there.content_hash
+    assert await harness.hash_of(there) == there.content_hash
 
 
 @pytest.mark.parametrize("mode", ["notes", "code"])
-async def test_a_move_that_comes_twice_leaves_one_vector(indexer: EmbedHarness, mode: str) -> None:
+async def test_a_move_that_comes_twice_leaves_one_vector(harness: EmbedHarness, mode: str) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    there = move_to_mode(indexer.ready(memory), (mode, "model"))
-    await indexer.written(there)
-    await indexer.written(there)
-    assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
+    await harness.written(memory)
+    there = move_to_mode(harness.ready(memory), (mode, "model"))
+    await harness.written(there)
+    await harness.written(there)
+    assert (await harness.hash_of(there), await harness.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_there_and_back_in_one_batch_is_where_it_was(indexer: EmbedHarness) -> None:
+async def test_there_and_back_in_one_batch_is_where_it_was(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    there = move_to_mode(indexer.ready(memory), ("code", "model"))
-    said = await indexer.written(there, move_to_mode(there, ("general", "model")))
+    await harness.written(memory)
+    there = move_to_mode(harness.ready(memory), ("code", "model"))
+    said = await harness.written(there, move_to_mode(there, ("general", "model")))
     assert [(one.mode, one.status) for one in said] == [("general", "ready")]
-    assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (memory.content_hash, None)
+    assert (await harness.hash_of(memory), await harness.hash_of(memory, "code")) == (memory.content_hash, None)
 
 
-async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(indexer: EmbedHarness) -> None:
+async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(harness: EmbedHarness) -> None:
     memory, other = remembered("violin"), remembered("cello", "b")
-    await indexer.written(memory, other)
-    gone = Forgotten(memory_id=memory.memory_id, places=(indexer.place("general"),))
-    assert await indexer.written(gone) == []
-    assert (await indexer.hash_of(memory), await indexer.hash_of(other)) == (None, other.content_hash)
+    await harness.written(memory, other)
+    gone = Forgotten(memory_id=memory.memory_id, places=(harness.location("general"),))
+    assert await harness.written(gone) == []
+    assert (await harness.hash_of(memory), await harness.hash_of(other)) == (None, other.content_hash)
 
 
-async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(indexer: EmbedHarness) -> None:
+async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    assert await indexer.written(memory, Forgotten(memory_id=memory.memory_id, places=())) == []
-    assert await indexer.hash_of(memory) is None
+    assert await harness.written(memory, Forgotten(memory_id=memory.memory_id, places=())) == []
+    assert await harness.hash_of(memory) is None
 
 
-async def test_untold_vectors_of_a_killed_worker_are_removed_with_later_ones(indexer: EmbedHarness) -> None:
+async def test_untold_vectors_of_a_killed_worker_are_removed_with_later_ones(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    await indexer.written(memory, Forgotten(memory_id=memory.memory_id, places=()))
-    assert await indexer.hash_of(memory) is None
+    await harness.written(memory)
+    await harness.written(memory, Forgotten(memory_id=memory.memory_id, places=()))
+    assert await harness.hash_of(memory) is None
 
 
-async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(indexer: EmbedHarness) -> None:
+async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory, memory.model_copy(update={"mode": "code"}))
-    strays = (indexer.place("general"), indexer.place("code"), VectorLocation(mode="never", space="was"))
-    await indexer.written(Remembered(memory=memory, strays=strays))
-    assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (memory.content_hash, None)
+    await harness.written(memory, memory.model_copy(update={"mode": "code"}))
+    strays = (harness.location("general"), harness.location("code"), VectorLocation(mode="never", space="was"))
+    await harness.written(Remembered(memory=memory, strays=strays))
+    assert (await harness.hash_of(memory), await harness.hash_of(memory, "code")) == (memory.content_hash, None)
 
 
 @pytest.mark.parametrize("text", ["unspeakable", "infinite"])
-async def test_text_without_a_vector_removes_the_previous_vector(indexer: EmbedHarness, text: str) -> None:
+async def test_text_without_a_vector_removes_the_previous_vector(harness: EmbedHarness, text: str) -> None:
     old = remembered("violin")
-    await indexer.written(old)
-    new = remembered(text).model_copy(update={"embedding": Embedding(place=indexer.place("general"))})
-    [said] = await indexer.written(new)
-    assert (said.status, await indexer.hash_of(new)) == ("failed", None)
+    await harness.written(old)
+    new = remembered(text).model_copy(update={"embedding": Embedding(place=harness.location("general"))})
+    [said] = await harness.written(new)
+    assert (said.status, await harness.hash_of(new)) == ("failed", None)
 
 
-async def test_index_outage_during_a_job_does_not_change_its_work(indexer: EmbedHarness) -> None:
+async def test_index_outage_during_a_job_does_not_change_its_work(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
-    there = await indexer.encoded(move_to_mode(indexer.ready(memory), ("code", "model")))
-    indexer.index.down()
+    await harness.written(memory)
+    there = await harness.encoded(move_to_mode(harness.ready(memory), ("code", "model")))
+    harness.index.down()
     with pytest.raises(Unavailable):
-        await indexer.embed.write(there)
+        await harness.embed.write(there)
     with pytest.raises(Unavailable):
-        await indexer.encoded(move_to_mode(indexer.ready(memory), ("notes", "model")))
-    indexer.index.up()
-    await indexer.embed.write(there)
-    assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (None, memory.content_hash)
+        await harness.encoded(move_to_mode(harness.ready(memory), ("notes", "model")))
+    harness.index.up()
+    await harness.embed.write(there)
+    assert (await harness.hash_of(memory), await harness.hash_of(memory, "code")) == (None, memory.content_hash)
 
 
-async def test_mode_declared_between_memories_applies_to_the_next_one(indexer: EmbedHarness) -> None:
+async def test_mode_declared_between_memories_applies_to_the_next_one(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    await indexer.written(memory)
+    await harness.written(memory)
     anew = Mode(name="general", embedder="tiny48", embedding_dim=48)
-    before = indexer.place("general")
-    indexer.modes.declare(anew, boundary="u1", partition=PARTITION)
-    [said] = await indexer.written(memory.model_copy(update={"embedding": Embedding(place=before)}))
-    assert said.space == indexer.place("general").space != before.space
-    kept = await indexer.index.spaces()
+    before = harness.location("general")
+    harness.modes.declare(anew, boundary="u1", partition=PARTITION)
+    [said] = await harness.written(memory.model_copy(update={"embedding": Embedding(place=before)}))
+    assert said.space == harness.location("general").space != before.space
+    kept = await harness.index.spaces()
     old = VectorSpace("general", kept[f"general-{before.space}"])
-    assert await indexer.index.count(old, PARTITION) == 0
+    assert await harness.index.count(old, PARTITION) == 0
 
 
 @pytest.mark.parametrize("embedder", ["tiny48", None])
 async def test_untold_vector_is_removed_although_its_mode_changed_or_is_gone(
-    indexer: EmbedHarness, embedder: str | None
+    harness: EmbedHarness, embedder: str | None
 ) -> None:
     memory, bystander = remembered("violin", mode="code"), remembered("cello", "b", mode="code")
-    before = indexer.of("code")
-    await indexer.written(memory, bystander)
-    # No event of the first left. Then a command was carried out, and its event comes again.
+    before = harness.of("code")
+    await harness.written(memory, bystander)
+    # No event of the first write was published. After a command, the event is delivered again.
     modes = [Mode(name="code", embedder=embedder, embedding_dim=48)] if embedder else []
-    indexer.modes.put(PARTITION, "u1", ModeDeclarations(modes=tuple(modes)))
-    [said] = await indexer.written(memory)
+    harness.modes.put(PARTITION, "u1", ModeDeclarations(modes=tuple(modes)))
+    [said] = await harness.written(memory)
     assert said.status == ("ready" if embedder else "waiting")
-    assert list(await indexer.index.hashes(before, [memory.memory_id, bystander.memory_id])) == [bystander.memory_id]
-    assert not embedder or await indexer.hash_of(memory) == memory.content_hash
+    assert list(await harness.index.hashes(before, [memory.memory_id, bystander.memory_id])) == [bystander.memory_id]
+    assert not embedder or await harness.hash_of(memory) == memory.content_hash
 
 
-async def test_untold_vector_is_removed_when_its_memory_moved_in_the_batch(indexer: EmbedHarness) -> None:
+async def test_untold_vector_is_removed_when_its_memory_moved_in_the_batch(harness: EmbedHarness) -> None:
     memory = remembered("violin", mode="code")
-    before = indexer.of("code")
-    await indexer.written(memory)
-    indexer.modes.put(PARTITION, "u1", ModeDeclarations())
+    before = harness.of("code")
+    await harness.written(memory)
+    harness.modes.put(PARTITION, "u1", ModeDeclarations())
     moved_on = memory.model_copy(update={"mode": GENERAL})
-    await indexer.written(memory, moved_on)
-    assert await indexer.index.hashes(before, [memory.memory_id]) == {}
-    assert await indexer.hash_of(moved_on) == memory.content_hash
+    await harness.written(memory, moved_on)
+    assert await harness.index.hashes(before, [memory.memory_id]) == {}
+    assert await harness.hash_of(moved_on) == memory.content_hash

@@ -1,4 +1,4 @@
-"""The keeper of intentions: what it shows rests on memories that are there, and is kept once."""
+"""`Intend`: intentions have evidence in existing memories and are stored once."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ SCOPE = {"user_id": "ana", "project_id": "default"}
 
 
 class IntendHarness:
-    """The keeper over fakes, with the records that its events are about."""
+    """`Intend` over fakes, with the memories of its events."""
 
     def __init__(self) -> None:
         self.table = FakeIntentions()
@@ -34,11 +34,11 @@ class IntendHarness:
         self.offset = 0
 
     def at(self, partition: int) -> Intend:
-        """The agent of a partition."""
+        """Return the agent of a partition."""
         return Intend(at_partition(self.table, partition), at_partition(self.memories, partition), FakeClock())
 
-    def tell(self, event: Learned) -> Learned:
-        """Keep the records of an event, and let it be handled."""
+    def learn(self, event: Learned) -> Learned:
+        """Store the memories of an event and handle it."""
         for memory in (event.memory, *event.items):
             if memory is not None:
                 self.memories.put(HERE, memory)
@@ -46,7 +46,7 @@ class IntendHarness:
         return event
 
     async def command(self, name: str, project: str = "default", user: str = "ana", **arguments: Any) -> dict[str, Any]:
-        """Give a command, each at its own place."""
+        """Handle a command at the next offset."""
         self.offset += 1
         scope = Scope(user_id=user, project_id=project)
         command = Command(command=name, scope=scope, arguments=arguments)
@@ -54,18 +54,18 @@ class IntendHarness:
         return (await handler(command, self.offset)).result
 
     def forget(self, **whole: bool) -> None:
-        """Tell of a command that forgets a project or a user."""
+        """Handle a command that forgets a project or a user."""
         self.offset += 1
         scope = Scope(user_id="ana")
         self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), self.offset)
 
     def goals(self) -> list[str]:
-        """The goals that stand."""
+        """Return the open goals."""
         return [entry.text for entry in self.intend.get(SCOPE).open_entries("goals")]
 
 
 @pytest.fixture
-def kept() -> IntendHarness:
+def harness() -> IntendHarness:
     return IntendHarness()
 
 
@@ -74,15 +74,15 @@ def record_of(event: Learned) -> Memory:
     return event.memory
 
 
-async def test_an_intention_that_nobody_has_is_empty(kept: IntendHarness) -> None:
+async def test_an_intention_that_nobody_has_is_empty(harness: IntendHarness) -> None:
     empty: dict[str, Any] = {"goals": [], "constraints": [], "blocking_errors": [], "decisions": []}
-    assert await kept.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
+    assert await harness.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
 
 
-async def test_said_and_set_entries_are_shown_with_their_sources(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta in May.", 1, "goal"))
-    shown = await kept.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
-    assert shown == await kept.command("get_intention")
+async def test_said_and_set_entries_are_shown_with_their_sources(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta in May.", 1, "goal"))
+    shown = await harness.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
+    assert shown == await harness.command("get_intention")
     [said, wish] = shown["goals"]
     assert (said["source"], said["item_id"], said["state"]) == ("said", event.items[0].memory_id, "open")
     assert said["evidence"] == [{"turn_id": "t-1", "start": 0, "end": 32, "memory_id": event.memory_id}]
@@ -91,106 +91,106 @@ async def test_said_and_set_entries_are_shown_with_their_sources(kept: IntendHar
     assert shown["version"] == 2
 
 
-async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: IntendHarness) -> None:
+async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(harness: IntendHarness) -> None:
     turns = [made("We want to ship the beta.", number) for number in (1, 2)]
     item = item_of(*turns, text=turns[0].text, kind="goal")
     for turn in turns:
-        kept.tell(learned_of(turn, item))
-    [entry] = kept.intend.get(SCOPE).goals
+        harness.learn(learned_of(turn, item))
+    [entry] = harness.intend.get(SCOPE).goals
     assert entry.memory_ids == tuple(turn.memory_id for turn in turns)
 
 
-async def test_what_is_done_is_told_apart_from_what_stands(kept: IntendHarness) -> None:
-    kept.tell(learned("The login fails.", 1, "error"))
-    sign = kept.tell(learned("The login is fixed.", 2))
-    shown = await kept.command("get_intention")
+async def test_what_is_done_is_told_apart_from_what_stands(harness: IntendHarness) -> None:
+    harness.learn(learned("The login fails.", 1, "error"))
+    sign = harness.learn(learned("The login is fixed.", 2))
+    shown = await harness.command("get_intention")
     assert shown["blocking_errors"] == []
     [done] = shown["resolved"]
     assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
 
 
-def test_entries_that_rest_on_a_gone_turn_go_with_it(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
-    sign = kept.tell(learned("The login is fixed.", 2))
-    edited = kept.tell(learned("We want to learn sailing.", 3, "goal"))
-    stays = kept.tell(learned("We want to buy a house.", 4, "goal"))
+def test_entries_that_rest_on_a_gone_turn_go_with_it(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
+    sign = harness.learn(learned("The login is fixed.", 2))
+    edited = harness.learn(learned("We want to learn sailing.", 3, "goal"))
+    stays = harness.learn(learned("We want to buy a house.", 4, "goal"))
     for one in (event, sign):
-        kept.memories.forget(HERE, one.memory_id)
+        harness.memories.forget(HERE, one.memory_id)
     other = TextVersion(text_hash="other", first_seen=START)
-    kept.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
-    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE))
-    table = kept.table.get(HERE, SCOPE)
+    harness.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
+    harness.intend.learned(Learned(memory_id="gone", scope=SCOPE))
+    table = harness.table.get(HERE, SCOPE)
     assert [entry.memory_ids for entry in table.goals] == [(stays.memory_id,)]
     assert table.signs == ()
-    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE))
-    assert kept.table.get(HERE, SCOPE) == table
+    harness.intend.learned(Learned(memory_id="gone", scope=SCOPE))
+    assert harness.table.get(HERE, SCOPE) == table
 
 
-async def test_forgotten_turn_is_hidden_before_its_event_arrives(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
-    kept.memories.forget(HERE, event.memory_id)
-    assert "beta" not in json.dumps(await kept.command("get_intention"))
+async def test_forgotten_turn_is_hidden_before_its_event_arrives(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
+    harness.memories.forget(HERE, event.memory_id)
+    assert "beta" not in json.dumps(await harness.command("get_intention"))
 
 
-async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
     [item] = event.items
-    kept.memories.put(HERE, item.model_copy(update={"superseded_by": "another"}))
-    assert kept.goals() == []
-    kept.memories.put(HERE, item)
-    assert kept.goals() == [item.text]
-    kept.memories.forget(HERE, item.memory_id)
-    assert kept.goals() == []
+    harness.memories.put(HERE, item.model_copy(update={"superseded_by": "another"}))
+    assert harness.goals() == []
+    harness.memories.put(HERE, item)
+    assert harness.goals() == [item.text]
+    harness.memories.forget(HERE, item.memory_id)
+    assert harness.goals() == []
 
 
-async def test_a_replaced_text_is_not_shown(kept: IntendHarness) -> None:
-    turn = record_of(kept.tell(learned("We want to ship the beta.", 1, "goal")))
+async def test_a_replaced_text_is_not_shown(harness: IntendHarness) -> None:
+    turn = record_of(harness.learn(learned("We want to ship the beta.", 1, "goal")))
     versions = (*turn.versions, TextVersion(text_hash="another", first_seen=START))
-    kept.memories.put(HERE, turn.model_copy(update={"versions": versions, "current": 1}))
-    assert kept.goals() == []
+    harness.memories.put(HERE, turn.model_copy(update={"versions": versions, "current": 1}))
+    assert harness.goals() == []
 
 
-async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: IntendHarness) -> None:
-    kept.tell(learned("We want to ship the beta.", 1, "goal"))
-    sign = kept.tell(learned("We shipped the beta.", 2))
-    assert kept.goals() == []
-    kept.memories.forget(HERE, sign.memory_id)
-    assert kept.goals() == ["We want to ship the beta."]
+async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(harness: IntendHarness) -> None:
+    harness.learn(learned("We want to ship the beta.", 1, "goal"))
+    sign = harness.learn(learned("We shipped the beta.", 2))
+    assert harness.goals() == []
+    harness.memories.forget(HERE, sign.memory_id)
+    assert harness.goals() == ["We want to ship the beta."]
 
 
-async def test_event_after_a_forgotten_turn_keeps_nothing_of_it(kept: IntendHarness) -> None:
+async def test_event_after_a_forgotten_turn_keeps_nothing_of_it(harness: IntendHarness) -> None:
     late = learned("We want to ship the beta.", 1, "goal")
-    kept.memories.forget(HERE, late.memory_id)
-    kept.intend.learned(late)
-    assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
+    harness.memories.forget(HERE, late.memory_id)
+    harness.intend.learned(late)
+    assert "beta" not in harness.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_the_text_of_a_forgotten_turn_leaves_the_table(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
-    kept.memories.forget(HERE, event.memory_id)
-    kept.intend.learned(forgotten(event))
-    assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
+async def test_the_text_of_a_forgotten_turn_leaves_the_table(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
+    harness.memories.forget(HERE, event.memory_id)
+    harness.intend.learned(forgotten(event))
+    assert "beta" not in harness.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_an_event_that_changes_nothing_writes_nothing(kept: IntendHarness) -> None:
-    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
-    kept.tell(event)
-    kept.tell(learned("The tram is green.", 2))
-    assert kept.table.writes == 1
+async def test_an_event_that_changes_nothing_writes_nothing(harness: IntendHarness) -> None:
+    event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
+    harness.learn(event)
+    harness.learn(learned("The tram is green.", 2))
+    assert harness.table.writes == 1
 
 
-async def test_the_categories_are_those_that_the_items_have_now(kept: IntendHarness) -> None:
-    [item] = kept.tell(learned("We want to ship the beta.", 1, "goal")).items
-    assert kept.intend.get(SCOPE).categories == ()
+async def test_the_categories_are_those_that_the_items_have_now(harness: IntendHarness) -> None:
+    [item] = harness.learn(learned("We want to ship the beta.", 1, "goal")).items
+    assert harness.intend.get(SCOPE).categories == ()
     named = Item(kind="goal", categories=(CategoryAssignment(name="releases", confidence=0.8),))
-    kept.memories.put(HERE, item.model_copy(update={"item": named}))
-    assert (await kept.command("get_intention"))["categories"] == ["releases"]
+    harness.memories.put(HERE, item.model_copy(update={"item": named}))
+    assert (await harness.command("get_intention"))["categories"] == ["releases"]
 
 
-async def test_setting_the_same_again_shows_the_same(kept: IntendHarness) -> None:
+async def test_setting_the_same_again_shows_the_same(harness: IntendHarness) -> None:
     wishes: dict[str, Any] = {"goals": ["learn to sail"], "constraints": ["no debts"]}
-    first = await kept.command("set_intention", **wishes)
-    assert await kept.command("set_intention", **wishes) == first
+    first = await harness.command("set_intention", **wishes)
+    assert await harness.command("set_intention", **wishes) == first
 
 
 @pytest.mark.parametrize(
@@ -204,40 +204,40 @@ async def test_setting_the_same_again_shows_the_same(kept: IntendHarness) -> Non
     ],
 )
 async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
-    kept: IntendHarness, arguments: dict[str, Any], code: str
+    harness: IntendHarness, arguments: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(Rejected) as refused:
-        await kept.command("set_intention", **arguments)
+        await harness.command("set_intention", **arguments)
     assert refused.value.code == code
     assert (refused.value.field or "").startswith("arguments.")
-    assert kept.table.writes == 0
+    assert harness.table.writes == 0
 
 
-async def test_forgetting_a_project_removes_what_was_set_there_only(kept: IntendHarness) -> None:
+async def test_forgetting_a_project_removes_what_was_set_there_only(harness: IntendHarness) -> None:
     for project in ("default", "p2"):
-        await kept.command("set_intention", project, goals=[f"sail in {project}"])
-    kept.forget(project=True)
-    assert "sail" not in json.dumps(await kept.command("get_intention"))
-    assert "sail in p2" in json.dumps(await kept.command("get_intention", "p2"))
+        await harness.command("set_intention", project, goals=[f"sail in {project}"])
+    harness.forget(project=True)
+    assert "sail" not in json.dumps(await harness.command("get_intention"))
+    assert "sail in p2" in json.dumps(await harness.command("get_intention", "p2"))
 
 
-async def test_forgetting_a_user_removes_its_intentions_and_no_others(kept: IntendHarness) -> None:
+async def test_forgetting_a_user_removes_its_intentions_and_no_others(harness: IntendHarness) -> None:
     for user, project in (("ana", "default"), ("ana", "p2"), ("anabel", "default")):
-        await kept.command("set_intention", project, user, goals=["sail"])
-    kept.forget(user=True)
+        await harness.command("set_intention", project, user, goals=["sail"])
+    harness.forget(user=True)
     for project in ("default", "p2"):
-        assert "sail" not in json.dumps(await kept.command("get_intention", project))
-    assert "sail" in json.dumps(await kept.command("get_intention", "default", "anabel"))
+        assert "sail" not in json.dumps(await harness.command("get_intention", project))
+    assert "sail" in json.dumps(await harness.command("get_intention", "default", "anabel"))
 
 
-async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(kept: IntendHarness) -> None:
-    kept.forget(user=True)
-    await kept.command("set_intention", goals=["sail"])
-    kept.offset = 0
-    kept.forget(user=True)
-    assert kept.goals() == ["sail"]
+async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(harness: IntendHarness) -> None:
+    harness.forget(user=True)
+    await harness.command("set_intention", goals=["sail"])
+    harness.offset = 0
+    harness.forget(user=True)
+    assert harness.goals() == ["sail"]
 
 
-async def test_another_partition_sees_nothing(kept: IntendHarness) -> None:
-    await kept.command("set_intention", goals=["sail"])
-    assert kept.at(HERE + 1).get(SCOPE).goals == ()
+async def test_another_partition_sees_nothing(harness: IntendHarness) -> None:
+    await harness.command("set_intention", goals=["sail"])
+    assert harness.at(HERE + 1).get(SCOPE).goals == ()

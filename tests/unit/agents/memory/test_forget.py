@@ -1,4 +1,4 @@
-"""Forgetting: what each selector takes, what goes with it, and what a kill may cut off."""
+"""`Forget`: what each selector covers, derived memories, and kills in the middle."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,52 +22,52 @@ HERE = 0
 
 
 class ForgetHarness:
-    """What `ana` has said, in two conversations of a project and in another project, and what `ben` has."""
+    """Memories of `ana` in two conversations and two projects, and of `ben`."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
-        self.keeper = remember_over(fake_stores(words, self.memories, modes).at(HERE), FakeEmbedders())
+        self.agent = remember_over(fake_stores(words, self.memories, modes).at(HERE), FakeEmbedders())
         said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
         for number, (name, conversation, project) in enumerate(said):
-            self.keep(name, number, conversation_id=conversation, project=project)
-        self.keep("z1", 9, conversation_id="a", project="p1", user="ben")
+            self.store(name, number, conversation_id=conversation, project=project)
+        self.store("z1", 9, conversation_id="a", project="p1", user="ben")
 
-    def keep(self, text: str, number: int, **fields: Any) -> Memory:
-        """Have a memory with its vector."""
+    def store(self, text: str, number: int, **fields: Any) -> Memory:
+        """Store a memory with a vector."""
         return self.write(made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields}))
 
     def write(self, memory: Memory) -> Memory:
-        """Have this record."""
+        """Store a record."""
         self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
 
     def distil(self, text: str, number: int, *sources: str, **fields: Any) -> Memory:
-        """Have a memory that was distilled from turns, and stands for them."""
+        """Store a summary that supersedes turns."""
         turns = [one for one in self.memories.all() if one.text in sources]
         evidence = tuple(Evidence(turn_id=one.turn_id or "", memory_id=one.memory_id, start=0, end=2) for one in turns)
         nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic", "origin": "distilled"}
-        distilled = self.keep(text, number, evidence=evidence, **(nobody | fields))
+        distilled = self.store(text, number, evidence=evidence, **(nobody | fields))
         for turn in turns:
             self.write(turn.model_copy(update={"superseded_by": distilled.memory_id, "superseded_in": "run"}))
         return distilled
 
     def forget(self, project: str = "p1", steps: int | None = None, /, **selector: Any) -> list[str]:
-        """Forget, or only so many memories of it; returns their texts."""
+        """Forget, or only the first memories, and return their texts."""
         taken = self.steps(project, **selector)
         return [memory.text for memory, _ in (taken if steps is None else [next(taken) for _ in range(steps)])]
 
     def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
-        """The steps in which something is forgotten."""
+        """Return the steps of a change that forgets."""
         change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
-        for memory, events in self.keeper.changed(change):
+        for memory, events in self.agent.changed(change):
             for event in forgettings(events):
                 assert memory is not None
                 yield memory, event
 
     def left(self) -> list[str]:
-        """What is there, by the records; the words agree."""
+        """Return the texts of all memories, after checking the lexical index."""
         there = list(self.memories.all())
         known = [self.words.memory_columns(HERE, boundary).number_of for boundary in ("ana", "ben")]
         assert {one.memory_id for one in there} == set().union(*known)
@@ -75,7 +75,7 @@ class ForgetHarness:
 
 
 def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
-    """The memories that are gone by these events."""
+    """Return the memories that events forget."""
     return [event for event in events if isinstance(event, Forgotten)]
 
 
@@ -121,7 +121,7 @@ def test_each_leaves_a_mark_and_the_place_of_its_vector(harness: ForgetHarness) 
 
 
 def test_superseded_turns_are_forgotten_too(harness: ForgetHarness) -> None:
-    harness.keep("a3", 20, conversation_id="a", superseded_by="somebody")
+    harness.store("a3", 20, conversation_id="a", superseded_by="somebody")
     assert "a3" in harness.forget(conversation_id="a")
 
 
@@ -134,7 +134,7 @@ def test_what_rests_on_a_forgotten_turn_goes_before_it(harness: ForgetHarness) -
 
 def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(harness: ForgetHarness) -> None:
     lower = harness.distil("of both", 20, "a1", "a2")
-    upper = harness.keep("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
+    upper = harness.store("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
     harness.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
     assert set(harness.forget(memory_id=id_of(harness, "a1"))) == {"above", "of both", "a1"}
     assert harness.left() == ["a2", "b1", "c1", "z1"]
@@ -170,10 +170,10 @@ def test_forget_killed_after_each_memory_completes_on_redelivery(harness: Forget
     told: list[str] = []
     for _ in doomed:
         harness.words.commit(HERE)
-        made = (event for _, events in harness.keeper.changed(change) for event in forgettings(events))
+        made = (event for _, events in harness.agent.changed(change) for event in forgettings(events))
         told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
-        harness.words.open(HERE)  # What was not committed is gone.
-    again = [event for _, events in harness.keeper.changed(change) for event in forgettings(events)]
+        harness.words.open(HERE)  # Uncommitted writes are lost.
+    again = [event for _, events in harness.agent.changed(change) for event in forgettings(events)]
     assert {event.memory_id for event in again} == doomed
     assert set(told) <= doomed
     assert harness.left() == ["b1", "c1", "z1"]
@@ -186,9 +186,9 @@ def test_kill_before_any_event_sends_all_events_on_redelivery(harness: ForgetHar
     scopes = {one.memory_id: one.scope for one in harness.memories.all()}
     harness.words.commit(HERE)
     doomed = {memory.memory_id for memory, _ in harness.steps(**selector)}
-    harness.words.open(HERE)  # What was not committed is gone, and so is what was not published.
+    harness.words.open(HERE)  # Uncommitted writes and unpublished events are lost.
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
-    again = [event for _, events in harness.keeper.changed(change) for event in events]
+    again = [event for _, events in harness.agent.changed(change) for event in events]
     told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
     assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
 
@@ -199,14 +199,14 @@ def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: Forge
     harness.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
     derived = harness.distil("of both", 20, "a1", "a2")
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
-    events = [event for _, events in harness.keeper.changed(change) for event in events]
+    events = [event for _, events in harness.agent.changed(change) for event in events]
     told = {event.memory_id for event in events if isinstance(event, Learned)}
     assert told == {now.memory_id, derived.memory_id}
 
 
 def test_what_was_said_after_the_command_is_kept(harness: ForgetHarness) -> None:
-    harness.keep("later", 20, conversation_id="a")
-    harness.keep("of a log that was here before", 30, conversation_id="a")
+    harness.store("later", 20, conversation_id="a")
+    harness.store("of a log that was here before", 30, conversation_id="a")
     gone = harness.forget(whole="user", turns_before=10, turns_until=25)
     assert "of a log that was here before" in gone
     assert harness.left() == ["later", "z1"]

@@ -1,4 +1,4 @@
-"""Items beside turns: made, said again, edited and contradicted, by rules and by a model."""
+"""Items of turns: extracted, repeated, edited and contradicted, by rules and by a model."""
 
 from itertools import permutations
 from typing import Any
@@ -29,7 +29,7 @@ def test_what_is_found_in_a_turn_is_a_memory_beside_it(harness: ItemsHarness) ->
     assert known(item).kind == "fact"
     assert known(item).valid_from == said.occurred_at
     assert said.items == (item.memory_id,)
-    assert harness.told(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
+    assert harness.events_of(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
 
 
 def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(harness: ItemsHarness) -> None:
@@ -37,7 +37,7 @@ def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(harne
     sizes = []
     for number in range(6):
         said = harness.say(f"Look at this page, {number}.", number, resources=pages)
-        [told] = harness.told(Learned)
+        [told] = harness.events_of(Learned)
         assert {one.memory_id for one in told.items} == set(said.items)
         assert {one.memory_id for item in told.items for one in item.evidence} == {said.memory_id}
         sizes.append(len(told.model_dump_json()))
@@ -68,7 +68,7 @@ def test_what_comes_again_changes_nothing(harness: ItemsHarness) -> None:
     harness.say(AWS, 2)
     before = harness.state()
     harness.say(AWS, 2)
-    assert [event.memory.text for event in harness.told(Remembered)] == [AWS, AWS], "a killed worker told nobody"
+    assert [event.memory.text for event in harness.events_of(Remembered)] == [AWS, AWS], "a killed worker told nobody"
     harness.say(FLY, 1, offset=7)
     assert harness.events == []
     assert harness.state() == before
@@ -82,8 +82,8 @@ def test_an_edit_takes_back_what_the_text_before_said(harness: ItemsHarness) -> 
     assert harness.items() == {}
     assert edited.items == ()
     place = embedded_in("s1").place
-    assert harness.told(Forgotten) == [Forgotten(memory_id=item.memory_id, places=(place,))]
-    assert harness.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=edited)]
+    assert harness.events_of(Forgotten) == [Forgotten(memory_id=item.memory_id, places=(place,))]
+    assert harness.events_of(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=edited)]
     harness.say(FLY, 1, offset=3)
     assert list(harness.items()) == [FLY], "it was removed, not forgotten"
 
@@ -116,12 +116,12 @@ def test_without_the_last_the_one_before_stands_again(harness: ItemsHarness) -> 
     first = harness.say(FLY, 1)
     last = harness.say(AWS, 2)
     assert harness.items()[FLY].superseded_by == harness.items()[AWS].memory_id
-    assert [event.memory_id for event in harness.told(Learned)] == [first.memory_id, last.memory_id]
+    assert [event.memory_id for event in harness.events_of(Learned)] == [first.memory_id, last.memory_id]
     harness.change("forget", memory_id=last.memory_id)
     item = harness.items()[FLY]
     assert (item.superseded_by, known(item).valid_until) == (None, None)
-    assert [event.memory_id for event in harness.told(Learned)] == [first.memory_id, last.memory_id]
-    assert harness.told(Learned)[1].memory is None
+    assert [event.memory_id for event in harness.events_of(Learned)] == [first.memory_id, last.memory_id]
+    assert harness.events_of(Learned)[1].memory is None
 
 
 def test_other_scopes_and_modes_contradict_nobody(harness: ItemsHarness) -> None:
@@ -133,14 +133,14 @@ def test_other_scopes_and_modes_contradict_nobody(harness: ItemsHarness) -> None
 def test_model_items_are_added_and_an_empty_answer_removes_nothing(harness: ItemsHarness) -> None:
     said = harness.say(f"{FLY} {PLAIN}", 1)
     lantern = FoundItem(kind="fact", text="There is a lantern.", quote="tells of the lantern", confidence=0.6)
-    read = harness.read(said, Understanding(items=(lantern,)))
+    read = harness.understand(said, Understanding(items=(lantern,)))
     assert set(harness.items()) == {FLY, "There is a lantern."}
     assert set(read.items) == {item.memory_id for item in harness.items().values()}
     span = harness.items()["There is a lantern."].evidence[0]
     assert read.text[span.start : span.end] == "tells of the lantern"
-    harness.read(said, None)
+    harness.understand(said, None)
     assert set(harness.items()) == {FLY, "There is a lantern."}
-    harness.read(said, Understanding())
+    harness.understand(said, Understanding())
     assert set(harness.items()) == {FLY}
 
 
@@ -151,22 +151,22 @@ def test_a_models_items_go_with_their_turn_into_the_mode_that_it_says(harness: I
         partition=HERE,
     )
     said = harness.say(FLY, 1)
-    harness.read(said, Understanding(mode="code"))
+    harness.understand(said, Understanding(mode="code"))
     assert [item.mode for item in harness.items().values()] == ["code"]
 
 
 def test_what_a_model_says_of_aims_is_told_each_time(harness: ItemsHarness) -> None:
     said = harness.say(PLAIN, 1)
     aims = IntentionUpdate(goals=("ship it",))
-    harness.read(said, Understanding(intention=aims))
-    assert [event.update for event in harness.told(Learned)] == [aims]
+    harness.understand(said, Understanding(intention=aims))
+    assert [event.update for event in harness.events_of(Learned)] == [aims]
     assert harness.say(FLY, 1, offset=2).reading.aims is None, "another text, another answer"
 
 
 @pytest.mark.parametrize("text", ["It works now, thanks!", "I finished the report."])
 def test_a_turn_that_says_something_is_done_is_told_though_it_has_no_items(harness: ItemsHarness, text: str) -> None:
     said = harness.say(text, 1)
-    assert harness.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
+    assert harness.events_of(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
 
 
 def test_more_turns_than_are_kept_leave_the_latest(harness: ItemsHarness) -> None:

@@ -1,4 +1,4 @@
-"""Items that are moved, forgotten and merged, alone and with their turns."""
+"""Items that move, are forgotten or merged, alone and with their turns."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(harness: I
     said = harness.say(f"{FLY} {PLAIN}", 1)
     [item] = harness.items().values()
     assert harness.change("forget", memory_id=item.memory_id) == 1
-    assert harness.told(Learned)[0].memory == harness.get(said.memory_id)
+    assert harness.events_of(Learned)[0].memory == harness.get(said.memory_id)
     assert harness.get(said.memory_id).items == ()
     harness.say(f"{FLY} {PLAIN}", 1)
     harness.say(FLY, 1, offset=2)
@@ -76,7 +76,7 @@ def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(harness: I
 
 
 def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:
-    """A turn whose item a consolidation has merged into that of another turn: the turn, its item, the other."""
+    """Merge a turn's item into another turn's item; return the turn, its item and the other turn."""
     said = harness.say("I am allergic to nuts.", 1)
     harness.say("I am allergic to peanuts.", 2)
     items = harness.items()
@@ -91,7 +91,7 @@ def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:
 def test_what_a_consolidation_merged_gets_what_is_said_of_either(harness: ItemsHarness) -> None:
     said, hidden, into = merged(harness)
     assert harness.say("I am allergic to nuts.", 5).items == (into.memory_id,)
-    assert harness.read(said, Understanding()).items == (into.memory_id, hidden.memory_id)
+    assert harness.understand(said, Understanding()).items == (into.memory_id, hidden.memory_id)
     assert sources(harness.get(into.memory_id)) == ["t1", "t2", "t5"]
     assert sources(harness.get(hidden.memory_id)) == ["t1"]
 
@@ -124,7 +124,7 @@ def test_what_was_removed_and_not_told_of_is_found_by_its_words(harness: ItemsHa
     [item] = harness.items().values()
     harness.words.commit(HERE)
     harness.say(PLAIN, 1, offset=2)
-    harness.words.open(HERE)  # What was not committed is gone.
+    harness.words.open(HERE)  # Uncommitted writes are lost.
     told = [
         event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
     ]

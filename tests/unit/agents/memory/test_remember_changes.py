@@ -1,4 +1,4 @@
-"""The keeper of memories: what commands change in them."""
+"""`Remember`: changes by commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,12 +29,12 @@ DIARY = Mode(name="diary", embedder="general", embedding_dim=384, decay="slow")
 
 
 class LimitedIndex(SqliteLexicalIndex):
-    """The word index, on a disk that is full after so many writes."""
+    """A lexical index whose disk is full after some writes."""
 
     room = 1000
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        """Write, if there is room."""
+        """Write, or raise Unavailable."""
         if self.room == 0:
             raise Unavailable("the disk is full")
         self.room -= 1
@@ -42,23 +42,23 @@ class LimitedIndex(SqliteLexicalIndex):
 
 
 class ChangesHarness:
-    """The keeper with memories in two modes and two projects, all with their vectors."""
+    """`Remember` with embedded memories in two modes and two projects."""
 
     def __init__(self, words: LimitedIndex) -> None:
         self.memories, self.modes, self.words = FakeMemories(), FakeModes(), words
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
-        self.keeper = remember_over(stores, FakeEmbedders())
+        self.agent = remember_over(stores, FakeEmbedders())
         self.modes.put(PARTITION, "u1", ModeDeclarations(modes=(CODE, DIARY)))
-        self.code1, self.code2 = self.tell("violin", "code", "p1", 1), self.tell("cello", "code", "p2", 2)
-        self.diary = self.tell("drum", "diary", "p1", 3)
-        self.general = self.tell("flute", None, "p1", 4)
+        self.code1, self.code2 = self.say("violin", "code", "p1", 1), self.say("cello", "code", "p2", 2)
+        self.diary = self.say("drum", "diary", "p1", 3)
+        self.general = self.say("flute", None, "p1", 4)
 
-    def tell(self, text: str, mode: str | None, project: str, offset: int) -> str:
-        """Remember a turn, with its vector; returns the memory's id."""
+    def say(self, text: str, mode: str | None, project: str, offset: int) -> str:
+        """Remember and embed a turn; return the memory's id."""
         scope = {"user_id": "u1", "project_id": project}
         said = turn(text, turn_id=text, mode=mode, scope=scope)
-        event = self.keeper.turn(said, record(offset=offset)).event
+        event = self.agent.turn(said, record(offset=offset)).event
         assert event is not None
         memory = event.memory
         space = self.spaces.of(memory)[1].fingerprint.digest
@@ -70,27 +70,27 @@ class ChangesHarness:
             space=space,
             at=START,
         )
-        assert self.keeper.embedded(ready) is None
+        assert self.agent.embedded(ready) is None
         return memory.memory_id
 
     def memory(self, memory_id: str) -> Memory:
-        """The record as it stands."""
+        """Return the stored record."""
         memory = self.memories.get(PARTITION, memory_id)
         assert memory is not None
         return memory
 
     def modes_of(self, *memory_ids: str) -> list[str]:
-        """The modes that memories are in."""
+        """Return the modes of memories."""
         return [self.memory(memory_id).mode for memory_id in memory_ids]
 
     def change(self, by: str = "p1", /, **fields: Any) -> dict[str, DerivedEvent]:
-        """Carry out a change; what followed for which memory."""
+        """Apply a change and return its events by memory."""
         change = Change(scope=Scope(user_id="u1", project_id=by), **fields)
         return {memory.memory_id: event for memory, event in self.steps(change)}
 
     def steps(self, change: Change) -> Iterator[tuple[Memory, DerivedEvent]]:
-        """Carry out a change; the memories that it changes, with what follows."""
-        for memory, events in self.keeper.changed(change):
+        """Apply a change and return its steps."""
+        for memory, events in self.agent.changed(change):
             if memory is not None:
                 yield memory, next((one for one in events if isinstance(one, Remembered | Forgotten)), None)
 
@@ -167,7 +167,7 @@ def test_forgotten_memories_leave_the_index_and_report_locations(harness: Change
 
 
 def test_a_memory_is_forgotten_although_it_has_no_vector_yet(harness: ChangesHarness) -> None:
-    event = harness.keeper.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
+    event = harness.agent.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
     assert event is not None
     forgotten = Forgotten(memory_id=event.memory.memory_id, places=())
     assert harness.change(action="forget", memory_id=event.memory.memory_id) == {event.memory.memory_id: forgotten}
@@ -193,7 +193,7 @@ def test_others_may_be_handled_between_two_steps(harness: ChangesHarness) -> Non
     first, _ = next(steps)
     second = ({harness.code1, harness.code2} - {first.memory_id}).pop()
     harness.change(harness.memory(second).scope["project_id"], action="forget", memory_id=second)
-    harness.tell("oboe", "general", "p1", 9)
+    harness.say("oboe", "general", "p1", 9)
     assert list(steps) == []
     assert harness.memories.is_forgotten(PARTITION, second)
 

@@ -1,4 +1,4 @@
-"""The keeper of memories: what a language model says of a turn, and where its memory goes by it."""
+"""`Remember`: a language model's answer about a turn, and the move of its memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,28 +29,28 @@ THEIRS = Mode(name="theirs", embedder="tiny32", embedding_dim=32, project="p9")
 
 
 class UnderstoodHarness:
-    """Remember with one memory of a user with declared modes."""
+    """`Remember` with one memory of a user with declared modes."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
-        self.keeper = remember_over(stores, FakeEmbedders(), asks_model=True)
+        self.agent = remember_over(stores, FakeEmbedders(), asks_model=True)
         self.declare(CODE, DIARY, THEIRS)
 
     def declare(self, *modes: Mode, **fields: Any) -> None:
-        """What is declared from now on."""
+        """Replace the declared modes."""
         self.modes.put(PARTITION, "u1", ModeDeclarations(modes=modes, **fields))
 
-    def tell(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
-        """Remember the turn, or an edit of it."""
-        event = self.keeper.turn(turn(text, turn_id="t", mode=mode), record(offset=offset)).event
+    def say(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
+        """Remember or edit the turn."""
+        event = self.agent.turn(turn(text, turn_id="t", mode=mode), record(offset=offset)).event
         assert event is not None
         return event.memory
 
     def embed(self, memory: Memory) -> Memory:
-        """Let its vector be in the index."""
+        """Report the memory as embedded."""
         said = Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
@@ -59,11 +59,11 @@ class UnderstoodHarness:
             space=self.spaces.of(memory)[1].fingerprint.digest,
             at=START,
         )
-        assert self.keeper.embedded(said) is None
+        assert self.agent.embedded(said) is None
         return self.memory(memory)
 
     def understood(self, of: Memory, valid: bool = True, **found: Any) -> UnderstoodResult:
-        """What a model says of the text that a memory had."""
+        """Apply a model's answer about the memory's text."""
         said = Understood(
             memory_id=of.memory_id,
             text_hash=current_text_hash(of),
@@ -73,10 +73,10 @@ class UnderstoodHarness:
             prompt="understand-1",
             at=START,
         )
-        return self.keeper.understood(said)
+        return self.agent.understood(said)
 
     def memory(self, of: Memory) -> Memory:
-        """The record as it stands."""
+        """Return the stored record."""
         memory = self.memories.get(PARTITION, of.memory_id)
         assert memory is not None
         return memory
@@ -95,7 +95,7 @@ def decided(memory: Memory) -> tuple[str, str]:
 
 
 def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(harness: UnderstoodHarness) -> None:
-    told = harness.embed(harness.tell())
+    told = harness.embed(harness.say())
     noted = harness.understood(told, mode="diary", topic="music")
     there = harness.memory(told)
     assert noted.event == Remembered(memory=there)
@@ -106,7 +106,7 @@ def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(harne
 
 
 def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     assert harness.understood(told, mode="code").event == Remembered(memory=harness.memory(told))
     assert decided(harness.memory(told)) == ("code", "model")
 
@@ -115,7 +115,7 @@ def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(harness: Understoo
 def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(
     harness: UnderstoodHarness, answered: str | None
 ) -> None:
-    told = harness.embed(harness.tell())
+    told = harness.embed(harness.say())
     assert harness.understood(told, mode=answered, topic="music") == UnderstoodResult()
     after = harness.memory(told)
     assert decided(after) == (GENERAL, "fallback")
@@ -123,7 +123,7 @@ def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(
 
 
 def test_what_the_caller_said_stays_and_the_rest_is_noted(harness: UnderstoodHarness) -> None:
-    told = harness.embed(harness.tell(mode="code"))
+    told = harness.embed(harness.say(mode="code"))
     assert harness.understood(told, mode="diary", topic="music") == UnderstoodResult()
     after = harness.memory(told)
     assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
@@ -131,7 +131,7 @@ def test_what_the_caller_said_stays_and_the_rest_is_noted(harness: UnderstoodHar
 
 def test_model_that_agrees_with_the_default_moves_nothing(harness: UnderstoodHarness) -> None:
     harness.declare(CODE, user_default="code")
-    told = harness.embed(harness.tell())
+    told = harness.embed(harness.say())
     assert harness.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
     assert (decided(harness.memory(told)), harness.memory(told).embedding) == (("code", "model"), told.embedding)
 
@@ -143,38 +143,38 @@ def test_whether_a_model_agrees_with_the_default_is_told(
     harness: UnderstoodHarness, mode: str | None, agrees: bool | None
 ) -> None:
     harness.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
-    assert harness.understood(harness.tell(), mode=mode).agrees_with_default is agrees
+    assert harness.understood(harness.say(), mode=mode).agrees_with_default is agrees
 
 
 def test_against_a_caller_no_model_agrees_or_disagrees(harness: UnderstoodHarness) -> None:
     harness.declare(CODE, user_default="code")
-    assert harness.understood(harness.tell(mode="code"), mode="code").agrees_with_default is None
+    assert harness.understood(harness.say(mode="code"), mode="code").agrees_with_default is None
 
 
 def test_an_answer_about_a_replaced_text_changes_nothing(harness: UnderstoodHarness) -> None:
-    old = harness.tell()
-    new = harness.tell("cello", 2)
+    old = harness.say()
+    new = harness.say("cello", 2)
     assert harness.understood(old, mode="code", topic="violins") == UnderstoodResult()
     assert harness.memory(new) == new
 
 
 def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(harness: UnderstoodHarness) -> None:
-    harness.understood(harness.tell(), mode="code", topic="violins")
-    edited = harness.tell("cello", 2)
+    harness.understood(harness.say(), mode="code", topic="violins")
+    edited = harness.say("cello", 2)
     assert (decided(edited), edited.reading.status, edited.reading.topic) == (("code", "model"), "pending", None)
     harness.understood(edited, mode="diary")
     assert decided(harness.memory(edited)) == ("diary", "model")
 
 
 def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     harness.memories.forget(PARTITION, told.memory_id)
     assert harness.understood(told, mode="code") == UnderstoodResult()
     assert list(harness.memories.all()) == []
 
 
 def test_an_answer_that_was_not_valid_is_not_waited_for_again(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     assert list(harness.words.awaiting_understanding(PARTITION)) == [told.memory_id]
     assert harness.understood(told, valid=False) == UnderstoodResult()
     assert list(harness.words.awaiting_understanding(PARTITION)) == []
@@ -182,7 +182,7 @@ def test_an_answer_that_was_not_valid_is_not_waited_for_again(harness: Understoo
 
 
 def test_the_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     harness.understood(told, mode="code", entities=("Ana",))
     there = harness.embed(harness.memory(told))
     assert harness.understood(told, mode="code", entities=("Ana",)).event is None
@@ -190,24 +190,24 @@ def test_the_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> No
 
 
 def test_untold_move_of_a_killed_worker_is_sent_on_redelivery(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     untold = harness.understood(told, mode="code").event
     assert harness.understood(told, mode="code").event == untold
 
 
 def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: UnderstoodHarness) -> None:
-    assert harness.understood(harness.tell(), topic="music").event is None
-    assert harness.understood(harness.tell(mode="code", offset=2, text="cello"), mode="code").event is None
+    assert harness.understood(harness.say(), topic="music").event is None
+    assert harness.understood(harness.say(mode="code", offset=2, text="cello"), mode="code").event is None
 
 
 def test_mode_renamed_while_a_model_read_is_known_by_its_old_name(harness: UnderstoodHarness) -> None:
-    told = harness.tell()
+    told = harness.say()
     harness.understood(told, mode="journal")
     assert decided(harness.memory(told)) == ("diary", "model")
 
 
 def test_entities_of_a_model_are_found_beside_those_of_the_rules(harness: UnderstoodHarness) -> None:
-    told = harness.tell("Lunch with Mrs Okafor")
+    told = harness.say("Lunch with Mrs Okafor")
     harness.understood(told, entities=("Riverside Café",))
     okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
     assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)

@@ -1,4 +1,4 @@
-"""One memory in place of several: all of them or none, once, and taken back where a kill left it half done."""
+"""Superseding several memories by one: completely, once, and rolled back after a kill in the middle."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ CONTRADICTING = ("The deploy target is fly.io now.", "No, the new deploy target 
 
 
 class SupersedeHarness:
-    """Three turns, and what is distilled from them."""
+    """Three turns and a summary of them."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
@@ -38,7 +38,7 @@ class SupersedeHarness:
         self.supersede = Supersede(stores.memories, stores.words, self.items, write)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
-            self.keep(turn)
+            self.store(turn)
         sources = [source_of(turn) for turn in self.turns]
         memory = distilled_memory(
             self.turns[0].scope, "ana", "general", sources, "Tomatoes.", confidence=0.9, run="0-3", at=START
@@ -46,7 +46,7 @@ class SupersedeHarness:
         hashes = {turn.memory_id: turn.content_hash for turn in self.turns}
         self.event = Distilled(run="0-3", memory=memory, sources=hashes)
 
-    def keep(self, memory: Memory) -> None:
+    def store(self, memory: Memory) -> None:
         self.write(memory)
 
     def apply(self) -> Sequence[MemoryEvent]:
@@ -56,8 +56,8 @@ class SupersedeHarness:
         return self.memories.get(HERE, memory.memory_id)
 
     @property
-    def served(self) -> set[str]:
-        """The texts of what stands for itself; words and records agree."""
+    def current_texts(self) -> set[str]:
+        """Return the texts of current memories, after checking the lexical index."""
         roster = self.words.memory_columns(HERE, "ana")
         known = {one for one, number in roster.number_of.items() if not roster.columns.superseded[number]}
         assert known == {one.memory_id for one in self.memories.all() if one.superseded_by is None}
@@ -74,7 +74,7 @@ def test_a_distilled_memory_takes_the_place_of_its_turns(harness: SupersedeHarne
     [follows] = harness.apply()
     assert isinstance(follows, Remembered)
     assert follows.memory == harness.event.memory
-    assert harness.served == {"Tomatoes."}
+    assert harness.current_texts == {"Tomatoes."}
     assert {one.superseded_in for one in harness.memories.all() if one.superseded_by} == {"0-3"}
     assert harness.supersede.state_of(harness.event) == "done"
 
@@ -82,7 +82,7 @@ def test_a_distilled_memory_takes_the_place_of_its_turns(harness: SupersedeHarne
 def test_the_same_event_again_changes_nothing(harness: SupersedeHarness) -> None:
     harness.apply()
     ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    harness.keep(ready)
+    harness.store(ready)
     before = list(harness.memories.all())
     assert harness.apply() == []
     assert list(harness.memories.all()) == before
@@ -100,7 +100,7 @@ def test_the_same_event_again_changes_nothing(harness: SupersedeHarness) -> None
 def test_where_one_turn_is_not_what_it_was_nothing_is_done(
     harness: SupersedeHarness, change: dict[str, object]
 ) -> None:
-    harness.keep(harness.turns[1].model_copy(update=change))
+    harness.store(harness.turns[1].model_copy(update=change))
     before = list(harness.memories.all())
     assert harness.apply() == []
     assert list(harness.memories.all()) == before
@@ -111,29 +111,29 @@ def test_where_one_turn_is_forgotten_nothing_is_done(harness: SupersedeHarness) 
     harness.words.remove(HERE, harness.turns[1].memory_id)
     harness.memories.forget(HERE, harness.turns[1].memory_id)
     assert harness.apply() == []
-    assert harness.served == {harness.turns[0].text, harness.turns[2].text}
+    assert harness.current_texts == {harness.turns[0].text, harness.turns[2].text}
 
 
 def test_what_a_user_has_forgotten_is_not_made_again(harness: SupersedeHarness) -> None:
     harness.memories.forget(HERE, harness.event.memory.memory_id)
     assert harness.apply() == []
-    assert harness.served == {turn.text for turn in harness.turns}
+    assert harness.current_texts == {turn.text for turn in harness.turns}
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(harness: SupersedeHarness, written: int) -> None:
-    harness.keep(harness.event.memory)
+    harness.store(harness.event.memory)
     for turn in harness.turns[:written]:
-        harness.keep(turn.model_copy(update={"superseded_by": harness.event.memory.memory_id, "superseded_in": "0-3"}))
+        harness.store(turn.model_copy(update={"superseded_by": harness.event.memory.memory_id, "superseded_in": "0-3"}))
     assert harness.supersede.state_of(harness.event) == "due"
     harness.apply()
-    assert harness.served == {"Tomatoes."}
+    assert harness.current_texts == {"Tomatoes."}
 
 
 def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(harness: SupersedeHarness) -> None:
     half = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    harness.keep(half)
-    harness.keep(harness.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
+    harness.store(half)
+    harness.store(harness.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
     harness.words.remove(HERE, harness.turns[2].memory_id)
     harness.memories.forget(HERE, harness.turns[2].memory_id)
     follows, learned = harness.apply()
@@ -141,7 +141,7 @@ def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(harness: 
     assert isinstance(learned, Learned)
     assert follows.memory_id == half.memory_id
     assert len(follows.places) == 1
-    assert harness.served == {turn.text for turn in harness.turns[:2]}
+    assert harness.current_texts == {turn.text for turn in harness.turns[:2]}
     assert harness.now(half) is None
     assert not harness.memories.is_forgotten(HERE, half.memory_id)
 
@@ -151,14 +151,14 @@ def test_turns_lost_from_the_index_are_hidden_on_redelivery(harness: SupersedeHa
     for turn in harness.turns:
         harness.words.put(HERE, LexicalDocument(turn))
     harness.apply()
-    assert harness.served == {"Tomatoes."}
+    assert harness.current_texts == {"Tomatoes."}
 
 
 def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     older, item = (item_of(turn, text=text) for turn, text in zip(harness.turns, SAME, strict=False))
     merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
     for memory in (older, merged):
-        harness.keep(memory)
+        harness.store(memory)
     harness.words.put(HERE, LexicalDocument(item))
     event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
     told = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
@@ -184,13 +184,13 @@ def test_contradicted_item_lost_from_the_index_is_hidden_on_redelivery(harness: 
 def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     harness.apply()
     ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    harness.keep(ready)
+    harness.store(ready)
     edited = harness.turns[1]
     told = harness.supersede.release(harness.now(edited))
     assert [len(one.places) for one in told if isinstance(one, Forgotten)] == [1]
     assert harness.supersede.release(harness.now(edited)) == told
-    harness.keep(edited)
-    assert harness.served == {turn.text for turn in harness.turns}
+    harness.store(edited)
+    assert harness.current_texts == {turn.text for turn in harness.turns}
     assert harness.supersede.release(harness.now(edited)) == []
 
 
@@ -198,19 +198,19 @@ def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarnes
 def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: SupersedeHarness, written: int) -> None:
     harness.apply()
     for turn in harness.turns[:written]:
-        harness.keep(turn)
+        harness.store(turn)
     edited = harness.turns[2]
     told = harness.supersede.release(harness.now(edited))
     assert [type(one) for one in told] == [Forgotten, Learned]
     assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {harness.event.memory.memory_id}
     assert harness.now(harness.event.memory) is None
-    harness.keep(edited)
-    assert harness.served == {turn.text for turn in harness.turns}
+    harness.store(edited)
+    assert harness.current_texts == {turn.text for turn in harness.turns}
 
 
 def test_half_done_withdrawal_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     harness.apply()
-    harness.keep(harness.turns[2].model_copy(update={"content_hash": "edited"}))
+    harness.store(harness.turns[2].model_copy(update={"content_hash": "edited"}))
     told = harness.apply()
     assert [one.memory_id for one in told if isinstance(one, Forgotten)] == [harness.event.memory.memory_id]
     assert harness.apply() == told
@@ -220,10 +220,10 @@ def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(harnes
     harness.apply()
     harness.words.commit(HERE)
     harness.supersede.withdraw(harness.event.memory, harness.event.sources)
-    harness.words.open(HERE)  # What was not committed is gone.
+    harness.words.open(HERE)  # Uncommitted writes are lost.
     told = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
     assert [one.memory_id for one in told] == [harness.event.memory.memory_id]
     for one in told:
         harness.words.remove(HERE, one.memory_id)
     list(repair_superseded_flags(harness.stores.memories, harness.stores.words))
-    assert harness.served == {turn.text for turn in harness.turns}
+    assert harness.current_texts == {turn.text for turn in harness.turns}

@@ -1,4 +1,4 @@
-"""Suggestions of undeclared modes: what they find, what they leave out, and that they change nothing."""
+"""`SuggestModes`: suggested and omitted clusters, without changes."""
 
 from copy import deepcopy
 from typing import Any
@@ -20,14 +20,14 @@ MIXED = ["kites", "taxes", "dentist", "violin", "harbour", "passport", "gloves",
 
 
 class SuggestHarness(RetrievalHarness):
-    """The report over a library's memories."""
+    """`SuggestModes` over stored memories."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         super().__init__(words)
         self.suggest = SuggestModes(self.stores.memories, self.stores.words, self.vectors, self.spaces)
 
     async def talk(self, template: str, start: int, count: int = 24, **fields: Any) -> list[Memory]:
-        """Turns of one register, in conversations of eight."""
+        """Store turns of one form, in conversations of eight."""
         turns = []
         for number in range(start, start + count):
             talk = f"{template[:12]}-{(number - start) // 8}"
@@ -35,14 +35,14 @@ class SuggestHarness(RetrievalHarness):
         return await self.remember(*turns)
 
     async def chatter(self, start: int = 1000, count: int = 40, **fields: Any) -> None:
-        """Turns of no register."""
+        """Store turns without a common form."""
         for number in range(count):
             word = MIXED[number % len(MIXED)]
             text = f"{word} {number} {word}{number} {MIXED[number * 7 % 10]}{number} odd{number * 3}"
             await self.remember(made(text, start + number, conversation_id=f"mixed-{number}", **fields))
 
     async def report(self, user: str = "ana") -> dict[str, Any]:
-        """What is answered."""
+        """Return the result."""
         command = Command(command="suggest_modes", scope=Scope(user_id=user))
         governed = await self.suggest.suggest_modes(command, 1)
         assert governed.change is None

@@ -1,4 +1,4 @@
-"""Where the vectors of a mode lie, and what makes them."""
+"""Vector spaces and embedders of modes."""
 
 import pytest
 
@@ -15,7 +15,7 @@ OWN = Mode(name="code", embedder="tiny48", embedding_dim=48, project="p1")
 
 
 class SpacesHarness:
-    """The spaces of what Ana has declared."""
+    """The vector spaces of Ana's modes."""
 
     def __init__(self, *modes: Mode) -> None:
         self.modes, self.embedders = FakeModes(), FakeEmbedders()

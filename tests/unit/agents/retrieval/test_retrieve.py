@@ -1,4 +1,4 @@
-"""A question in, the memories that answer it out."""
+"""`Retrieve`: a query in, ranked memories out."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -106,7 +106,7 @@ async def test_an_identifier_comes_first(library: RetrievalHarness) -> None:
 
 async def test_a_memory_without_a_vector_is_found_by_its_words(library: RetrievalHarness) -> None:
     await library.remember(*facts())
-    library.hear(made("The parcel 4711 was delivered.", 7))
+    library.store(made("The parcel 4711 was delivered.", 7))
     result, warnings = await library.ask("what about 4711?", explain=True)
     assert result.hits[0].text == "The parcel 4711 was delivered."
     assert result.hits[0].embedding_status == "pending"
@@ -118,7 +118,7 @@ async def test_a_memory_without_a_vector_is_found_by_its_words(library: Retrieva
 async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: RetrievalHarness) -> None:
     old, new = "locker code quagga seven", "the key hangs behind the door"
     [memory, copy] = await library.remember(made(old, 0), made(old, 1, conversation_id="c2"))
-    library.hear(memory.model_copy(update={"text": new, "embedding": Embedding(status="pending")}))
+    library.store(memory.model_copy(update={"text": new, "embedding": Embedding(status="pending")}))
     hits = (await library.ask(old, explain=True))[0].hits
     assert [hit.memory_id for hit in hits] == [copy.memory_id, memory.memory_id]
     assert hits[1].scores is not None
@@ -203,7 +203,7 @@ async def test_an_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarne
 
 
 async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarness) -> None:
-    library.hear(*facts())
+    library.store(*facts())
     result, warnings = await library.ask("what is the violin teacher called?")
     assert (result.strategy, warnings) == ("lexical", [("degraded", "no vectors yet")])
     assert result.hits[0].text == FACTS[1]
@@ -224,7 +224,7 @@ async def test_an_outage_makes_the_answer_lexical(library: RetrievalHarness, bro
 
 async def test_vectors_of_another_space_are_no_vectors(library: RetrievalHarness) -> None:
     elsewhere = Embedding(status="ready", place=VectorLocation(mode="general", space="another"))
-    library.hear(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
+    library.store(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
     assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
 
 
@@ -270,5 +270,5 @@ async def test_any_question_is_answered(library: RetrievalHarness, query: str) -
 async def test_what_is_written_while_the_question_is_embedded_is_in_the_answer(library: RetrievalHarness) -> None:
     await library.remember(*facts())
 
-    library.vectors.meanwhile = lambda: library.hear(made("violin case", 30))
+    library.vectors.meanwhile = lambda: library.store(made("violin case", 30))
     assert "violin case" in await library.texts("violin case")

@@ -1,4 +1,4 @@
-"""Going down from intention over categories to items, only as far as a question needs."""
+"""Drill-down from intention over categories to items, only as deep as a query needs."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from schemas.state.intention import Intention, IntentionEntry
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.builders.items import having, item_of, spans
+from tests.builders.items import item_of, spans, with_items
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
 
@@ -115,7 +115,7 @@ async def test_a_scope_shows_no_intention_of_another(library: RetrievalHarness) 
 async def with_a_category(library: RetrievalHarness) -> tuple[Memory, Memory]:
     turn = made("My dentist is Doctor Webb in Harbour Street.", 1)
     item = item_of(turn, text="My dentist is Doctor Webb in Harbour Street.")
-    turn = having(turn, item)
+    turn = with_items(turn, item)
     await library.remember(turn, item, *(made(text, 5 + place) for place, text in enumerate(TALK)))
     health = Category(
         name="health",

@@ -1,4 +1,4 @@
-"""What was found in turns: inside their hits, or hits by itself; and what was distilled from several."""
+"""Items inside the hits of turns or as hits, and summaries of several turns."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from schemas.messages.retrieval import Hit
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.builders.items import distilled_of, having, item_of
+from tests.builders.items import distilled_of, item_of, with_items
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness
 
@@ -24,14 +24,14 @@ def library(words: SqliteLexicalIndex) -> RetrievalHarness:
 
 
 async def dense(library: RetrievalHarness) -> tuple[Memory, list[Memory]]:
-    """One turn with a decision, a constraint and a procedure, among others."""
+    """Store one turn with a decision, a constraint and a procedure, among others."""
     turn = made(f"{LEDGER} {API} {DEPLOY}", 1, speaker="Ana")
     items = [
         item_of(turn, text=LEDGER, kind="decision"),
         item_of(turn, text=API, kind="constraint"),
         item_of(turn, text=DEPLOY, kind="procedure", type="procedural"),
     ]
-    turn = having(turn, *items)
+    turn = with_items(turn, *items)
     others = [made(text, 2 + place) for place, text in enumerate(("Dinner was soup.", "The tram leaves at nine."))]
     await library.remember(turn, *items, *others)
     return turn, items
@@ -79,7 +79,7 @@ async def test_items_inside_are_of_the_types_asked_for(library: RetrievalHarness
 
 async def test_a_superseded_item_is_inside_only_on_demand(library: RetrievalHarness) -> None:
     _, [ledger, *_] = await dense(library)
-    library.hear(ledger.model_copy(update={"superseded_by": "another"}))
+    library.store(ledger.model_copy(update={"superseded_by": "another"}))
     assert (await first(library, "the ledger")).items == ()
     shown = await first(library, "the ledger", include_superseded=True)
     assert [one.memory_id for one in shown.items] == [ledger.memory_id]
@@ -107,7 +107,7 @@ async def test_items_are_hits_where_turns_are_left_out(library: RetrievalHarness
 
 async def test_items_are_found_by_words_before_they_have_vectors(library: RetrievalHarness) -> None:
     turn, _ = await dense(library)
-    library.hear(item_of(turn, text="The harbour tram is line nine."))
+    library.store(item_of(turn, text="The harbour tram is line nine."))
     [hit, *_] = (await library.ask("harbour tram line", types=["semantic"], mode="general"))[0].hits
     assert (hit.text, hit.embedding_status) == ("The harbour tram is line nine.", "pending")
 

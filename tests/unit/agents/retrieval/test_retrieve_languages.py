@@ -1,4 +1,4 @@
-"""Questions in one language about what was said in another, in the mode that has a model for each."""
+"""Cross-lingual queries in the mode with a model for each language group."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def library(tmp_path: Path) -> Iterator[RetrievalHarness]:
 
 
 async def remember(library: RetrievalHarness, *texts: str) -> list[Memory]:
-    """Store turns with their vectors, pooled ones and those of their tokens."""
+    """Store turns with pooled and token vectors."""
     memories = await library.remember(*(made(text, number) for number, text in enumerate(texts)))
     for memory in memories:
         embedder, space = library.spaces.of(memory)
@@ -59,7 +59,7 @@ async def remember(library: RetrievalHarness, *texts: str) -> list[Memory]:
 
 
 async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
-    """What the vectors say."""
+    """Return the vector scores of the nearest memory."""
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
@@ -70,13 +70,13 @@ async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
 
 
 def readers(library: RetrievalHarness) -> tuple[Embedder, Embedder]:
-    """The models of English and of other languages, with their own prefixes."""
+    """Return the English and the multilingual model with their prefixes."""
     english, others = (Mode(name="m", embedder=name, embedding_dim=384) for name in ("all-MiniLM-L6-v2", OTHERS))
     return library.embedders.of(english), library.embedders.of(others)
 
 
 def asked(library: RetrievalHarness) -> tuple[int, int]:
-    """How many questions the models of English and of other languages were asked since the last time."""
+    """Return the queries to the English and the multilingual model since the last call."""
     lists = [library.embedders.model(name).queries for name in (GENERAL, OTHERS)]
     counts = len(lists[0]), len(lists[1])
     for one in lists:

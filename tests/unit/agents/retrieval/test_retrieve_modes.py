@@ -1,4 +1,4 @@
-"""Questions in one mode, in the mode that the scope is in, and across modes with different models."""
+"""Queries in one mode, in the default mode, and across modes with different models."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ async def test_another_users_memories_change_no_score_across_modes(library: Retr
 
 async def test_what_is_written_while_several_modes_are_searched_is_in_the_answer(library: RetrievalHarness) -> None:
     await filled(library)
-    library.vectors.meanwhile = lambda: library.hear(made("The roof leaks.", 50, mode="journal"))
+    library.vectors.meanwhile = lambda: library.store(made("The roof leaks.", 50, mode="journal"))
     assert "The roof leaks." in await library.texts("the roof leaks", mode="*")
 
 
@@ -127,7 +127,7 @@ async def test_one_name_with_two_embedders_is_searched_in_both(library: Retrieva
 
 async def test_a_mode_with_two_embedders_is_named_once_when_its_vectors_wait(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
-    library.hear(*(made(CODE[0], n, mode="code", project=f"p{n}") for n in (1, 2)))
+    library.store(*(made(CODE[0], n, mode="code", project=f"p{n}") for n in (1, 2)))
     assert dict((await library.ask("what leaks?", mode="code"))[1])["degraded"] == "code: no vectors yet"
 
 

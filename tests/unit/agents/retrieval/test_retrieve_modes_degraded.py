@@ -1,4 +1,4 @@
-"""Questions in modes whose model, vectors or index are not there: by words, and with a warning."""
+"""Queries in modes without model, vectors or index: lexical results with a warning."""
 
 import pytest
 
@@ -57,7 +57,7 @@ async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: 
 
 async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
-    library.hear(*turns("journal", JOURNAL, 10))
+    library.store(*turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
     assert result.diagnostics["method"] == "rank_fusion"
     assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
@@ -66,7 +66,7 @@ async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(li
 
 async def test_missing_model_of_one_mode_leaves_other_modes_their_vectors(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
-    library.hear(*turns("journal", JOURNAL, 10))
+    library.store(*turns("journal", JOURNAL, 10))
     library.embedders.missing("tiny48")
     result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
     assert result.diagnostics["method"] == "rank_fusion"
@@ -74,7 +74,7 @@ async def test_missing_model_of_one_mode_leaves_other_modes_their_vectors(librar
 
 
 async def test_without_any_vectors_everything_is_merged_by_words(library: RetrievalHarness) -> None:
-    library.hear(*turns("code", CODE), *turns("journal", JOURNAL, 10))
+    library.store(*turns("code", CODE), *turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode="*")
     assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
     assert dict(warnings)["degraded"] == "code: no vectors yet; journal: no vectors yet"
@@ -97,7 +97,7 @@ async def test_an_outage_merges_the_modes_by_words(library: RetrievalHarness, br
 async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: RetrievalHarness) -> None:
     same = "It went well."
     plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
-    library.hear(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))
+    library.store(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))
     hits = (await library.ask("how did the garden party go?", mode="*"))[0].hits
     assert [hit.mode for hit in hits] == ["journal", "code"]
     assert hits[0].score > hits[1].score

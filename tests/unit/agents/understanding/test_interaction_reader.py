@@ -1,4 +1,4 @@
-"""What texts are for: the classifier over the general embedder's vectors, and the deployment's recent answers."""
+"""Interaction modes of texts, by the classifier and recent model answers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,14 +24,14 @@ LEARNING = Interaction(mode="LEARNING", confidence=0.9)
 
 
 class ReaderHarness:
-    """A reader, with what it reads by."""
+    """`InteractionReader` with its embedder and classifier."""
 
     def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
         self.embedders, self.classifier = FakeEmbedders(), FixedClassifier(mode, share)
         self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier)
 
     async def judge(self, query: str, turns: Sequence[Memory] = ()) -> Interaction:
-        """What a request is for."""
+        """Return the interaction mode of a request."""
         fields: dict[str, Any] = {"scope": {"user_id": "ana"}, "conversation_id": "c1", "query": query}
         return await self.reader.judge(AssembleRequest.model_validate(fields | {"budget_tokens": 4000}), turns)
 
@@ -57,7 +57,7 @@ async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() 
     shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
 
     class ReadingEmbedder:
-        """An embedder that reads what it embeds."""
+        """An embedder that records its inputs."""
 
         async def passage(self, text: str) -> Encoded:
             return replace(await model.passage(text), interaction_probabilities=shares)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.rules.ranking.memory_features import conversation_best, last_positions, shift_turns, take_or_zero
-from tests.builders.query_features import Said, clues_of
+from tests.builders.query_features import Line, query_features_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
 CONVERSATIONS = np.array([0, 0, 0, 0, 1, -1, -1])
@@ -15,12 +15,14 @@ def test_conversation_best() -> None:
 
 
 def test_last_positions() -> None:
-    order = clues_of("x", [Said("a"), Said("b"), Said("c", talk="c2"), Said("d", talk=None)]).order
+    order = query_features_of(
+        "x", [Line("a"), Line("b"), Line("c", conversation="c2"), Line("d", conversation=None)]
+    ).order
     assert last_positions(order, np.array([1, 0, -1, 0])).tolist() == [0, 1, 0, 1]
 
 
 def test_shift_stops_at_the_end_of_a_conversation() -> None:
-    order = clues_of("x", [Said("a"), Said("b"), Said("c"), Said("d", talk="c2")]).order
+    order = query_features_of("x", [Line("a"), Line("b"), Line("c"), Line("d", conversation="c2")]).order
     numbers = np.arange(4)
     assert shift_turns(numbers, order, -1).tolist() == [-1, 0, 1, -1]
     assert shift_turns(numbers, order, 2).tolist() == [2, -1, -1, -1]

@@ -5,19 +5,19 @@ import pytest
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.ranking.field_scores import conversation_bm25, matched_term_share, neighbourhood_bm25
-from tests.builders.query_features import Said, clues_of
+from tests.builders.query_features import Line, query_features_of
 
 TALK = [
-    Said("Is there a violin?", talk="c1"),
-    Said("Yes, in the attic.", talk="c1"),
-    Said("Good night.", talk="c1"),
-    Said("Soup again.", talk="c2"),
-    Said("A violin and an attic.", talk=None),
+    Line("Is there a violin?", conversation="c1"),
+    Line("Yes, in the attic.", conversation="c1"),
+    Line("Good night.", conversation="c1"),
+    Line("Soup again.", conversation="c2"),
+    Line("A violin and an attic.", conversation=None),
 ]
 
 
 def test_neighbourhood_bm25_includes_adjacent_turns() -> None:
-    features = clues_of("violin attic", TALK)
+    features = query_features_of("violin attic", TALK)
     found = neighbourhood_bm25(features.postings, features.columns.lengths, features.order, features.documents)
     assert found[0] > 0
     assert found[1] > found[2] > found[3] == 0, "the last has one neighbour with one of the words, the fourth none"
@@ -25,7 +25,7 @@ def test_neighbourhood_bm25_includes_adjacent_turns() -> None:
 
 
 def test_conversation_bm25_treats_a_conversation_as_one_text() -> None:
-    features = clues_of("violin attic", TALK)
+    features = query_features_of("violin attic", TALK)
     found = conversation_bm25(features.postings, features.columns)[:5].tolist()
     assert found[0] == found[1] == found[2] > 0
     assert found[3:] == [0, 0]
@@ -38,7 +38,7 @@ def test_matched_term_share() -> None:
 
 
 def test_bm25_without_memories() -> None:
-    features = clues_of("violin", [])
+    features = query_features_of("violin", [])
     assert neighbourhood_bm25(features.postings, features.columns.lengths, features.order, 0).tolist() == pytest.approx(
         []
     )

@@ -14,15 +14,15 @@ from agents.rules.ranking.field_scores import compute_fields
 from agents.rules.ranking.query_features import MODEL_VARIANTS
 from agents.rules.ranking.ranking import MAX_RERANKED, Ranking, rank_memories
 from agents.rules.ranking.weights import LinearModel, RankingWeights, is_feature_name
-from tests.builders.query_features import Said, clues_of
+from tests.builders.query_features import Line, query_features_of
 from tests.harnesses.retrieval import WEIGHTS
 
 LIVE = np.ones(4, np.bool_)
-TALK = [Said("Shall we move the lesson?"), Said("The violin lesson is on Thursday."), Said("Fine."), Said("Soup.")]
+TALK = [Line("Shall we move the lesson?"), Line("The violin lesson is on Thursday."), Line("Fine."), Line("Soup.")]
 
 
 def ranked(model: LinearModel, question: str = "violin lesson", **known: Any) -> tuple[Ranking, Explanation]:
-    features = clues_of(question, TALK, **known)
+    features = query_features_of(question, TALK, **known)
     ranking = rank_memories(features, LIVE, model)
     return ranking, Explanation(features, ranking)
 
@@ -49,16 +49,16 @@ def test_floating_point_noise_does_not_decide_the_order() -> None:
 
 
 def test_only_admitted_memories_are_ranked() -> None:
-    features = clues_of("violin", TALK)
+    features = query_features_of("violin", TALK)
     assert rank_memories(features, ~LIVE, LinearModel(0.0, {"words": 1.0})).numbers.tolist() == []
     assert rank_memories(features, LIVE & (np.arange(4) != 1), LinearModel(0.0, {})).numbers.tolist() == [0, 2, 3]
 
 
 def test_first_stage_limits_the_reranked_memories() -> None:
-    talk = [Said(f"Note {number}.") for number in range(MAX_RERANKED + 50)]
+    talk = [Line(f"Note {number}.") for number in range(MAX_RERANKED + 50)]
     near = np.linspace(0.0, 0.9, len(talk))
     ranking = rank_memories(
-        clues_of("note", talk, dense=near), np.ones(len(talk), np.bool_), LinearModel(0.0, {"dense": 1.0})
+        query_features_of("note", talk, dense=near), np.ones(len(talk), np.bool_), LinearModel(0.0, {"dense": 1.0})
     )
     assert ranking.numbers.tolist() == list(range(50, len(talk)))
 
@@ -84,7 +84,7 @@ def test_negative_contributions() -> None:
 
 def test_vectorless_memory_is_scored_by_words_and_calibrated() -> None:
     dense = np.array([0.3, 0.8, 0.3, 0.1])
-    features = replace(clues_of("violin lesson", TALK, dense=dense), embedded=LIVE & (np.arange(4) != 1))
+    features = replace(query_features_of("violin lesson", TALK, dense=dense), embedded=LIVE & (np.arange(4) != 1))
     ranking = rank_memories(
         features, LIVE, LinearModel(-1.0, {"dense": 0.5}), by_words=LinearModel(-7.0, {"words": 1.0})
     )
@@ -99,9 +99,9 @@ def test_vectorless_memory_is_scored_by_words_and_calibrated() -> None:
 @pytest.mark.parametrize("place", [0, 1, 20, 39])
 @pytest.mark.parametrize("embedded", [0, 3, 39])
 def test_vectorless_turn_with_the_word_ranks_first(place: int, embedded: int) -> None:
-    talk = [Said(f"Specimen s{number:03d}x was labelled.") for number in range(40)]
+    talk = [Line(f"Specimen s{number:03d}x was labelled.") for number in range(40)]
     alike = np.full(40, 0.5)
-    features = clues_of(f"s{place:03d}x", talk, dense=alike, maxsim=alike)
+    features = query_features_of(f"s{place:03d}x", talk, dense=alike, maxsim=alike)
     features = replace(features, embedded=np.arange(40) == embedded)
     models = RankingWeights.loads(WEIGHTS.read_text()).models
     ranking = rank_memories(features, np.ones(40, np.bool_), models["tokens"], by_words=models["words"])
@@ -109,7 +109,7 @@ def test_vectorless_turn_with_the_word_ranks_first(place: int, embedded: int) ->
 
 
 def test_topic_changes_the_order_and_is_explained() -> None:
-    features = clues_of("violin", TALK)
+    features = query_features_of("violin", TALK)
     ranking = rank_memories(features, LIVE, LinearModel(0.0, {"words": 0.0})).with_topics(
         np.array([0.0, 0.0, 1.0, 0.5])
     )
@@ -128,7 +128,7 @@ def test_scores_of_a_hit_are_within_0_and_1() -> None:
 
 
 def test_feature_is_none_without_its_question_trait() -> None:
-    features = clues_of("When is the lesson?", TALK)
+    features = query_features_of("When is the lesson?", TALK)
     ranking_features = RankingFeatures(features, compute_fields(features), np.arange(4))
     asked, not_asked = ranking_features.of("?when*date"), ranking_features.of("?why*reason")
     assert asked is not None
@@ -136,7 +136,9 @@ def test_feature_is_none_without_its_question_trait() -> None:
 
 
 def test_neighbour_of_a_full_match_does_not_outrank_it() -> None:
-    features = clues_of("violin", [Said("Violin."), Said("Fine."), *(Said(f"Note {number}.") for number in range(30))])
+    features = query_features_of(
+        "violin", [Line("Violin."), Line("Fine."), *(Line(f"Note {number}.") for number in range(30))]
+    )
     ranking_features = RankingFeatures(features, compute_fields(features), np.arange(2))
     own, neighbour, around, best = (ranking_features.of(name) for name in ("words", "words-1", "around", "words.best"))
     assert own is not None
@@ -148,7 +150,7 @@ def test_neighbour_of_a_full_match_does_not_outrank_it() -> None:
 
 
 def test_features_are_rounded() -> None:
-    features = clues_of("violin", TALK)
+    features = query_features_of("violin", TALK)
     length = RankingFeatures(features, compute_fields(features), np.arange(4)).of("length")
     assert length is not None
     assert length.tolist() == [round(value, FEATURE_DECIMALS) for value in length.tolist()]
@@ -196,7 +198,7 @@ def test_variant_rejects_features_it_cannot_compute() -> None:
 @pytest.mark.parametrize("name", ["late", "dense-2", "late.best", "late.answers", "?large*late", "words*question"])
 def test_feature_name_is_valid(name: str) -> None:
     assert is_feature_name(name, maxsim=True, dense=True)
-    features = clues_of("violin", TALK, dense=np.zeros(4), maxsim=np.zeros(4))
+    features = query_features_of("violin", TALK, dense=np.zeros(4), maxsim=np.zeros(4))
     feature = RankingFeatures(features, compute_fields(features), np.arange(4)).of(name)
     assert feature is None or feature.shape == (4,)
 

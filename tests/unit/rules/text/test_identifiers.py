@@ -8,7 +8,7 @@ from agents.rules.ranking.field_scores import compute_fields
 from agents.rules.ranking.memory_features import is_identifier
 from agents.rules.ranking.ranking import rank_memories
 from agents.rules.ranking.weights import RankingWeights
-from tests.builders.query_features import Said, clues_of
+from tests.builders.query_features import Line, query_features_of
 from tests.harnesses.retrieval import WEIGHTS
 
 
@@ -24,11 +24,11 @@ def test_words_years_and_measures_are_no_identifiers(term: str) -> None:
     assert not is_identifier(term)
 
 
-TALK = [Said("The order numbers came last week."), Said("Soup."), Said("ZX-81-K17 is on its way."), Said("Fine.")]
+TALK = [Line("The order numbers came last week."), Line("Soup."), Line("ZX-81-K17 is on its way."), Line("Fine.")]
 
 
 def test_feature_is_the_share_of_matched_identifiers() -> None:
-    clues = clues_of("Was ZX-81-K17 in the order, or QQ-7-P?", TALK)
+    clues = query_features_of("Was ZX-81-K17 in the order, or QQ-7-P?", TALK)
     features = RankingFeatures(clues, compute_fields(clues), np.arange(4))
     found = features.of("identifier")
     assert found is not None
@@ -37,6 +37,8 @@ def test_feature_is_the_share_of_matched_identifiers() -> None:
 
 def test_identifier_match_outranks_semantic_similarity() -> None:
     near = np.array([0.75, 0.4, 0.5, 0.4])
-    clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, maxsim=near)
+    clues = query_features_of(
+        "Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, maxsim=near
+    )
     ranking = rank_memories(clues, np.ones(4, np.bool_), RankingWeights.loads(WEIGHTS.read_text()).models["tokens"])
     assert ranking.numbers[int(np.argmax(ranking.log_odds))] == 2

@@ -1,8 +1,8 @@
-"""What may happen to a user's memories, one thing after another, and which turns must be current afterwards.
+"""Actions on a user's memories, and the turns that must be current afterwards.
 
-Enters: happenings, each a name and numbers, on a map in memory. Leaves: the same map, with everything settled.
-Guaranteed: the same happenings on two empty maps are the same records on their topics. What is named by a number is
-chosen among what is there, so that any number names something.
+Enters: actions, each a name and numbers, and an in-memory pipeline. Leaves: the pipeline with all records processed.
+Guaranteed: the same actions on two empty pipelines give the same records on their topics. A number selects among
+the existing memories, so that any number is valid.
 """
 
 import json
@@ -13,13 +13,13 @@ from typing import Any
 from agents.rules.memory.identity import derive_memory_id
 from schemas.messages.records import Outgoing, Record
 from schemas.state.memories import Memory
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
 
 USER = "u1"
-"""Whose memories things happen to."""
+"""The user that the actions concern."""
 
 BYSTANDER = "u2"
-"""A user that is not touched, and must keep every turn."""
+"""A user without actions, whose turns must all remain."""
 
 PROJECTS = ("p1", "p2")
 CONVERSATIONS = ("c0", "c1")
@@ -38,46 +38,46 @@ SAID = (
     "The login is fixed. Lunch was {mark} soup.",
     "We decided to use PostgreSQL for the {mark} ledger.",
 )
-"""Texts with a word of their own each: that give items, contradict each other, say the same, end what was open."""
+"""Texts, each with a unique mark: they give items, contradict or repeat each other, and resolve open errors."""
 
 WATERED = "Watered the tomatoes in the greenhouse on day {mark}, they look healthy."
-"""Said again and again, it is distilled."""
+"""Repeated turns of this form are consolidated."""
 
 DOCUMENT = "The port of the metrics server is 9410. Nobody has painted the {mark} shed."
 
 AT_ONCE = 4
-"""Turns that say nearly the same: one more than a cluster needs."""
+"""Nearly equal turns: one more than a cluster needs."""
 
 
 REFUSALS = ("unknown_mode", "conflict", "not_found")
-"""What a command may be answered with that names a mode which is not there, or is."""
+"""Allowed error codes of commands about missing or existing modes."""
 
 
 @dataclass(frozen=True)
-class Happening:
-    """One thing that happens; what its numbers mean, the method of that name says."""
+class Action:
+    """One action. The method of `ActionRunner` with its name takes the numbers."""
 
-    what: str
+    name: str
     numbers: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        return f"{self.what}({', '.join(map(str, self.numbers))})"
+        return f"{self.name}({', '.join(map(str, self.numbers))})"
 
 
 @dataclass
-class Diary:
-    """Lets things happen, and notes what was said last in each turn that was not forgotten."""
+class ActionRunner:
+    """Performs actions and tracks the current text of each turn that was not forgotten."""
 
     pipeline: InMemoryPipeline
     projects = PROJECTS
-    stands: dict[str, str] = field(default_factory=dict)
+    current_marks: dict[str, str] = field(default_factory=dict)
     """The mark of each turn's text, by memory id."""
     forgotten: set[str] = field(default_factory=set)
     marks: set[str] = field(default_factory=set)
-    """All that were ever said."""
+    """All marks so far."""
 
     async def begin(self) -> None:
-        """What is there before anything happens."""
+        """Declare modes and a category, and remember turns of the bystander."""
         for mode in MODES:
             await self.pipeline.command("declare_mode", USER, name=mode, embedder="tiny32")
         for project in PROJECTS:
@@ -87,24 +87,24 @@ class Diary:
             await self.pipeline.remember(text.format(mark="calm"), f"b{number}", BYSTANDER)
         await self.pipeline.topics.settled()
 
-    async def happen(self, one: Happening) -> None:
-        """Let one thing happen, a second after what was before."""
+    async def perform(self, one: Action) -> None:
+        """Perform one action, a second after the last."""
         self.pipeline.clock.forward(1)
-        await getattr(self, one.what)(*one.numbers)
+        await getattr(self, one.name)(*one.numbers)
 
     async def say(self, text: int, number: int, conversation: int, project: int) -> None:
-        """Say something, or say it otherwise if that turn is there."""
+        """Remember a turn, or edit it if it exists."""
         mark = f"mk{text}x{number}x{conversation}x{project}"
         await self._say(SAID[text].format(mark=mark), mark, f"t{number}", conversation, project)
 
     async def show(self, number: int, conversation: int, project: int) -> None:
-        """Say something with a document."""
+        """Remember a turn with a document."""
         mark = f"doc{number}x{conversation}x{project}"
         document = {"uri": "file:///notes.txt", "text": DOCUMENT.format(mark=mark)}
         await self._say("Here are my notes.", mark, f"t{number}", conversation, project, resources=[document])
 
     async def repeat(self, first: int, conversation: int, project: int) -> None:
-        """Say nearly the same in several turns."""
+        """Remember several nearly equal turns."""
         for number in range(first, first + AT_ONCE):
             mark = f"day{number}x{conversation}x{project}"
             await self._say(WATERED.format(mark=mark), mark, f"w{number}", conversation, project)
@@ -114,25 +114,25 @@ class Diary:
         """Publish the record of a turn again."""
         records = [one for one in self.pipeline.topics.records(self.pipeline.names.turns) if one.key == USER.encode()]
         if records:
-            await self._again(records[number % len(records)])
+            await self._publish_again(records[number % len(records)])
 
     async def move(self, number: int, name: int) -> None:
-        """Put a memory into another mode."""
-        if (memory := self._one(number)) is not None:
+        """Move a memory to another mode."""
+        if (memory := self._pick_memory(number)) is not None:
             mode = (*NAMES, "general")[name]
             await self._command("set_memory_mode", memory.scope["project_id"], memory_id=memory.memory_id, mode=mode)
 
     async def rename(self, name: int, new: int) -> None:
-        """Give a mode another name, where that is free."""
+        """Rename a mode, if the name is free."""
         await self._command("rename_mode", name=NAMES[name], new_name=NAMES[new])
 
     async def delete(self, name: int, fate: int) -> None:
-        """Delete a mode; its memories are forgotten or go elsewhere."""
+        """Delete a mode; forget its memories or move them to `general`."""
         there = [one.memory_id for one in self._said() if one.mode == NAMES[name]]
         memories = ("forget", "move:general")[fate]
         reply = await self._command("delete_mode", name=NAMES[name], memories=memories)
         if reply["status"] == "ok" and memories == "forget":
-            self._gone(there)
+            self._expect_forgotten(there)
         await self._command("declare_mode", name=NAMES[name], embedder="tiny32")
 
     async def consolidate(self, project: int) -> None:
@@ -146,53 +146,53 @@ class Diary:
         await self.pipeline.topics.settled()
 
     async def forget(self, number: int) -> None:
-        """Forget any memory by its id."""
-        if (memory := self._one(number)) is not None:
+        """Forget a memory by its id."""
+        if (memory := self._pick_memory(number)) is not None:
             await self._command("forget", memory.scope["project_id"], memory_id=memory.memory_id)
-            self._gone([memory.memory_id] if memory.origin == "said" else [])
+            self._expect_forgotten([memory.memory_id] if memory.origin == "said" else [])
 
     async def forget_derived(self, number: int) -> None:
-        """Forget an item, or what was distilled, by its id: its turns stay."""
+        """Forget an item or a summary by its id; its turns stay."""
         if derived := [one for one in self.memories() if one.origin != "said"]:
             one = derived[number % len(derived)]
             await self._command("forget", one.scope["project_id"], memory_id=one.memory_id)
 
     async def forget_turn(self, number: int) -> None:
-        """Forget a turn by its name."""
+        """Forget a turn by its id."""
         if said := self._said():
             one = said[number % len(said)]
             named = {"turn_id": one.turn_id, "conversation_id": one.conversation_id}
             await self._command("forget", one.scope["project_id"], **named)
-            self._gone([one.memory_id])
+            self._expect_forgotten([one.memory_id])
 
     async def forget_conversation(self, conversation: int, project: int) -> None:
-        """Forget what was said in a conversation."""
+        """Forget a conversation."""
         name = CONVERSATIONS[conversation]
         there = [one for one in self._said(project) if one.conversation_id == name]
         await self._command("forget", PROJECTS[project], conversation_id=name)
-        self._gone(one.memory_id for one in there)
+        self._expect_forgotten(one.memory_id for one in there)
 
     async def forget_project(self, project: int) -> None:
-        """Forget all of a project."""
+        """Forget a project."""
         there = [one.memory_id for one in self._said(project)]
         await self._command("forget", PROJECTS[project], project=True)
-        self._gone(there)
+        self._expect_forgotten(there)
 
     async def forget_user(self) -> None:
-        """Forget everything."""
+        """Forget all memories of the user."""
         there = [one.memory_id for one in self._said()]
         await self._command("forget", user=True)
-        self._gone(there)
+        self._expect_forgotten(there)
 
     async def replay_all(self) -> None:
-        """Publish the records of all turns again, as they were, in their order."""
+        """Publish all turn records again, in their order."""
         records = self.pipeline.topics.records(self.pipeline.names.turns)
         for record in records:
-            await self.pipeline.topics.append(_as_it_was(record))
+            await self.pipeline.topics.append(_without_reply(record))
         await self.pipeline.topics.settled()
 
     def memories(self) -> list[Memory]:
-        """All memories of the user, in the order of their ids."""
+        """Return all memories of the user, sorted by id."""
         mine = [one for one in self.pipeline.memories.all() if one.boundary == USER]
         return sorted(mine, key=lambda one: one.memory_id)
 
@@ -200,42 +200,42 @@ class Diary:
         wanted = PROJECTS if project is None else (PROJECTS[project],)
         return [one for one in self.memories() if one.origin == "said" and one.scope["project_id"] in wanted]
 
-    def _one(self, number: int) -> Memory | None:
+    def _pick_memory(self, number: int) -> Memory | None:
         known = self.memories()
         return known[number % len(known)] if known else None
 
-    def _gone(self, memory_ids: Iterable[str]) -> None:
+    def _expect_forgotten(self, memory_ids: Iterable[str]) -> None:
         for one in memory_ids:
-            del self.stands[one]
+            del self.current_marks[one]
             self.forgotten.add(one)
 
     async def _say(self, text: str, mark: str, turn_id: str, conversation: int, project: int, **more: Any) -> None:
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
         fields = {"conversation_id": CONVERSATIONS[conversation], "metadata": {"mark": mark}, **more}
-        said = turn(text, turn_id, USER, **fields) | {"scope": scope}
-        self._note(said, await self.pipeline.ask(self.pipeline.names.turns, said))
+        said = turn_message(text, turn_id, USER, **fields) | {"scope": scope}
+        self._expect(said, await self.pipeline.ask(self.pipeline.names.turns, said))
 
-    async def _again(self, record: Record) -> None:
-        await self.pipeline.topics.append(_as_it_was(record))
+    async def _publish_again(self, record: Record) -> None:
+        await self.pipeline.topics.append(_without_reply(record))
         await self.pipeline.topics.settled()
-        self._note(json.loads(record.value or b""))
+        self._expect(json.loads(record.value or b""))
 
-    def _note(self, said: Mapping[str, Any], reply: Json | None = None) -> None:
+    def _expect(self, said: Mapping[str, Any], reply: Json | None = None) -> None:
         one, mark = derive_memory_id(said["scope"], said["conversation_id"], said["turn_id"]), said["metadata"]["mark"]
         self.marks.add(mark)
         warned = [] if reply is None else [warning["code"] for warning in reply["warnings"]]
         if one not in self.forgotten:
-            self.stands[one] = mark
+            self.current_marks[one] = mark
         if reply is not None:
             assert (reply["status"], "forgotten" in warned) == ("ok", one in self.forgotten)
 
     async def _command(self, command: str, project: str = PROJECTS[0], /, **arguments: Any) -> Json:
-        given = commanded(command, USER, project) | {"arguments": arguments}
+        given = command_message(command, USER, project) | {"arguments": arguments}
         reply = await self.pipeline.ask(self.pipeline.names.commands, given)
         assert reply["status"] == "ok" or reply["error"]["code"] in REFUSALS, reply
         return reply
 
 
-def _as_it_was(record: Record) -> Outgoing:
+def _without_reply(record: Record) -> Outgoing:
     headers = tuple(one for one in record.headers if one[0] not in ("reply_to", "correlation_id"))
     return Outgoing(record.topic, key=record.key, value=record.value, headers=headers, timestamp_ms=record.timestamp_ms)

@@ -1,0 +1,17 @@
+"""Fixtures of the tests of memories."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harnesses.turns import PARTITION, FullIndex, RememberHarness
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[RememberHarness]:
+    """`Remember` without memories."""
+    words = FullIndex(tmp_path)
+    words.open(PARTITION)
+    yield RememberHarness(words)
+    words.close()
