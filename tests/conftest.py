@@ -1,14 +1,15 @@
-"""Markers by folder, a guard against connections to other hosts, and fixtures of several kinds of tests."""
+"""Markers by folder, a guard against other hosts and brokers, and shared fixtures."""
 
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.up.broker import KafkaBroker
 
 KINDS = ("unit", "contract", "stream", "live")
 """The test folders, each with a marker of its name."""
@@ -22,19 +23,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(kind)
 
 
-@pytest.fixture(autouse=True)
-def _no_other_hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reject connections to other hosts; only live tests may connect, as they download Kafka."""
-    if request.node.get_closest_marker("live"):
-        return
-    connect = socket.socket.connect
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Reject other hosts and brokers in a test and its fixtures, unless it is live: those download and start Kafka."""
+    if item.get_closest_marker("live"):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("connect", "connect_ex", "sendto"):
+            patched.setattr(socket.socket, name, loopback_only(getattr(socket.socket, name)))
+        patched.setattr(KafkaBroker, "start", reject_broker)
+        return (yield)
 
-    def guarded(self: socket.socket, address: Any) -> None:
+
+def loopback_only(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of sockets whose last argument is an address."""
+
+    def guarded(self: socket.socket, *arguments: Any) -> Any:
+        address = arguments[-1]
         if self.family in (socket.AF_INET, socket.AF_INET6) and not is_loopback(address[0]):
             raise AssertionError(f"a test that is not `live` connects to {address[0]}")
-        connect(self, address)
+        return call(self, *arguments)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    return guarded
+
+
+def reject_broker(_: KafkaBroker) -> None:
+    """Stand in for `KafkaBroker.start`."""
+    raise AssertionError("a test that is not `live` starts a broker")
 
 
 def is_loopback(host: str) -> bool:

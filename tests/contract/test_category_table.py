@@ -50,12 +50,12 @@ def test_categories_of_the_deployment_are_in_every_scope(categories: Table[Scope
         assert (travel.description, travel.declared) == ("trips", False)
 
 
-def test_category_that_left_the_deployment_is_gone(categories: Table[ScopeFields, Taxonomy]) -> None:
+def test_category_removed_from_the_settings_disappears(categories: Table[ScopeFields, Taxonomy]) -> None:
     categories.put(0, scope(), Taxonomy().with_categories(HEALTH))
     assert [one.name for one in categories.get(0, scope()).all()] == ["travel"]
 
 
-def test_later_write_is_read_at_once(categories: Table[ScopeFields, Taxonomy]) -> None:
+def test_later_write_is_visible_immediately(categories: Table[ScopeFields, Taxonomy]) -> None:
     for number in range(3):
         categories.put(0, scope(), Taxonomy().with_categories(OWN.model_copy(update={"size": number})))
         found = categories.get(0, scope()).find("health")

@@ -138,7 +138,7 @@ async def test_vectors_have_length_one(embedder: Embedder) -> None:
     assert np.linalg.norm(passage.tokens, axis=1) == pytest.approx(np.ones(2), abs=0.02)
 
 
-async def test_a_passages_token_vectors_lie_on_a_grid_of_8_bit_integers(embedder: Embedder) -> None:
+async def test_passages_token_vectors_lie_on_a_grid_of_8_bit_integers(embedder: Embedder) -> None:
     steps = (await embedder.passage("the red house")).tokens * QUANTISATION_STEPS
     assert np.array_equal(steps, np.rint(steps))
     assert 1 < np.abs(steps).max() < QUANTISATION_STEPS
@@ -152,7 +152,7 @@ async def test_a_passages_token_vectors_lie_on_a_grid_of_8_bit_integers(embedder
         ("on the", ["on", "the"]),
     ],
 )
-async def test_a_passage_keeps_the_tokens_of_telling_words_or_all_where_none_is(
+async def test_passage_keeps_tokens_of_content_words_or_else_all(
     embedder: Embedder, text: str, kept: list[str]
 ) -> None:
     passage, words = await embedder.passage(text), await embedder.query(text)
@@ -185,11 +185,11 @@ async def test_token_vectors_follow_the_order_of_the_text(embedder: Embedder) ->
     assert float(house @ first) > float(house @ second)
 
 
-async def test_the_same_text_has_the_same_vectors(embedder: Embedder) -> None:
+async def test_same_text_has_the_same_vectors(embedder: Embedder) -> None:
     assert close(await embedder.passage("the red house"), await embedder.passage("the red house"))
 
 
-async def test_without_prefixes_a_query_lies_where_the_passage_lies(embedder: Embedder) -> None:
+async def test_query_and_passage_vectors_agree_without_prefixes(embedder: Embedder) -> None:
     query, passage = await embedder.query("the red house"), await embedder.passage("the red house")
     assert np.allclose(query.pooled, passage.pooled, atol=1e-6)
     assert list((passage.tokens @ query.tokens.T).argmax(axis=1)) == [1, 2]
@@ -217,19 +217,19 @@ async def test_odd_texts_have_finite_vectors_of_length_one(embedder: Embedder, t
 
 
 @pytest.mark.parametrize("text", ["", " \n\t "], ids=["empty", "blank"])
-async def test_a_text_without_words_has_no_token_vectors(embedder: Embedder, text: str) -> None:
+async def test_text_without_words_has_no_token_vectors(embedder: Embedder, text: str) -> None:
     for encoded in (await embedder.passage(text), await embedder.query(text)):
         assert encoded.tokens.shape == (0, embedder.fingerprint.token_dim)
 
 
-async def test_calls_at_the_same_time_give_what_calls_one_by_one_give(embedder: Embedder) -> None:
+async def test_concurrent_calls_equal_sequential_calls(embedder: Embedder) -> None:
     texts = [" ".join(WORDS[: 1 + number % len(WORDS)]) + f" {number}" for number in range(40)]
     one_by_one = [await embedder.passage(text) for text in texts]
     together = await asyncio.gather(*(embedder.passage(text) for text in texts))
     assert all(close(*pair) for pair in zip(one_by_one, together, strict=True))
 
 
-async def test_a_query_does_not_wait_for_the_passages_before_it(embedder: Embedder) -> None:
+async def test_query_does_not_wait_for_the_passages_before_it(embedder: Embedder) -> None:
     finished: list[str] = []
 
     async def passage() -> None:
@@ -244,7 +244,7 @@ async def test_a_query_does_not_wait_for_the_passages_before_it(embedder: Embedd
     assert finished.index("query") < 25
 
 
-async def test_a_passage_prefix_stands_before_passages_only(make: Make) -> None:
+async def test_passage_prefix_applies_to_passages_only(make: Make) -> None:
     plain, prefixed = make(), make(passage_prefix="passage: ")
     expected = await plain.passage("passage: the red house")
     found = await prefixed.passage("the red house")
@@ -253,7 +253,7 @@ async def test_a_passage_prefix_stands_before_passages_only(make: Make) -> None:
     assert close(await prefixed.query("the red house"), await plain.query("the red house"))
 
 
-async def test_a_query_prefix_stands_before_queries_only(make: Make) -> None:
+async def test_query_prefix_applies_to_queries_only(make: Make) -> None:
     plain, prefixed = make(), make(query_prefix="query: ")
     expected = await plain.query("query: the red house")
     found = await prefixed.query("the red house")
@@ -269,14 +269,14 @@ async def test_token_vectors_are_those_of_the_text_without_its_prefix(make: Make
     assert len((await prefixed.query("")).tokens) == 0
 
 
-async def test_the_fingerprint_names_the_passage_prefix_and_not_the_query_prefix(make: Make) -> None:
+async def test_fingerprint_has_the_passage_prefix_but_no_query_prefix(make: Make) -> None:
     plain = make().fingerprint
     assert make(anew=True).fingerprint.digest == plain.digest
     assert make(query_prefix="query: ").fingerprint.digest == plain.digest
     assert make(passage_prefix="passage: ").fingerprint.digest != plain.digest
 
 
-async def test_a_cancelled_passage_leaves_the_others_alone(embedder: Embedder) -> None:
+async def test_cancelled_passage_does_not_affect_others(embedder: Embedder) -> None:
     tasks = [asyncio.create_task(embedder.passage("the red house")) for _ in range(10)]
     await asyncio.sleep(0)
     tasks[5].cancel()
@@ -285,7 +285,7 @@ async def test_a_cancelled_passage_leaves_the_others_alone(embedder: Embedder) -
     assert all(isinstance(result, Encoded) for number, result in enumerate(results) if number != 5)
 
 
-async def test_the_fake_is_unavailable_during_an_outage_and_works_after_it() -> None:
+async def test_fake_is_unavailable_during_an_outage_and_works_after_it() -> None:
     embedder = FakeEmbedder()
     embedder.outage = True
     for call in (embedder.passage, embedder.query):

@@ -133,7 +133,7 @@ def close(one: Encoded, other: Encoded) -> bool:
         ("tiny", "tiny", 32),
     ],
 )
-async def test_an_embedder_is_described_by_preset_model_and_configured_name(
+async def test_embedder_has_descriptions_by_preset_model_and_own_name(
     stage: EmbeddersUnderTest, name: str, canonical: str, dim: int
 ) -> None:
     described = stage.embedders.described(name)
@@ -148,12 +148,12 @@ async def test_unknown_embedder_name_has_no_description_and_no_model(stage: Embe
     assert stage.embedders.status()["nobody"]["state"] == "missing"
 
 
-async def test_general_loads_without_being_asked_for(stage: EmbeddersUnderTest) -> None:
+async def test_general_loads_at_start(stage: EmbeddersUnderTest) -> None:
     assert (await stage.ready(GENERAL_MODE)).fingerprint.embedder == "all-MiniLM-L6-v2"
     assert stage.embedders.status()["general"] == {"state": "ready", "error": None}
 
 
-async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stage: EmbeddersUnderTest) -> None:
+async def test_model_is_loaded_on_first_use_and_announced_once(stage: EmbeddersUnderTest) -> None:
     with pytest.raises(ModelMissing, match="'tiny'"):
         stage.embedders.of(mode("tiny"))
     embedder = await stage.ready(mode("tiny"))
@@ -162,7 +162,7 @@ async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stag
     assert stage.embedders.status()["tiny"] == {"state": "ready", "error": None}
 
 
-async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: EmbeddersUnderTest) -> None:
+async def test_missing_model_is_loaded_once_its_files_exist(stage: EmbeddersUnderTest) -> None:
     await stage.ready(GENERAL_MODE)
     waiting = asyncio.create_task(stage.ready(mode("late")))
     while stage.embedders.status().get("late", {}).get("state") != "missing":
@@ -176,7 +176,7 @@ async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Embed
     assert stage.embedders.status()["late"] == {"state": "ready", "error": None}
 
 
-async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: EmbeddersUnderTest) -> None:
+async def test_mode_may_name_the_model_and_gets_the_same_space(stage: EmbeddersUnderTest) -> None:
     own = await stage.ready(mode("all-MiniLM-L6-v2"))
     by_model = stage.embedders.of(mode("sentence-transformers/all-MiniLM-L6-v2"))
     assert by_model.fingerprint.digest == own.fingerprint.digest
@@ -191,7 +191,7 @@ async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: Embe
     assert close(await noted.query("the house"), await plain.query("the house"))
 
 
-async def test_a_modes_query_prefix_stands_before_its_questions_only(stage: EmbeddersUnderTest) -> None:
+async def test_mode_query_prefix_applies_to_its_queries_only(stage: EmbeddersUnderTest) -> None:
     plain = await stage.ready(mode("tiny"))
     noted = stage.embedders.of(mode("tiny", query_prefix="note "))
     assert noted.fingerprint == plain.fingerprint
@@ -211,7 +211,7 @@ async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: Embedder
     assert (described.query_prefix, described.passage_prefix) == ("query: ", "passage: ")
 
 
-async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: EmbeddersUnderTest) -> None:
+async def test_modes_with_equal_passage_prefix_share_one_inference(stage: EmbeddersUnderTest) -> None:
     first = await stage.ready(mode("tiny"))
     second = stage.embedders.of(mode("tiny", query_prefix="note "))
     other = stage.embedders.of(mode("tiny", passage_prefix="note "))
@@ -222,14 +222,14 @@ async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: Embedder
     assert vectors[0].pooled.dtype == np.float32
 
 
-async def test_the_pass_that_is_shared_has_the_token_vectors(stage: EmbeddersUnderTest) -> None:
+async def test_shared_inference_has_the_token_vectors(stage: EmbeddersUnderTest) -> None:
     embedder = await stage.ready(mode("tiny"))
     first, again = [await embedder.passage("the red house") for _ in range(2)]
     assert first.tokens.shape == again.tokens.shape == (2, embedder.fingerprint.token_dim)
     assert np.array_equal(first.tokens, again.tokens)
 
 
-async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: EmbeddersUnderTest) -> None:
+async def test_cancelled_caller_does_not_cancel_a_shared_inference(stage: EmbeddersUnderTest) -> None:
     embedder = await stage.ready(mode("tiny"))
     first, second = (asyncio.create_task(embedder.passage("the red house")) for _ in range(2))
     await asyncio.sleep(0)
@@ -238,7 +238,7 @@ async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: E
     assert first.cancelled()
 
 
-async def test_english_never_waits_for_the_model_of_other_languages(stage: EmbeddersUnderTest) -> None:
+async def test_english_does_not_wait_for_the_multilingual_model(stage: EmbeddersUnderTest) -> None:
     general = await stage.ready(GENERAL_MODE)
     for read in (general.passage, general.query):
         with pytest.raises(ModelMissing, match=OTHERS):
@@ -263,7 +263,7 @@ async def test_general_uses_the_multilingual_model_once_loaded(stage: EmbeddersU
     assert (await stage.ready(GENERAL_MODE)).fingerprint == before
 
 
-async def test_by_its_models_name_the_general_embedder_reads_everything_itself(stage: EmbeddersUnderTest) -> None:
+async def test_general_embedder_by_model_name_embeds_every_language(stage: EmbeddersUnderTest) -> None:
     english, general = await stage.ready(mode("all-MiniLM-L6-v2")), await stage.ready(GENERAL_MODE)
     assert (await english.passage(GERMAN)).pooled.shape == (384,)
     assert close(await english.passage("the red house"), await general.passage("the red house"))
@@ -271,7 +271,7 @@ async def test_by_its_models_name_the_general_embedder_reads_everything_itself(s
     assert general.fingerprint.digest != english.fingerprint.digest
 
 
-async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: EmbeddersUnderTest) -> None:
+async def test_multilingual_model_embeds_any_text_once_loaded(stage: EmbeddersUnderTest) -> None:
     general = await stage.ready(GENERAL_MODE)
     texts = ("the red house", GERMAN)
     assert [stage.embedders.cross_lingual(GENERAL_MODE, text) for text in texts] == [None, None]
@@ -285,7 +285,7 @@ async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: Embedders
         assert not close(await other.query(text), await general.query(text))
 
 
-async def test_a_mode_with_one_model_has_no_other_to_read_by(stage: EmbeddersUnderTest) -> None:
+async def test_mode_with_one_model_has_no_cross_lingual_model(stage: EmbeddersUnderTest) -> None:
     await stage.ready(mode("tiny"))
     assert stage.embedders.cross_lingual(mode("tiny"), GERMAN) is None
     assert stage.embedders.cross_lingual(mode("late"), GERMAN) is None

@@ -74,7 +74,7 @@ def without_profiles(request: pytest.FixtureRequest) -> LanguageModel:
     return FakeLanguageModel(profiles=Profiles()) if request.param == "fake" else adapter(Profiles())
 
 
-async def test_an_answer_is_of_the_type_that_was_asked_for(world: ModelUnderTest) -> None:
+async def test_answer_has_the_requested_type(world: ModelUnderTest) -> None:
     answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert answered.answer == Understanding(mode="code")
 
@@ -86,13 +86,13 @@ async def test_answer_names_its_profile_prompt_and_token_counts(world: ModelUnde
     assert answered.tokens_out > 0
 
 
-async def test_questions_may_be_asked_at_the_same_time(world: ModelUnderTest) -> None:
+async def test_questions_run_concurrently(world: ModelUnderTest) -> None:
     prompts = [Prompt("", f"[[mode-{number}]]", "v") for number in range(20)]
     answers = await asyncio.gather(*(world.model.ask(STEP, ROLE, prompt, Understanding) for prompt in prompts))
     assert [answered.answer.mode for answered in answers] == [f"mode-{number}" for number in range(20)]
 
 
-async def test_a_model_that_is_down_is_unavailable(world: ModelUnderTest) -> None:
+async def test_model_during_an_outage_is_unavailable(world: ModelUnderTest) -> None:
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
@@ -106,7 +106,7 @@ async def test_nonsense_answer_is_unanswerable_and_not_unavailable(world: ModelU
     assert world.model.available(STEP, ROLE)
 
 
-async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: ModelUnderTest) -> None:
+async def test_model_answers_again_after_an_outage(world: ModelUnderTest) -> None:
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
@@ -116,25 +116,28 @@ async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: Mode
     assert world.model.available(STEP, ROLE)
 
 
-async def test_nobody_waits_for_a_model_that_is_up(world: ModelUnderTest) -> None:
+async def test_available_model_needs_no_wait(world: ModelUnderTest) -> None:
     await world.model.until_available(STEP, ROLE)
     assert world.model.available(STEP, ROLE)
 
 
-async def test_its_standing_counts_and_keeps_the_last_error(world: ModelUnderTest) -> None:
+async def test_status_counts_calls_and_keeps_the_last_error(world: ModelUnderTest) -> None:
     await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     before = world.model.status()["default"]
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     after = world.model.status()["default"]
-    assert (before["state"], before["calls"], before["failures"], before["last_error"]) == ("closed", 1, 0, None)
+    assert before["state"] == "closed"
+    assert before["calls"] == 1
+    assert before["failures"] == 0
+    assert before["last_error"] is None
     assert (after["calls"], after["failures"]) == (2, 1)
     assert after["state"] != "closed"
     assert after["last_error"]
 
 
-async def test_a_question_that_is_given_up_leaves_the_model_usable(world: ModelUnderTest) -> None:
+async def test_model_stays_usable_after_a_cancelled_question(world: ModelUnderTest) -> None:
     asked = asyncio.create_task(world.model.ask(STEP, ROLE, PROMPT, Understanding))
     await asyncio.sleep(0)
     asked.cancel()
@@ -142,7 +145,7 @@ async def test_a_question_that_is_given_up_leaves_the_model_usable(world: ModelU
     assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding)).answer.mode == "code"
 
 
-async def test_without_profiles_nothing_can_be_asked(without_profiles: LanguageModel) -> None:
+async def test_questions_without_profiles_are_unavailable(without_profiles: LanguageModel) -> None:
     assert not without_profiles.available(STEP, ROLE)
     assert without_profiles.status() == {}
     with pytest.raises(Unavailable, match="no language model is configured"):

@@ -60,7 +60,7 @@ def tokens(request: pytest.FixtureRequest, tiktoken_counter: TiktokenCounter) ->
     return FakeTokens() if request.param == "fake" else tiktoken_counter
 
 
-async def test_counts_come_in_the_order_of_the_texts(tokens: TokenCounter) -> None:
+async def test_counts_are_in_the_order_of_the_texts(tokens: TokenCounter) -> None:
     assert await tokens.count(["one two three", "", "one"]) == [3, 0, 1]
     assert await tokens.count([]) == []
 
@@ -76,7 +76,7 @@ async def test_any_text_has_a_count_that_does_not_depend_on_its_company(tokens: 
     ]
 
 
-async def test_what_looks_like_a_special_token_is_ordinary_text(tokens: TokenCounter) -> None:
+async def test_special_token_in_a_text_counts_as_ordinary_text(tokens: TokenCounter) -> None:
     [whole] = await tokens.count(["<|endoftext|>"])
     assert whole > 3
 
@@ -88,7 +88,7 @@ async def test_many_at_once_count_the_same(tokens: TokenCounter) -> None:
 
 
 @pytest.mark.parametrize("texts", [["plain"], ['"}]}', "[]", "ends in ,", "}\n\n{", " "], [*ODD_TEXTS.values()][2:7]])
-async def test_the_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str]) -> None:
+async def test_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str]) -> None:
     lines = [render_memory(made(text, number)) for number, text in enumerate(texts)]
     [empty] = await tokens.count([build_messages(None, ())[1].content])
     [whole] = await tokens.count([build_messages(None, lines)[1].content])
@@ -101,7 +101,7 @@ async def test_no_prompt_exceeds_a_third_of_the_smallest_budget(tokens: TokenCou
     assert sum(await tokens.count([message.content for message in build_messages(None, ())])) <= 100
 
 
-async def test_while_it_is_unavailable_it_says_so_and_comes_back(tmp_path: Path) -> None:
+async def test_outage_raises_unavailable_and_ends(tmp_path: Path) -> None:
     fake = FakeTokens()
     file = tmp_path / "encoding"
     real = TiktokenCounter(lambda: file)
@@ -115,7 +115,7 @@ async def test_while_it_is_unavailable_it_says_so_and_comes_back(tmp_path: Path)
         assert await counter.count(["one"]) == [1]
 
 
-async def test_the_encoding_is_loaded_once_and_off_the_event_loop() -> None:
+async def test_encoding_is_loaded_once_and_off_the_event_loop() -> None:
     threads: list[threading.Thread] = []
 
     def locate() -> Path:
@@ -130,7 +130,7 @@ async def test_the_encoding_is_loaded_once_and_off_the_event_loop() -> None:
     assert threads[0] is not threading.main_thread()
 
 
-async def test_another_file_is_no_tokenizer(tmp_path: Path) -> None:
+async def test_invalid_file_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "encoding"
     file.write_bytes(b"YQ== 0\n")
     with pytest.raises(Unavailable) as failure:
@@ -138,16 +138,16 @@ async def test_another_file_is_no_tokenizer(tmp_path: Path) -> None:
     assert isinstance(failure.value.__cause__, ValueError)
 
 
-async def test_the_real_one_counts_as_its_publisher_does(tiktoken_counter: TiktokenCounter) -> None:
+async def test_tiktoken_counts_match_published_examples(tiktoken_counter: TiktokenCounter) -> None:
     assert await tiktoken_counter.count([*KNOWN]) == [*KNOWN.values()]
 
 
-async def test_a_million_spaces_are_counted(tiktoken_counter: TiktokenCounter) -> None:
+async def test_million_spaces_are_counted(tiktoken_counter: TiktokenCounter) -> None:
     [count] = await tiktoken_counter.count(["y" + " " * 1_000_000 + "x"])
     assert count == pytest.approx(1_000_000 / 128, rel=0.01)
 
 
-async def test_a_text_that_is_counted_in_pieces_has_the_same_count(tiktoken_counter: TiktokenCounter) -> None:
+async def test_text_counted_in_pieces_has_the_same_count(tiktoken_counter: TiktokenCounter) -> None:
     row = json.dumps({"content": "The weather on the island was fine. " * 50}) + ",\n"
     [one, many] = await tiktoken_counter.count([row, row * 300])
     assert many == 300 * one

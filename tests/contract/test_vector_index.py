@@ -27,7 +27,7 @@ async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield made
 
 
-async def test_a_space_that_was_never_written_is_empty_and_stays_unmade(index: VectorIndex) -> None:
+async def test_unwritten_space_is_empty_and_has_no_collection(index: VectorIndex) -> None:
     await index.delete(SPACE, [memory(1)])
     await index.upsert(SPACE, [])
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
@@ -61,7 +61,7 @@ async def test_search_gives_no_more_than_the_limit(index: VectorIndex) -> None:
     assert await index.search(SPACE, X, EVERYTHING, 0) == []
 
 
-async def test_equal_cosines_are_ordered_by_id_also_where_the_limit_cuts_them(index: VectorIndex) -> None:
+async def test_equal_cosines_are_ordered_by_id_also_at_the_limit(index: VectorIndex) -> None:
     best = point(999, vector=vector(1, 0.1, 0, 0))
     await index.upsert(SPACE, [best, *(point(number, vector=vector(1, 1, 0, 0)) for number in range(300, 0, -1))])
     found = ids(await index.search(SPACE, X, EVERYTHING, 7))
@@ -96,7 +96,7 @@ FILTERS: Mapping[str, tuple[MemoryFilter, list[int]]] = {
 
 
 @pytest.mark.parametrize("name", FILTERS)
-async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: str) -> None:
+async def test_reads_respect_the_filter(index: VectorIndex, name: str) -> None:
     where, expected = FILTERS[name]
     space, tokens = space_of(token_dim=4), X.reshape(1, 4)
     points = [
@@ -115,14 +115,14 @@ async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: s
         assert ids(await index.maxsim(space, tokens, where, 50, asked)) == [memory(number) for number in expected]
 
 
-async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
+async def test_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1)])
     await index.upsert(SPACE, [point(2, scope={"user_id": "u1", "team": "red"})])
     assert ids(await index.search(SPACE, X, MemoryFilter("u1", {"team": ("red",)}), 10)) == [memory(2)]
     assert ids(await index.search(SPACE, X, MemoryFilter("u1", {"team": None}), 10)) == [memory(1), memory(2)]
 
 
-async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: VectorIndex) -> None:
+async def test_upsert_of_a_known_id_replaces_vector_and_payload(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1)])
     changes: dict[str, Any] = {
         "boundary": "u2", "partition": 3, "scope": {"user_id": "u2"}, "type": "semantic", "content_hash": "new"
@@ -135,14 +135,14 @@ async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: Ve
     assert [await index.count(SPACE, partition) for partition in (0, 3)] == [0, 1]
 
 
-async def test_of_one_id_twice_in_a_batch_the_later_wins(index: VectorIndex) -> None:
+async def test_later_point_of_an_id_in_a_batch_wins(index: VectorIndex) -> None:
     first, later = point(1, content_hash="first"), point(1, vector=vector(0, 1, 0, 0), content_hash="later")
     await index.upsert(SPACE, [first, point(2), later])
     assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "later"}
     assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(2), memory(1)]
 
 
-async def test_deleted_points_are_gone_and_unknown_ids_are_ignored(index: VectorIndex) -> None:
+async def test_delete_removes_points_and_ignores_unknown_ids(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(number) for number in range(4)])
     await index.delete(SPACE, [memory(1), memory(2), memory(99), memory(1)])
     await index.delete(SPACE, [])
@@ -152,14 +152,14 @@ async def test_deleted_points_are_gone_and_unknown_ids_are_ignored(index: Vector
     assert await index.count(SPACE, 0) == 2
 
 
-async def test_hashes_and_counts_follow_what_is_there(index: VectorIndex) -> None:
+async def test_hashes_and_counts_follow_writes_and_deletes(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(number, partition=number % 3) for number in range(7)])
     asked = [memory(number) for number in (6, 1, 50)]
     assert await index.hashes(SPACE, asked) == {memory(6): "hash-6", memory(1): "hash-1"}
     assert [await index.count(SPACE, partition) for partition in range(4)] == [3, 2, 2, 0]
 
 
-async def test_vectors_of_length_one_come_back_as_they_were_written(index: VectorIndex) -> None:
+async def test_unit_vectors_are_returned_unchanged(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((20, 384)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
@@ -170,14 +170,14 @@ async def test_vectors_of_length_one_come_back_as_they_were_written(index: Vecto
         assert np.allclose(kept[memory(number)].pooled, drawn[number], atol=1e-6)
 
 
-async def test_vectors_of_any_length_come_back_normalised(index: VectorIndex) -> None:
+async def test_vectors_are_returned_normalised(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, vector=vector(0, 3, 0, -4)), point(2, vector=vector(0, 0, 0, 0))])
     kept = await index.vectors(SPACE, [memory(1), memory(2)])
     assert kept[memory(1)].pooled == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
     assert kept[memory(2)].pooled == pytest.approx([0, 0, 0, 0])
 
 
-async def test_vectors_that_came_back_can_be_written_to_another_space(index: VectorIndex) -> None:
+async def test_returned_vectors_can_be_written_to_another_space(index: VectorIndex) -> None:
     renamed = space_of(mode="renamed")
     await index.upsert(SPACE, [point(1, vector=vector(1, 2, 3, 4))])
     kept = await index.vectors(SPACE, [memory(1)])
@@ -208,7 +208,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_bad_vector_is_refused_before_anything_is_written(index: VectorIndex, name: str) -> None:
+async def test_bad_vector_is_rejected_before_anything_is_written(index: VectorIndex, name: str) -> None:
     for bad in ([point(1), point(2, vector=REFUSED[name])], [point(1, vector=REFUSED[name]), point(1)]):
         with pytest.raises(ValueError, match=SPACE.collection):
             await index.upsert(SPACE, bad)
@@ -220,7 +220,7 @@ async def test_a_bad_vector_is_refused_before_anything_is_written(index: VectorI
 
 
 @pytest.mark.parametrize("memory_id", ["t-17", "", memory(1).replace("-", ""), "A" + memory(1)[1:]])
-async def test_an_id_that_is_no_plain_uuid_is_refused(index: VectorIndex, memory_id: str) -> None:
+async def test_id_that_is_not_a_plain_uuid_is_rejected(index: VectorIndex, memory_id: str) -> None:
     with pytest.raises(ValueError, match="UUID"):
         await index.upsert(SPACE, [point(1), replace(point(2), memory_id=memory_id)])
     assert await index.spaces() == {}
@@ -229,7 +229,7 @@ async def test_an_id_that_is_no_plain_uuid_is_refused(index: VectorIndex, memory
             await call
 
 
-async def test_spaces_do_not_mix_and_say_what_they_hold(index: VectorIndex) -> None:
+async def test_spaces_are_separate_and_list_their_fingerprints(index: VectorIndex) -> None:
     others = [space_of(mode="code"), space_of(dim=2), space_of(embedder="other")]
     for number, space in enumerate([SPACE, *others]):
         numbers = np.ones(space.fingerprint.dim, dtype=np.float32)
@@ -250,7 +250,7 @@ class Misnamed(VectorSpace):
         return SPACE.collection
 
 
-async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex) -> None:
+async def test_collection_of_another_fingerprint_is_rejected(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1)])
     wrong = Misnamed("general", space_of(embedder="other").fingerprint)
     for call in (
@@ -266,7 +266,7 @@ async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex
     assert await index.count(SPACE, 0) == 1
 
 
-async def test_writers_at_the_same_time_make_one_collection(index: VectorIndex) -> None:
+async def test_concurrent_writers_create_one_collection(index: VectorIndex) -> None:
     await asyncio.gather(*(index.upsert(SPACE, [point(number)]) for number in range(8)))
     assert await index.count(SPACE, 0) == 8
     assert list(await index.spaces()) == [SPACE.collection]

@@ -50,7 +50,7 @@ def scores(found: Sequence[Scored]) -> dict[str, float]:
     return {one.memory_id: one.score for one in found}
 
 
-def test_a_space_is_another_one_where_it_keeps_tokens() -> None:
+def test_token_vectors_give_a_space_another_digest() -> None:
     assert len({space_of().collection, SPACE.collection, WIDE.collection}) == 3
 
 
@@ -62,7 +62,7 @@ async def test_maxsim_sums_the_best_dot_product_of_each_query_row(index: VectorI
     assert [one.score for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25])
 
 
-async def test_late_scores_agree_with_exact_arithmetic_and_are_not_cut_off(index: VectorIndex) -> None:
+async def test_maxsim_agrees_with_exact_arithmetic_and_is_not_clipped(index: VectorIndex) -> None:
     points = [wide(number) for number in range(90)]
     await index.upsert(WIDE, points)
     for seed in range(5):
@@ -75,14 +75,14 @@ async def test_late_scores_agree_with_exact_arithmetic_and_are_not_cut_off(index
         assert max(found.values()) > 1 or seed == 0
 
 
-async def test_a_memory_without_tokens_is_found_by_its_vector_alone(index: VectorIndex) -> None:
+async def test_memory_without_tokens_is_found_by_its_pooled_vector(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1), point(2, tokens=rows()), point(3, tokens=ACROSS)])
     assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10)) == [memory(3)]
     assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, [memory(1), memory(2)])) == []
     assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(1), memory(2), memory(3)]
 
 
-async def test_late_compares_the_asked_memories_only(index: VectorIndex) -> None:
+async def test_maxsim_scores_only_the_given_memories(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(number, tokens=rows((number / 8, 0))) for number in range(6)])
     asked = [memory(number) for number in (2, 5, 99, 3, 5)]
     assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, asked)) == [memory(5), memory(3), memory(2)]
@@ -90,7 +90,7 @@ async def test_late_compares_the_asked_memories_only(index: VectorIndex) -> None
     assert await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, []) == []
 
 
-async def test_late_sees_only_what_the_filter_admits(index: VectorIndex) -> None:
+async def test_maxsim_respects_the_filter(index: VectorIndex) -> None:
     others = [point(2, boundary="u2", tokens=ACROSS), point(3, scope={"user_id": "u1", "project_id": "p2"})]
     await index.upsert(SPACE, [point(1, tokens=ACROSS), *(replace(one, tokens=ACROSS) for one in others)])
     everyone = [memory(1), memory(2), memory(3)]
@@ -111,7 +111,7 @@ async def test_equal_maxsim_scores_are_ordered_by_id_at_the_limit(index: VectorI
     assert await index.maxsim(SPACE, ACROSS, EVERYTHING, 0) == []
 
 
-async def test_scores_are_the_same_to_the_last_digit_whoever_else_is_there(index: VectorIndex) -> None:
+async def test_scores_do_not_depend_on_other_points(index: VectorIndex) -> None:
     mine, question = [wide(number) for number in range(40)], drawn(7, 9) / np.float32(9)
     await index.upsert(WIDE, mine)
     alone = await index.maxsim(WIDE, question, EVERYTHING, 50)
@@ -123,14 +123,14 @@ async def test_scores_are_the_same_to_the_last_digit_whoever_else_is_there(index
     assert await index.maxsim(WIDE, question, EVERYTHING, 50) == alone
 
 
-async def test_the_same_id_again_replaces_its_tokens_or_removes_them(index: VectorIndex) -> None:
+async def test_same_id_again_replaces_its_tokens_or_removes_them(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, tokens=ACROSS), point(2, tokens=ACROSS), point(3, tokens=ACROSS)])
     await index.upsert(SPACE, [point(1, tokens=rows((0.5, 0), (0, 1))), point(2)])
     await index.delete(SPACE, [memory(3)])
     assert scores(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10)) == {memory(1): 0.5}
 
 
-async def test_tokens_come_back_in_their_order_beside_the_vector(index: VectorIndex) -> None:
+async def test_tokens_are_returned_in_order_with_the_vector(index: VectorIndex) -> None:
     kept = rows((0, 1), (-0.5, 0.25), (0, 1))
     await index.upsert(SPACE, [point(1, tokens=kept), point(2)])
     found = await index.vectors(SPACE, [memory(1), memory(2), memory(3)])
@@ -141,13 +141,13 @@ async def test_tokens_come_back_in_their_order_beside_the_vector(index: VectorIn
     assert all(one.pooled == pytest.approx(X) for one in found.values())
 
 
-async def test_a_space_without_tokens_gives_none(index: VectorIndex) -> None:
+async def test_space_without_tokens_gives_none(index: VectorIndex) -> None:
     await index.upsert(space_of(), [point(1), point(2, tokens=rows())])
     assert (await index.vectors(space_of(), [memory(2)]))[memory(2)].tokens.shape == (0, 0)
     assert await index.maxsim(space_of(), rows(), EVERYTHING, 10) == []
 
 
-async def test_what_is_moved_to_another_space_scores_there_as_it_did(index: VectorIndex) -> None:
+async def test_moved_vectors_keep_their_scores(index: VectorIndex) -> None:
     renamed, question = space_of(mode="renamed", token_dim=128), drawn(5, 11) / np.float32(11)
     await index.upsert(WIDE, [wide(number) for number in range(70)])
     kept = await index.vectors(WIDE, [memory(number) for number in range(70)])
@@ -165,7 +165,7 @@ async def test_more_than_one_batch_of_long_texts_is_written_and_compared(index: 
     assert await index.count(WIDE, 0) == 300
 
 
-async def test_a_question_without_rows_finds_nothing(index: VectorIndex) -> None:
+async def test_query_without_token_vectors_finds_nothing(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, tokens=ACROSS)])
     assert await index.maxsim(SPACE, rows(), EVERYTHING, 10) == []
     assert await index.maxsim(space_of(mode="never-written", token_dim=2), ACROSS, EVERYTHING, 10) == []
@@ -180,7 +180,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_bad_token_vectors_are_refused_before_anything_is_written(index: VectorIndex, name: str) -> None:
+async def test_bad_token_vectors_are_rejected_before_anything_is_written(index: VectorIndex, name: str) -> None:
     with pytest.raises(ValueError, match=SPACE.collection):
         await index.upsert(SPACE, [point(1, tokens=ACROSS), point(2, tokens=REFUSED[name])])
     assert await index.spaces() == {}
@@ -191,7 +191,7 @@ async def test_bad_token_vectors_are_refused_before_anything_is_written(index: V
         await index.maxsim(SPACE, ACROSS, EVERYTHING, 1, ["t-17"])
 
 
-async def test_token_vectors_are_refused_in_a_space_that_keeps_none(index: VectorIndex) -> None:
+async def test_token_vectors_are_rejected_in_a_space_without_tokens(index: VectorIndex) -> None:
     with pytest.raises(ValueError, match=space_of().collection):
         await index.upsert(space_of(), [point(1, tokens=ACROSS)])
     with pytest.raises(ValueError, match=space_of().collection):

@@ -22,9 +22,10 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 
 
 class FakeEmbedder:
-    """Implements `agents.ports.Embedder`. While `outage` is true every call raises `Unavailable`.
+    """Implements `agents.ports.Embedder`.
 
-    `passages` and `queries` are its inputs, in order. Without `tokens` it returns no token vectors,
+    While `outage` is true every call raises `Unavailable`; texts with `rejected_word` raise ValueError. `passages` and
+    `queries` are its inputs, in order. Without `tokens` it returns no token vectors,
     like models with pooled output.
     """
 
@@ -41,6 +42,7 @@ class FakeEmbedder:
     ) -> None:
         """Words have the same directions only in models with the same `accent`."""
         self.outage = False
+        self.rejected_word: str | None = None
         self.passages: list[str] = []
         self.queries: list[str] = []
         self._query_prefix = query_prefix
@@ -89,6 +91,10 @@ class FakeEmbedder:
         tokens, spans = self._tokens.of_query(spans, states) if self._tokens else (NO_TOKENS, spans[:0])
         return Encoded(pooled, tokens, spans=spans)
 
+    def change_file(self) -> None:
+        """Change the fingerprint, as another model file does."""
+        self._fingerprint = self._fingerprint.model_copy(update={"file_sha256": "another file"})
+
     async def close(self) -> None:
         """Nothing to release."""
 
@@ -96,6 +102,8 @@ class FakeEmbedder:
         """Return the pooled vector, and the states and spans of the text's own words."""
         if self.outage:
             raise Unavailable("the embedder is out of order")
+        if self.rejected_word and self.rejected_word in text:
+            raise ValueError(text)
         spoken, kept = WORD.findall(prefix), list(WORD.finditer(text))
         words = [*spoken, *(match.group() for match in kept)][: self._fingerprint.max_tokens]
         rows = self._directions([word.lower() for word in words])

@@ -17,7 +17,7 @@ def asking(deployment: Deployment, principal: str | None) -> MemoryClient:
     )
 
 
-async def test_each_principal_sees_and_does_what_it_was_granted_and_no_more(deployment: Deployment) -> None:
+async def test_principals_are_limited_to_their_grants(deployment: Deployment) -> None:
     policy = deployment.directory / "policy.json"
     policy.write_text(json.dumps({"principals": GRANTS}))
     deployment.more["AUTHORIZATION"] = str(policy)

@@ -24,7 +24,7 @@ from tests.worlds.live.stand_in import (
 )
 
 
-async def test_a_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: MemoryClient, service: StandIn) -> None:
+async def test_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: MemoryClient, service: StandIn) -> None:
     remembered = await memory.remember(
         "The deploy target is fly.io now.",
         speaker="Ana",
@@ -44,7 +44,7 @@ async def test_a_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: 
 
 
 @pytest.mark.parametrize(("user", "key"), [("u1", "u1"), ("a/b%", "a%2Fb%25"), ("zoë", "zoë"), ("other", "other")])
-async def test_every_record_has_the_canonical_key_and_lies_in_its_partition(
+async def test_every_record_has_its_canonical_key_and_partition(
     memory: MemoryClient, service: StandIn, user: str, key: str
 ) -> None:
     await memory.remember("x", user_id=user)
@@ -73,9 +73,7 @@ async def test_concurrent_calls_get_their_own_replies_in_any_order(memory: Memor
     assert [done.memory_id for done in await asyncio.gather(*calls)] == [f"content {number}" for number in range(20)]
 
 
-async def test_clients_on_the_same_reply_topic_do_not_get_each_others_replies(
-    live_broker: RunningBroker, service: StandIn
-) -> None:
+async def test_clients_on_one_reply_topic_get_only_their_replies(live_broker: RunningBroker, service: StandIn) -> None:
     names = [f"client {number}" for number in range(2 * PARTITIONS)]
     async with (
         connected(live_broker, service) as a,
@@ -90,9 +88,7 @@ async def test_clients_on_the_same_reply_topic_do_not_get_each_others_replies(
     assert told == [f"{name} {n}" for name in names for n in range(len(clients))]
 
 
-async def test_the_first_of_two_replies_counts_and_the_second_harms_nobody(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_second_reply_is_ignored(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda seen: [*reply_by_contract(seen), error("internal", "the second reply")]
     assert (await memory.remember("first")).memory_id == "first"
     assert (await memory.remember("second")).memory_id == "second"
@@ -106,7 +102,7 @@ async def test_call_without_a_reply_times_out_with_advice(memory: MemoryClient, 
         await memory.retrieve("x", timeout=SOON)
 
 
-async def test_a_late_reply_is_not_taken_for_the_next_one(memory: MemoryClient, service: StandIn) -> None:
+async def test_late_reply_is_not_used_for_the_next_request(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = silent
     with pytest.raises(MemoryTimeout):
         await memory.remember("given up", timeout=SOON)
@@ -118,7 +114,7 @@ async def test_a_late_reply_is_not_taken_for_the_next_one(memory: MemoryClient, 
     assert (await waiting).memory_id == "in time"
 
 
-async def test_an_error_reply_is_raised_with_code_message_and_field(memory: MemoryClient, service: StandIn) -> None:
+async def test_error_reply_is_raised_with_code_message_and_field(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda _: [error("invalid_value", "no control characters", "scope.user_id")]
     for call in (memory.remember("x"), memory.retrieve("x"), memory.command("health")):
         with pytest.raises(MemoryServiceError) as raised:
@@ -126,20 +122,20 @@ async def test_an_error_reply_is_raised_with_code_message_and_field(memory: Memo
         assert (raised.value.code, raised.value.field) == ("invalid_value", "scope.user_id")
 
 
-async def test_a_reply_with_unknown_fields_is_read(memory: MemoryClient, service: StandIn) -> None:
+async def test_reply_with_unknown_fields_is_accepted(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda seen: [{**body, "new": 1} for body in reply_by_contract(seen)]
     assert (await memory.remember("x")).memory_id == "x"
     assert (await memory.retrieve("x")).strategy == "hybrid"
 
 
-async def test_a_command_gives_its_result(memory: MemoryClient, service: StandIn) -> None:
+async def test_command_gives_its_result(memory: MemoryClient, service: StandIn) -> None:
     assert await memory.command("forget", {"user": True}, project_id="p2") == {"told": "forget"}
     seen = await service.next("commands")
     assert seen.value["scope"] == {"user_id": "u1", "project_id": "p2"}
     assert seen.value["arguments"] == {"user": True}
 
 
-async def test_the_mode_commands_are_written_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
+async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
     shown = {"name": "journal", "embedder": "general", "embedding_dim": 384}
     service.behaviour = lambda _: [ok({**shown, "modes": [shown], "user_default": "journal"})]
     mode = await memory.declare_mode("journal", "general", decay="slow", for_project=True, project_id="p2")
@@ -157,10 +153,12 @@ async def test_the_mode_commands_are_written_by_the_contract(memory: MemoryClien
         "for_project": True,
     }
     assert asked[2]["arguments"] == {"memory_id": "m1", "mode": "journal"}
-    assert (mode.embedding_dim, modes.modes, modes.user_default) == (384, (mode,), "journal")
+    assert mode.embedding_dim == 384
+    assert modes.modes == (mode,)
+    assert modes.user_default == "journal"
 
 
-async def test_a_context_is_asked_for_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
+async def test_context_request_follows_the_contract(memory: MemoryClient, service: StandIn) -> None:
     written = await memory.remember("x")
     service.behaviour = lambda _: [
         ok(
@@ -199,7 +197,7 @@ async def test_any_record_of_the_contract_can_be_sent(memory: MemoryClient, serv
     assert (await service.next("consolidate")).value == trigger
 
 
-async def test_a_question_names_its_projects_modes_and_times(memory: MemoryClient, service: StandIn) -> None:
+async def test_query_has_its_projects_modes_and_times(memory: MemoryClient, service: StandIn) -> None:
     since = datetime(2026, 3, 1, tzinfo=UTC)
     await memory.retrieve("x", projects=["p1", "p2"], mode="*", since=since, until="2026-04-01T00:00:00Z", top_k=3)
     seen = (await service.next("retrieve")).value
@@ -208,7 +206,7 @@ async def test_a_question_names_its_projects_modes_and_times(memory: MemoryClien
     assert (seen["since"], seen["until"]) == ("2026-03-01T00:00:00+00:00", "2026-04-01T00:00:00Z")
 
 
-async def test_several_users_are_asked_one_by_one_and_merged(memory: MemoryClient, service: StandIn) -> None:
+async def test_query_for_several_users_is_split_and_merged(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda seen: [finds(seen.value["scope"]["user_id"])]
     answer = await memory.retrieve("x", users=["b", "a", "c", "a"])
     assert [hit.scope["user_id"] for hit in answer.hits] == ["b", "a", "c"]
@@ -223,13 +221,13 @@ def one_user_fails(seen: ReceivedRecord) -> list[Json]:
     return [error("not_allowed", "not yours")] if user == "b" else [finds(user)]
 
 
-async def test_a_failing_user_fails_the_call(memory: MemoryClient, service: StandIn) -> None:
+async def test_failing_user_fails_the_call(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = one_user_fails
     with pytest.raises(MemoryServiceError, match="not yours"):
         await memory.retrieve("x", users=["a", "b"])
 
 
-async def test_a_partial_answer_warns_of_a_failing_user(memory: MemoryClient, service: StandIn) -> None:
+async def test_partial_answer_warns_of_a_failing_user(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = one_user_fails
     answer = await memory.retrieve("x", users=["a", "b"], partial=True)
     assert [hit.memory_id for hit in answer.hits] == ["m-a"]

@@ -25,7 +25,7 @@ async def test_closing_fails_the_calls_that_wait(live_broker: RunningBroker, ser
         await client.retrieve("x")
 
 
-async def test_a_client_can_be_opened_again(live_broker: RunningBroker, service: StandIn) -> None:
+async def test_client_can_be_opened_again(live_broker: RunningBroker, service: StandIn) -> None:
     client = MemoryClient(live_broker.bootstrap, user_id="u1", topic_prefix=service.prefix)
     for content in ("once", "again"):
         async with client as memory:
@@ -38,12 +38,12 @@ async def test_without_the_services_topics_opening_fails(live_broker: RunningBro
             pass
 
 
-async def test_a_record_that_is_too_large_for_kafka_is_refused_at_once(memory: MemoryClient) -> None:
+async def test_oversized_record_is_rejected_at_once(memory: MemoryClient) -> None:
     with pytest.raises(MemoryUnreachable, match="larger than"):
         await memory.remember("x" * (9 << 20))
 
 
-async def test_the_client_survives_a_broker_that_is_killed_and_comes_back(tmp_path: Path, prefix: str) -> None:
+async def test_client_survives_a_broker_restart(tmp_path: Path, prefix: str) -> None:
     port = free_port()
     with ExitStack() as brokers:
         broker = brokers.enter_context(running_broker(tmp_path, port))
@@ -58,7 +58,7 @@ async def test_the_client_survives_a_broker_that_is_killed_and_comes_back(tmp_pa
             assert contents == ["before", "during", "after"]
 
 
-async def test_closing_ends_while_the_broker_is_away(tmp_path: Path, prefix: str) -> None:
+async def test_close_returns_during_a_broker_outage(tmp_path: Path, prefix: str) -> None:
     with running_broker(tmp_path) as broker:
         async with standing_in(broker.bootstrap, prefix) as service:
             memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix, timeout=1).__aenter__()

@@ -20,25 +20,21 @@ async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int 
 
 
 @pytest.mark.parametrize("wait", [True, False])
-async def test_a_question_reads_after_the_own_writes_of_its_user(
-    memory: MemoryClient, service: StandIn, *, wait: bool
-) -> None:
+async def test_query_reads_after_the_users_own_writes(memory: MemoryClient, service: StandIn, *, wait: bool) -> None:
     assert await read_after(memory, service) is None
     written = [await memory.remember(f"{number}", wait=wait) for number in range(3)]
     assert await read_after(memory, service) == written[-1].offset == 2
     assert await read_after(memory, service, users="somebody else") is None
 
 
-async def test_a_question_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
+async def test_query_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
     await memory.remember("x")
     for _ in range(3):
         await memory.command("health")
         assert await read_after(memory, service) == 0
 
 
-async def test_read_after_is_that_of_each_user_in_a_question_about_several(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_query_for_several_users_has_read_after_for_each(memory: MemoryClient, service: StandIn) -> None:
     offsets = {user: (await memory.remember("x", user_id=user)).offset for user in ("a", "b", "a")}
     service.behaviour = lambda seen: [finds(seen.value["scope"]["user_id"])]
     await memory.retrieve("x", users=["a", "b", "c"])
@@ -52,16 +48,14 @@ async def test_read_after_can_be_chosen(memory: MemoryClient, service: StandIn, 
     assert await read_after(memory, service, read_after=chosen) == chosen
 
 
-async def test_a_turn_that_was_refused_or_not_answered_counts_as_written(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_rejected_or_unanswered_turn_counts_as_written(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else reply_by_contract(seen)
     with pytest.raises(MemoryServiceError):
         await memory.remember("x")
     assert await read_after(memory, service) == 0
 
 
-async def test_a_turn_whose_sender_gave_up_counts_once_kafka_has_it(
+async def test_cancelled_turn_counts_once_kafka_has_it(
     memory: MemoryClient, service: StandIn, live_broker: RunningBroker
 ) -> None:
     # In the same partition as u1's, so that it is acknowledged after it.
@@ -77,9 +71,7 @@ async def test_a_turn_whose_sender_gave_up_counts_once_kafka_has_it(
     assert await read_after(memory, service) == 1
 
 
-async def test_kafkas_acknowledgement_is_enough_where_no_reply_is_wanted(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_write_without_reply_needs_only_the_acknowledgement(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = silent
     remembered = await memory.remember("x", wait=False)
     seen = await service.next("turns")

@@ -21,7 +21,7 @@ def turn(number: int) -> bytes:
 
 @needs_kcat
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-async def test_turns_are_read_however_they_are_packed(deployment: Deployment, codec: str) -> None:
+async def test_every_compression_is_read(deployment: Deployment, codec: str) -> None:
     await deployment.ready()
     said = b"".join(turn(number) + b"\n" for number in range(TURNS))
     await produce(deployment, deployment.topics.turns, said, "-z", codec, "-X", "linger.ms=200")
@@ -33,7 +33,7 @@ async def test_turns_are_read_however_they_are_packed(deployment: Deployment, co
         await eventually(all_found, f"turns packed with {codec} are found")
 
 
-async def test_what_is_too_large_when_it_is_unpacked_is_refused_by_the_broker(deployment: Deployment) -> None:
+async def test_batch_too_large_when_decompressed_is_rejected(deployment: Deployment) -> None:
     await deployment.ready()
     limits = {"max_batch_size": 4 * MAX_INPUT_BYTES, "max_request_size": 4 * MAX_INPUT_BYTES}
     giant = turn(0)[:-1] + b', "more": "' + b"a" * 2 * MAX_INPUT_BYTES + b'"}'

@@ -14,7 +14,7 @@ EVERY = 20
 """One of this many records is invalid, between valid ones in the same batches."""
 
 
-async def test_garbage_among_turns_becomes_dead_letters_and_every_turn_is_found(deployment: Deployment) -> None:
+async def test_invalid_records_are_dead_letters_and_all_turns_are_found(deployment: Deployment) -> None:
     await deployment.ready()
     garbage = [os.urandom(64) for _ in range(TURNS // EVERY)]
     async with deployment.client() as client, AIOKafkaProducer(bootstrap_servers=deployment.bootstrap) as producer:
@@ -33,7 +33,7 @@ async def test_garbage_among_turns_becomes_dead_letters_and_every_turn_is_found(
 
 
 @needs_kcat
-async def test_records_that_only_other_clients_can_write_stop_nobody(deployment: Deployment) -> None:
+async def test_records_of_other_clients_do_not_block_the_topic(deployment: Deployment) -> None:
     worker = await deployment.ready()
     odd = [("-H", b"na\xffme=v"), ("-H", b"reply_to=\xff", "-H", b"\xfe"), ("-Z", "-K", ":")]
     for topic in (deployment.topics.turns, deployment.topics.retrieve, deployment.topics.commands):

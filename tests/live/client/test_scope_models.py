@@ -13,7 +13,7 @@ def asking(deployment: Deployment, agent: str) -> MemoryClient:
     return MemoryClient(deployment.bootstrap, user_id="u1", topic_prefix=deployment.prefix, timeout=20, scope=scope)
 
 
-async def test_a_client_writes_and_reads_with_the_fields_of_the_model(deployment: Deployment) -> None:
+async def test_client_uses_the_fields_of_the_scope_model(deployment: Deployment) -> None:
     deployment.more["SCOPE_MODEL"] = MODEL
     worker = await deployment.ready()
     async with asking(deployment, "bob") as bob, asking(deployment, "eve") as eve:

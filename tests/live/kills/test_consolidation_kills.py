@@ -12,7 +12,7 @@ from tests.worlds.live.layered import (
 from tests.worlds.live.processes import Deployment
 
 
-async def test_a_consolidation_that_was_killed_ends_as_one_that_was_not(deployment: Deployment) -> None:
+async def test_interrupted_consolidation_has_the_same_result(deployment: Deployment) -> None:
     await deployment.ready()
     users = [f"u{number}" for number in range(KILLS + 1)]
     async with deployment.client() as client:

@@ -72,9 +72,7 @@ async def kill_during_forget(
 
 
 @pytest.mark.parametrize("selector", [{"user": True}, {"conversation_id": "c0"}], ids=["user", "conversation"])
-async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
-    deployment: Deployment, selector: dict[str, Any]
-) -> None:
+async def test_interrupted_forget_is_completed(deployment: Deployment, selector: dict[str, Any]) -> None:
     worker = await deployment.ready()
     left = 0 if "user" in selector else TURNS // 2
     async with deployment.client() as client:
@@ -118,7 +116,7 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
         await same_vectors(deployment, deployment.workers[-1], end.ids)
 
 
-async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(deployment: Deployment) -> None:
+async def test_interrupted_rebuild_resumes(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         await remember_turns(client, "u1", TURNS)

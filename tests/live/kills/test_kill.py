@@ -10,7 +10,7 @@ KILLS_AT = (60, 180, 300)
 """Accepted turns at the kill; others are in all stages then."""
 
 
-async def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing(deployment: Deployment) -> None:
+async def test_repeated_kills_lose_and_duplicate_no_turn(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)

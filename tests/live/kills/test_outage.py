@@ -14,7 +14,7 @@ from tests.worlds.live.processes import Deployment, deployed
 TURNS = 300
 
 
-async def test_a_broker_that_is_killed_and_comes_back_costs_no_turn(models: Path, tmp_path: Path) -> None:
+async def test_killed_broker_loses_no_turn(models: Path, tmp_path: Path) -> None:
     port = free_port()
     with ExitStack() as stack:
         broker = stack.enter_context(running_broker(tmp_path / "broker", port))
@@ -33,7 +33,7 @@ async def test_a_broker_that_is_killed_and_comes_back_costs_no_turn(models: Path
             assert await worker.terminate(within_s=20) == 0
 
 
-async def test_worker_without_a_vector_index_finds_turns_by_words(deployment: Deployment) -> None:
+async def test_worker_without_vector_index_finds_turns_lexically(deployment: Deployment) -> None:
     deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
     await deployment.ready()
     async with deployment.client() as client:

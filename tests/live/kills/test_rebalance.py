@@ -17,7 +17,7 @@ ALL = 100
 """Requested hits: more than any user's turns."""
 
 
-async def test_answers_are_complete_while_a_worker_joins_and_after_one_is_killed(deployment: Deployment) -> None:
+async def test_answers_stay_complete_during_rebalances(deployment: Deployment) -> None:
     first = await deployment.ready("first")
     async with deployment.client() as client:
         flow = Flow(client, top_k=ALL)
@@ -36,7 +36,7 @@ async def test_answers_are_complete_while_a_worker_joins_and_after_one_is_killed
         await flow.embedded()
 
 
-async def test_a_worker_that_leaves_in_good_order_loses_nothing(deployment: Deployment) -> None:
+async def test_worker_that_leaves_in_good_order_loses_nothing(deployment: Deployment) -> None:
     first, second = deployment.start("first"), deployment.start("second")
     await deployment.served_by(first, second)
     async with deployment.client() as client:

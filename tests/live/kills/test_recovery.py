@@ -9,7 +9,7 @@ from tests.worlds.live.vectors_on_disk import vectors_on_disk
 TURNS = 40
 
 
-async def test_a_worker_with_an_empty_data_directory_is_what_it_was(deployment: Deployment) -> None:
+async def test_worker_restores_its_state_on_an_empty_disk(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)
@@ -32,7 +32,7 @@ async def test_a_worker_with_an_empty_data_directory_is_what_it_was(deployment: 
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
 
 
-async def test_killed_worker_with_a_partial_disk_loss_restores_every_vector(deployment: Deployment) -> None:
+async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)

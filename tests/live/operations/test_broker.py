@@ -42,7 +42,7 @@ async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
         return [(await consumer.getone()).value or b"" for _ in range(count)]
 
 
-async def test_a_killed_broker_has_its_records_again_on_the_same_directory(tmp_path: Path) -> None:
+async def test_killed_broker_has_its_records_again_on_the_same_directory(tmp_path: Path) -> None:
     values = [b"one", b"two", b"x" * 3_000_000]
     with running_broker(tmp_path) as first:
         async with admin(first.bootstrap) as client:
@@ -63,7 +63,7 @@ async def test_writing_to_a_missing_topic_fails_without_creating_it(tmp_path: Pa
             assert "mistyped" not in await client.list_topics()
 
 
-def test_a_broker_that_was_stopped_leaves_no_process_and_no_pid_file(tmp_path: Path) -> None:
+def test_stopped_broker_leaves_no_process_and_no_pid_file(tmp_path: Path) -> None:
     with running_broker(tmp_path) as broker:
         assert int((tmp_path / "run" / "broker.pid").read_text()) == broker.pid
     assert not (tmp_path / "run" / "broker.pid").exists()

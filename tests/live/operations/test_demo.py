@@ -69,7 +69,7 @@ class Notebook:
         return {"hits": [{**hit, "embedding_status": "ready"}], "modes": ["general"], "strategy": "hybrid"}
 
 
-async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(live_broker: RunningBroker) -> None:
+async def test_demo_publishes_waits_asks_and_knows_its_turns_again(live_broker: RunningBroker) -> None:
     async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         service.behaviour = Notebook()
         first: list[str] = []
@@ -87,14 +87,14 @@ async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(live_brok
     assert "Turn diary-04 belongs to journal: it is there already." in again
 
 
-async def test_the_demo_fails_where_a_question_finds_nothing(live_broker: RunningBroker) -> None:
+async def test_demo_fails_if_a_query_finds_nothing(live_broker: RunningBroker) -> None:
     async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         notebook = Notebook()
         service.behaviour = lambda seen: reply_by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
         assert await run_demo(live_broker.bootstrap, lambda _: None, prefix) == 1
 
 
-async def test_the_demo_says_why_it_cannot_go_on(live_broker: RunningBroker) -> None:
+async def test_demo_reports_why_it_stops(live_broker: RunningBroker) -> None:
     lines: list[str] = []
     async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         service.behaviour = lambda _: [error("unavailable", "the disk is full")]

@@ -98,7 +98,7 @@ WANTED = [Jar("org.example:thing:1.0", hashlib.sha256(CONTENT).hexdigest(), len(
 
 
 @pytest.mark.parametrize("reply", [whole, twice(cut_short), twice(changed), twice(busy)])
-def test_a_jar_arrives_whole_though_the_registry_hiccups(tmp_path: Path, reply: Reply) -> None:
+def test_download_is_retried_until_the_jar_is_complete(tmp_path: Path, reply: Reply) -> None:
     with registry(reply) as address:
         (path,) = Download(WANTED, tmp_path, unheard, address).run()
     assert path.read_bytes() == CONTENT
@@ -107,14 +107,14 @@ def test_a_jar_arrives_whole_though_the_registry_hiccups(tmp_path: Path, reply: 
 
 
 @pytest.mark.parametrize("reply", [cut_short, changed, busy])
-def test_what_never_arrives_whole_is_unavailable_and_leaves_nothing(tmp_path: Path, reply: Reply) -> None:
+def test_incomplete_download_is_unavailable_and_leaves_no_files(tmp_path: Path, reply: Reply) -> None:
     with registry(reply) as address, pytest.raises(Unavailable, match=r"org\.example:thing:1\.0 can't be fetched"):
         Download(WANTED, tmp_path, unheard, address).run()
     assert installed_class_path(WANTED, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cancelled_download_ends_and_leaves_nothing(tmp_path: Path) -> None:
+def test_cancelled_download_ends_and_leaves_nothing(tmp_path: Path) -> None:
     cancel: list[Callable[[], None]] = []
 
     def cancelling(handler: BaseHTTPRequestHandler, number: int) -> None:
@@ -129,7 +129,7 @@ def test_a_cancelled_download_ends_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_contents_are_another_installation(tmp_path: Path) -> None:
+def test_different_jars_are_another_installation(tmp_path: Path) -> None:
     with registry(whole) as address:
         Download(WANTED, tmp_path, unheard, address).run()
     assert installed_class_path([Jar("org.example:thing:1.0", "0" * 64, 1)], tmp_path) is None

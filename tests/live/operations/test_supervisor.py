@@ -53,7 +53,7 @@ def accepts(bootstrap: str) -> bool:
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_a_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:
+async def test_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:
     with supervised(directory, port := free_port()) as up:
         assert await up.line() == f"ready bootstrap=127.0.0.1:{port}\n"
         pids = [up.pid_of("worker"), up.pid_of("broker")]
@@ -66,7 +66,7 @@ async def test_a_signal_ends_the_worker_first_and_leaves_nothing(directory: Path
         assert list((directory / "run").glob("*.pid*")) == []
 
 
-async def test_ctrl_c_reaches_the_supervisor_only_and_twice_is_no_faster(directory: Path) -> None:
+async def test_repeated_ctrl_c_still_ends_cleanly(directory: Path) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
         pids = [up.pid_of("worker"), up.pid_of("broker")]
@@ -80,7 +80,7 @@ async def test_ctrl_c_reaches_the_supervisor_only_and_twice_is_no_faster(directo
         assert not any(map(is_alive, pids))
 
 
-async def test_a_worker_that_is_killed_comes_back_and_the_broker_stays(directory: Path) -> None:
+async def test_killed_worker_is_restarted_without_the_broker(directory: Path) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
         worker, broker = up.pid_of("worker"), up.pid_of("broker")
@@ -104,7 +104,7 @@ async def test_killed_broker_restarts_on_its_port_while_the_worker_stays(directo
         assert is_alive(worker)
 
 
-async def test_a_worker_that_says_it_is_stuck_is_replaced(directory: Path) -> None:
+async def test_stuck_worker_is_replaced(directory: Path) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
         worker = up.pid_of("worker")
@@ -115,7 +115,7 @@ async def test_a_worker_that_says_it_is_stuck_is_replaced(directory: Path) -> No
         assert "killing the worker: it is stuck" in up.errors.read_text()
 
 
-async def test_a_second_up_on_the_same_directory_is_refused_and_disturbs_nothing(directory: Path) -> None:
+async def test_second_supervisor_on_a_directory_is_rejected(directory: Path) -> None:
     with supervised(directory, free_port()) as first:
         await first.line()
         pids = [first.pid_of("worker"), first.pid_of("broker")]
@@ -125,14 +125,14 @@ async def test_a_second_up_on_the_same_directory_is_refused_and_disturbs_nothing
         assert first.errors.read_text() == ""
 
 
-async def test_a_port_that_another_program_has_is_refused(directory: Path) -> None:
+async def test_port_that_another_program_has_is_rejected(directory: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, supervised(directory, other.getsockname()[1]) as up:
         assert await up.code() == 1
         assert await up.line() == ""
         assert f"port {other.getsockname()[1]} is taken" in up.errors.read_text()
 
 
-async def test_a_supervisor_that_was_killed_is_followed_by_one_that_cleans_up(directory: Path) -> None:
+async def test_next_supervisor_cleans_up_after_a_killed_one(directory: Path) -> None:
     with supervised(directory, port := free_port()) as first:
         await first.line()
         await create_topic(first.bootstrap, "kept")
@@ -148,7 +148,7 @@ async def test_a_supervisor_that_was_killed_is_followed_by_one_that_cleans_up(di
             assert await second.end() == 0
 
 
-async def test_a_worker_that_never_starts_ends_the_start_with_its_reason(directory: Path) -> None:
+async def test_worker_that_never_starts_ends_the_start_with_its_reason(directory: Path) -> None:
     (directory / "refuse").touch()
     with supervised(directory, free_port()) as up:
         assert await up.code() == 1

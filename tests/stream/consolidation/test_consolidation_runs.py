@@ -17,7 +17,7 @@ from tests.worlds.consolidation import consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
-async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
+async def test_run_is_bounded_and_the_next_continues(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 1e-9})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
@@ -31,7 +31,7 @@ async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Pat
         assert len((await consolidate(pipeline))["created"]) == 1
 
 
-async def test_health_tells_of_a_run_that_is_under_way(pipeline: InMemoryPipeline) -> None:
+async def test_health_reports_a_running_consolidation(pipeline: InMemoryPipeline) -> None:
     await remember_many(pipeline, 4)
     pipeline.index.down()
     running = asyncio.create_task(consolidate(pipeline))
@@ -57,7 +57,7 @@ def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("records", [0, 1, 2, 4, 5, 7])
-async def test_a_run_that_is_killed_and_comes_again_ends_as_one_that_is_not(
+async def test_interrupted_run_has_the_same_result(
     tmp_path: Path, records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distilling, "CLUSTER_BATCH_SIZE", 2)
@@ -84,7 +84,7 @@ async def test_a_run_that_is_killed_and_comes_again_ends_as_one_that_is_not(
     assert end_state(pipeline) == end_state(whole)
 
 
-async def test_when_the_tokens_of_a_run_are_spent_the_rest_is_left_for_the_next(tmp_path: Path) -> None:
+async def test_spent_token_budget_defers_the_rest_to_the_next_run(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_tokens": 10})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
@@ -95,7 +95,7 @@ async def test_when_the_tokens_of_a_run_are_spent_the_rest_is_left_for_the_next(
         assert not [prompt for prompt in pipeline.language.asked if prompt.version == "distil-1"]
 
 
-async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
+async def test_run_does_not_cluster_again_without_new_turns(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
@@ -115,7 +115,7 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
     assert looked == [5, 2]
 
 
-async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
+async def test_turns_are_clustered_outside_the_event_loop(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
@@ -133,7 +133,7 @@ async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
     assert threading.current_thread() not in threads
 
 
-async def test_what_is_not_looked_at_in_time_is_looked_at_by_the_next_run(
+async def test_clusters_beyond_the_planning_time_are_left_to_the_next_run(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_under_way, "PLANNING_TIME_SHARE", 0.0)
@@ -153,7 +153,7 @@ async def test_categories_are_left_for_the_next_run_when_the_time_is_over(tmp_pa
         assert not [one for one in (await consolidate(pipeline))["diff"] if one["op"] == "refresh_category"]
 
 
-async def test_what_a_category_costs_is_spent_by_the_run(tmp_path: Path) -> None:
+async def test_category_summaries_use_the_runs_token_budget(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
     pipeline.settings = pipeline.settings.model_copy(update={"consolidation_tokens": 10})
     async with pipeline.running():

@@ -26,7 +26,7 @@ async def test_forgotten_distilled_memory_restores_its_turns_for_good(pipeline: 
     assert (await consolidate(pipeline))["created"] == []
 
 
-async def test_an_edited_turn_is_served_again_and_what_had_its_old_text_is_gone(pipeline: InMemoryPipeline) -> None:
+async def test_edit_restores_its_turn_and_removes_the_summary(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("Watered the tomatoes with salted water.", "edited")
     await remember_many(pipeline, 3)
     await remember_many(
@@ -55,7 +55,7 @@ async def test_turn_moved_to_another_mode_leaves_its_distilled_memory(pipeline: 
     assert all(one.superseded_by is None for one in pipeline.memories.all())
 
 
-async def test_a_mode_that_is_renamed_takes_what_was_distilled_along(pipeline: InMemoryPipeline) -> None:
+async def test_rename_moves_summaries(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
     await remember_many(pipeline, 4, mode="garden")
     await consolidate(pipeline)

@@ -32,7 +32,7 @@ def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
 ONCE, TWICE = "I prefer tea to coffee.", "I prefer the tea to coffee."
 
 
-async def test_items_that_say_the_same_become_one_with_the_evidence_of_both(pipeline: InMemoryPipeline) -> None:
+async def test_equal_items_merge_with_the_evidence_of_both(pipeline: InMemoryPipeline) -> None:
     await remember_daily(pipeline, ONCE, TWICE)
     assert len(items(pipeline)) == 2
     diff = await consolidate_items(pipeline)
@@ -45,7 +45,7 @@ async def test_items_that_say_the_same_become_one_with_the_evidence_of_both(pipe
 
 
 @pytest.mark.parametrize(("gone", "left"), [(ONCE, TWICE), (TWICE, ONCE)])
-async def test_what_was_merged_rests_on_what_is_left_when_a_turn_is_forgotten(
+async def test_merged_item_keeps_the_evidence_of_remaining_turns(
     pipeline: InMemoryPipeline, gone: str, left: str
 ) -> None:
     await remember_daily(pipeline, ONCE, TWICE)
@@ -57,7 +57,7 @@ async def test_what_was_merged_rests_on_what_is_left_when_a_turn_is_forgotten(
     assert [one.turn_id for one in item.evidence] == [left]
 
 
-async def test_a_turn_that_is_said_again_after_a_merge_changes_nothing(pipeline: InMemoryPipeline) -> None:
+async def test_repeated_turn_after_a_merge_changes_nothing(pipeline: InMemoryPipeline) -> None:
     await remember_daily(pipeline, ONCE, TWICE)
     await consolidate_items(pipeline)
     before = items(pipeline)
@@ -65,7 +65,7 @@ async def test_a_turn_that_is_said_again_after_a_merge_changes_nothing(pipeline:
     assert items(pipeline) == before
 
 
-async def test_what_is_old_fades_once(pipeline: InMemoryPipeline) -> None:
+async def test_old_items_decay_once(pipeline: InMemoryPipeline) -> None:
     await remember_daily(pipeline, ONCE)
     await consolidate_items(pipeline)
     fresh = items(pipeline)[ONCE].item
@@ -88,14 +88,16 @@ async def test_categories_are_filled_and_summed_up_in_the_run(pipeline: InMemory
     assert await consolidate_items(pipeline) == []
 
 
-async def test_entries_of_the_intention_are_merged_with_their_items_and_told(pipeline: InMemoryPipeline) -> None:
+async def test_intention_entries_merge_with_their_items(pipeline: InMemoryPipeline) -> None:
     once, twice = "We decided to use Postgres for billing.", "We actually decided to use Postgres for billing."
     await remember_daily(pipeline, once, twice)
     shown = (await pipeline.command("get_intention"))["result"]["decisions"]
     assert [one["text"] for one in shown] == [once, twice]
     diff = await consolidate_items(pipeline)
     [(name, before, after)] = [(one["name"], one["before"], one["after"]) for one in diff if one["op"] == "merge_entry"]
-    assert (name, before, after) == ("decisions", twice, twice)
+    assert name == "decisions"
+    assert before == twice
+    assert after == twice
     [entry] = (await pipeline.command("get_intention"))["result"]["decisions"]
     assert {one["turn_id"] for one in entry["evidence"]} == {once, twice}
     assert not [one for one in await consolidate_items(pipeline) if one["op"] == "merge_entry"]

@@ -36,7 +36,7 @@ async def test_scope_is_consolidated_when_due_and_again_after_new_turns(pipeline
     assert await count_triggers(pipeline) == 2
 
 
-async def test_a_scope_is_not_consolidated_more_often_than_is_set(pipeline: InMemoryPipeline) -> None:
+async def test_scope_is_not_consolidated_more_often_than_is_set(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, 4)
     assert await count_triggers(pipeline) == 1
     await remember_turns(pipeline, 4)
@@ -45,7 +45,7 @@ async def test_a_scope_is_not_consolidated_more_often_than_is_set(pipeline: InMe
     assert await count_triggers(pipeline) == 2
 
 
-async def test_it_looks_again_and_again(pipeline: InMemoryPipeline) -> None:
+async def test_scheduler_publishes_triggers(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, 4)
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "unused"))
     running = asyncio.create_task(ConsolidationScheduler(timedelta(seconds=0.01), ctx).run())

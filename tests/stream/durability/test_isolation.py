@@ -73,7 +73,7 @@ async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
     return shown
 
 
-async def test_other_users_texts_change_no_digit_of_a_score(tmp_path: Path) -> None:
+async def test_scores_do_not_depend_on_other_users(tmp_path: Path) -> None:
     async with embedded_index_pipeline(tmp_path / "alone") as alone:
         await remember_conversation(alone, "ana", TALK)
         expected = await answers(alone, "ana")
@@ -107,7 +107,7 @@ def is_free_of(reply: Json, ids: list[str]) -> bool:
     return not any(said in text for said in (*TALK, *ids))
 
 
-async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+async def test_no_read_path_returns_another_users_memories(stored: tuple[InMemoryPipeline, list[str]]) -> None:
     pipeline, ids = stored
     replies = []
     for question in (*QUESTIONS, *TALK):
@@ -136,7 +136,7 @@ async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryPi
     assert all(mode["eligible"] == 0 for mode in health["modes"].values())
 
 
-async def test_an_id_opens_nothing_to_another_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+async def test_id_opens_nothing_to_another_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
     pipeline, ids = stored
     before = {memory.memory_id: memory for memory in pipeline.memories.all()}
     for memory_id in ids:
@@ -151,7 +151,7 @@ async def test_an_id_opens_nothing_to_another_user(stored: tuple[InMemoryPipelin
     assert {memory.memory_id: memory for memory in pipeline.memories.all()} == before
 
 
-async def test_a_project_is_as_closed_to_another_of_the_same_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+async def test_project_is_as_closed_to_another_of_the_same_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
     pipeline, ids = stored
     scope = {"user_id": "a", "project_id": "p2"}
     for question in QUESTIONS:

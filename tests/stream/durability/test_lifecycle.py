@@ -45,7 +45,7 @@ async def points(pipeline: InMemoryPipeline, mode: str = "general", embedder: st
     return sum([await pipeline.index.count(space, partition) for partition in range(4)])
 
 
-async def test_one_memory_is_forgotten_once_and_no_other_scope_is_told(pipeline: InMemoryPipeline) -> None:
+async def test_memory_is_forgotten_once_and_only_in_its_scope(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin")
     [memory] = pipeline.memories.all()
     for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
@@ -53,7 +53,7 @@ async def test_one_memory_is_forgotten_once_and_no_other_scope_is_told(pipeline:
         assert reply["result"] == {"forgotten": forgotten}
 
 
-async def test_what_is_forgotten_is_not_found_and_does_not_come_back(pipeline: InMemoryPipeline) -> None:
+async def test_forgotten_memories_are_not_found_and_do_not_return(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin", "cello")
     await remember_turns(pipeline, "drum", conversation_id="c2")
     assert (await pipeline.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
@@ -69,7 +69,7 @@ async def test_what_is_forgotten_is_not_found_and_does_not_come_back(pipeline: I
     assert (await pipeline.command("health"))["result"]["modes"]["general"]["eligible"] == 2
 
 
-async def test_a_user_is_forgotten_in_all_projects_and_nobody_else_is(pipeline: InMemoryPipeline) -> None:
+async def test_forgetting_a_user_covers_all_projects_and_no_other_user(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin")
     await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
     await remember_turns(pipeline, "drum", user="u2")
@@ -79,7 +79,7 @@ async def test_a_user_is_forgotten_in_all_projects_and_nobody_else_is(pipeline: 
 
 
 @pytest.mark.parametrize("command", JOBS)
-async def test_where_all_is_as_it_should_be_a_job_changes_nothing(pipeline: InMemoryPipeline, command: str) -> None:
+async def test_jobs_change_nothing_in_a_consistent_state(pipeline: InMemoryPipeline, command: str) -> None:
     await remember_turns(pipeline, "violin", "cello")
     before = {memory.memory_id: memory.text for memory in pipeline.memories.all()}
     result = await job(pipeline, command)
@@ -104,7 +104,7 @@ async def test_rebuild_replaces_every_vector_and_serves_the_old_until_then(pipel
     assert result["job_id"].startswith("rebuild-")
 
 
-async def test_a_job_of_one_mode_or_user_leaves_the_others_alone(pipeline: InMemoryPipeline) -> None:
+async def test_job_is_limited_to_its_mode(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     await remember_turns(pipeline, "violin")
     await remember_turns(pipeline, "cello", mode="code")
@@ -115,7 +115,7 @@ async def test_a_job_of_one_mode_or_user_leaves_the_others_alone(pipeline: InMem
     assert (await pipeline.command("rebuild", mode="nowhere"))["error"]["code"] == "unknown_mode"
 
 
-async def test_the_last_backfill_is_told_by_mode(pipeline: InMemoryPipeline) -> None:
+async def test_last_backfill_is_reported_by_mode(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     await remember_turns(pipeline, "violin")
     await job(pipeline, "backfill", mode="code")
@@ -137,7 +137,7 @@ async def test_backfill_fails_memories_of_a_missing_model_until_it_is_loaded(pip
     assert pipeline.memory("violin").embedding.status == "ready"
 
 
-async def test_reconcile_makes_what_is_missing_and_removes_what_no_record_wants(pipeline: InMemoryPipeline) -> None:
+async def test_reconcile_adds_missing_and_removes_orphaned_vectors(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin", "cello")
     await remember_turns(pipeline, "drum", user="u2")
     space, kept = pipeline.space("general", "general"), pipeline.memory("cello")
@@ -163,7 +163,7 @@ async def test_reconcile_makes_what_is_missing_and_removes_what_no_record_wants(
     assert counted(await job(pipeline, "reconcile")) == {"skipped": 2}
 
 
-async def test_a_job_that_was_cut_off_goes_on_with_what_is_left(tmp_path: Path) -> None:
+async def test_interrupted_job_resumes_with_the_rest(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     async with pipeline.running():
         await remember_turns(pipeline, *(f"turn {number}" for number in range(20)))

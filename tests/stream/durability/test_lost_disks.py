@@ -59,7 +59,7 @@ async def unread_reports(directory: Path) -> InMemoryPipeline:
 
 
 @pytest.mark.parametrize("lost", LOST, ids="-".join)
-async def test_a_part_of_the_disk_that_is_lost_is_made_again(tmp_path: Path, lost: list[Lost]) -> None:
+async def test_lost_part_of_the_disk_is_rebuilt(tmp_path: Path, lost: list[Lost]) -> None:
     pipeline = (await stored_vectors(tmp_path / "before")).copy_to(tmp_path / "lost")
     pipeline.lose_files(*lost)
     await finished(pipeline, TURNS if "vectors" in lost else 0)
@@ -72,7 +72,7 @@ async def test_report_of_a_lost_vector_makes_no_memory_ready(tmp_path: Path, los
     await finished(pipeline, TURNS if "vectors" in lost else 0)
 
 
-async def test_news_that_is_unread_waits_for_the_vector_index(tmp_path: Path) -> None:
+async def test_unread_reports_wait_for_the_vector_index(tmp_path: Path) -> None:
     pipeline = await unread_reports(tmp_path)
     pipeline.index.down()
     async with pipeline.running():

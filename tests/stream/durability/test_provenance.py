@@ -163,5 +163,5 @@ async def perform_twice(actions: Sequence[Action]) -> list[str]:
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-def test_whatever_happens_what_is_derived_rests_on_what_is_there(actions: list[Action]) -> None:
+def test_derived_memories_keep_valid_evidence_after_any_actions(actions: list[Action]) -> None:
     assert asyncio.run(perform_twice(actions)) == []

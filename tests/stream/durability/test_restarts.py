@@ -170,7 +170,7 @@ async def test_redelivered_declaration_undoes_no_later_command(tmp_path: Path, f
 
 
 @pytest.mark.parametrize("run_on", RUN_ON)
-async def test_turn_moved_by_a_model_ends_in_its_mode_despite_interruptions(tmp_path: Path, run_on: float) -> None:
+async def test_model_moves_survive_outages_and_kills(tmp_path: Path, run_on: float) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn_message("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, run_on)

@@ -69,14 +69,14 @@ async def test_items_are_filed_under_the_matching_category_only(pipeline: InMemo
     ]
 
 
-async def test_a_list_shows_summaries_and_items_only_where_they_are_asked_for(pipeline: InMemoryPipeline) -> None:
+async def test_list_has_summaries_and_items_only_on_request(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST)
     [plain] = (await list_categories(pipeline))["categories"]
     assert plain == {"name": "health", "description": HEALTH, "version": 1, "size": 1, "declared": True}
 
 
-async def test_earlier_items_are_in_a_category_when_its_declaration_is_answered(pipeline: InMemoryPipeline) -> None:
+async def test_declaration_assigns_earlier_items_before_the_reply(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, DENTIST, PENICILLIN, RENT)
     assert (await list_categories(pipeline))["uncategorised"] == 3
     declared = await declare(pipeline)
@@ -94,7 +94,7 @@ async def test_new_description_removes_and_adds_matching_items(pipeline: InMemor
     assert DENTIST not in stored_text(pipeline)
 
 
-async def test_the_same_declaration_again_changes_nothing(pipeline: InMemoryPipeline) -> None:
+async def test_same_declaration_again_changes_nothing(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, DENTIST)
     first = await declare(pipeline)
     writes = pipeline.categories.writes
@@ -104,7 +104,7 @@ async def test_the_same_declaration_again_changes_nothing(pipeline: InMemoryPipe
     assert without["description"] == HEALTH
 
 
-async def test_a_category_is_in_its_scope_alone(pipeline: InMemoryPipeline) -> None:
+async def test_category_exists_only_in_its_scope(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST)
     await remember_turns(pipeline, PENICILLIN, scope={"user_id": "u1", "project_id": "p2"})
@@ -116,19 +116,19 @@ async def test_a_category_is_in_its_scope_alone(pipeline: InMemoryPipeline) -> N
 
 
 @pytest.mark.parametrize("name", ["", " ", "a" * 65, "line\nend", "bell\x07", 7])
-async def test_a_name_that_is_none_is_refused(pipeline: InMemoryPipeline, name: object) -> None:
+async def test_invalid_category_name_is_rejected(pipeline: InMemoryPipeline, name: object) -> None:
     reply = await pipeline.command("declare_category", name=name, description="x")
     assert (reply["error"]["code"], reply["error"]["field"]) == ("invalid_value", "arguments.name")
 
 
-async def test_a_name_may_be_of_any_script(pipeline: InMemoryPipeline) -> None:
+async def test_name_may_be_of_any_script(pipeline: InMemoryPipeline) -> None:
     name = "Gesundheit & 健康 👩‍⚕️"
     await declare(pipeline, name)
     await remember_turns(pipeline, DENTIST)
     assert texts((await get_category(pipeline, name))["items"]) == {DENTIST}
 
 
-async def test_what_is_forgotten_is_seen_nowhere_and_kept_nowhere(pipeline: InMemoryPipeline) -> None:
+async def test_forgotten_texts_are_neither_shown_nor_stored(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST, PENICILLIN)
     await get_category(pipeline)
@@ -141,7 +141,7 @@ async def test_what_is_forgotten_is_seen_nowhere_and_kept_nowhere(pipeline: InMe
     assert PENICILLIN not in stored_text(pipeline)
 
 
-async def test_what_is_forgotten_leaves_the_table_also_when_nobody_asks(pipeline: InMemoryPipeline) -> None:
+async def test_forgotten_item_leaves_the_table_without_a_request(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST, PENICILLIN)
     await get_category(pipeline)
@@ -161,10 +161,13 @@ async def test_forgetting_everything_keeps_declarations_and_no_text(pipeline: In
     assert "I am allergic" not in stored_text(pipeline)
     assert "dentist appointment is" not in stored_text(pipeline)
     health = await get_category(pipeline)
-    assert (health["description"], health["size"], health["summary"], health["anchors"]) == (HEALTH, 0, None, [])
+    assert health["description"] == HEALTH
+    assert health["size"] == 0
+    assert health["summary"] is None
+    assert health["anchors"] == []
 
 
-async def test_a_summary_follows_its_members_when_enough_of_them_are_new(pipeline: InMemoryPipeline) -> None:
+async def test_summary_follows_its_members_when_enough_of_them_are_new(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST)
     first = await get_category(pipeline)

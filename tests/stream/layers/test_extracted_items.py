@@ -34,7 +34,7 @@ async def hits(pipeline: InMemoryPipeline, query: str, **fields: Any) -> list[Js
     return found
 
 
-async def test_a_turn_is_one_hit_with_its_items_inside(pipeline: InMemoryPipeline) -> None:
+async def test_turn_is_one_hit_with_its_items_inside(pipeline: InMemoryPipeline) -> None:
     found = await hits(pipeline, "what was decided about the ledger?", top_k=100)
     assert [hit["turn_id"] for hit in found].count("t-1") == 1
     assert len(found) == 5
@@ -52,7 +52,7 @@ async def test_items_are_hits_of_their_own_with_their_turns_as_evidence(pipeline
         assert {"t-1": DENSE, "t-2": GOAL}[span["turn_id"]][span["start"] : span["end"]] == hit["text"]
 
 
-async def test_a_deep_search_ends_at_the_intention_that_says_enough(pipeline: InMemoryPipeline) -> None:
+async def test_deep_search_ends_at_a_sufficient_intention(pipeline: InMemoryPipeline) -> None:
     result = (await pipeline.retrieve("when do we ship the beta?", depth="auto"))["result"]
     assert result["diagnostics"]["depth"] == "intention"
     assert [hit["turn_id"] for hit in result["hits"]] == ["t-2"]
@@ -61,7 +61,7 @@ async def test_a_deep_search_ends_at_the_intention_that_says_enough(pipeline: In
     assert (plain["intention"], plain["categories"], len(plain["hits"])) == (None, [], 5)
 
 
-async def test_what_is_forgotten_is_found_at_no_depth(pipeline: InMemoryPipeline) -> None:
+async def test_forgotten_memory_is_found_at_no_depth(pipeline: InMemoryPipeline) -> None:
     for turn_id in ("t-1", "t-2"):
         reply = await pipeline.command("forget", turn_id=turn_id, conversation_id="c1")
         assert reply["status"] == "ok"
@@ -73,7 +73,7 @@ async def test_what_is_forgotten_is_found_at_no_depth(pipeline: InMemoryPipeline
             assert all("items" not in hit for hit in result["hits"])
 
 
-async def test_a_corrected_fact_is_served_no_more_but_on_demand(pipeline: InMemoryPipeline) -> None:
+async def test_superseded_fact_is_found_only_on_demand(pipeline: InMemoryPipeline) -> None:
     for place, text in enumerate(("The deploy target is Heroku.", "The deploy target is fly.io now.")):
         moment = f"2026-03-0{place + 1}T10:00:00Z"
         await pipeline.remember(text, f"d-{place}", conversation_id="c2", occurred_at=moment)

@@ -51,7 +51,7 @@ def running(directory: Path, profiles: Profiles | None = None) -> Any:
     return InMemoryPipeline(directory / "data", profiles=profiles or Profiles()).running()
 
 
-async def test_it_follows_what_is_said(tmp_path: Path) -> None:
+async def test_intention_follows_the_turns(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1", "t-2", "t-3")
         rules = {
@@ -66,7 +66,7 @@ async def test_it_follows_what_is_said(tmp_path: Path) -> None:
         assert await intention(pipeline) == rules
 
 
-async def test_the_same_turns_again_change_nothing(tmp_path: Path) -> None:
+async def test_same_turns_again_change_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline)
         before = await pipeline.command("get_intention")
@@ -74,7 +74,7 @@ async def test_the_same_turns_again_change_nothing(tmp_path: Path) -> None:
         assert await pipeline.command("get_intention") == before
 
 
-async def test_forgotten_turn_is_gone_when_answered_and_leaves_the_table(tmp_path: Path) -> None:
+async def test_entries_of_a_forgotten_turn_leave_reply_and_table(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1", "t-2")
         await forget(pipeline, turn_id="t-2", conversation_id="c1")
@@ -83,7 +83,7 @@ async def test_forgotten_turn_is_gone_when_answered_and_leaves_the_table(tmp_pat
         assert "PostgreSQL" not in stored(pipeline)
 
 
-async def test_a_goal_is_open_again_when_the_turn_that_ended_it_is_forgotten(tmp_path: Path) -> None:
+async def test_goal_reopens_when_its_resolving_turn_is_forgotten(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1", "t-5")
         assert await intention(pipeline) == {}
@@ -91,7 +91,7 @@ async def test_a_goal_is_open_again_when_the_turn_that_ended_it_is_forgotten(tmp
         assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
 
 
-async def test_an_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
+async def test_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1")
         await pipeline.remember("We want to learn sailing.", "t-1", occurred_at="2026-03-01T09:01:00Z")
@@ -99,7 +99,7 @@ async def test_an_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
         assert await intention(pipeline) == {"goals": ["We want to learn sailing."]}
 
 
-async def test_forgetting_a_project_takes_what_was_said_and_what_was_set_there(tmp_path: Path) -> None:
+async def test_forgetting_a_project_removes_its_intention(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline, "t-1", "t-2")
         for project in ("default", "p2"):
@@ -112,7 +112,7 @@ async def test_forgetting_a_project_takes_what_was_said_and_what_was_set_there(t
         assert not any(text in kept for text in ("learn", "debts", "beta", "PostgreSQL"))
 
 
-async def test_forgetting_a_user_takes_it_in_every_project(tmp_path: Path) -> None:
+async def test_forgetting_a_user_removes_all_intentions(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         for project in ("default", "p2"):
             await pipeline.command("set_intention", project=project, goals=["learn to row"])
@@ -120,13 +120,13 @@ async def test_forgetting_a_user_takes_it_in_every_project(tmp_path: Path) -> No
         assert [await intention(pipeline, project) for project in ("default", "p2")] == [{}, {}]
 
 
-async def test_an_intention_belongs_to_its_scope(tmp_path: Path) -> None:
+async def test_intention_belongs_to_its_scope(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await remember_story(pipeline)
         assert [await intention(pipeline, "p2"), await intention(pipeline, user="u2")] == [{}, {}]
 
 
-async def test_what_a_language_model_finds_is_added(tmp_path: Path) -> None:
+async def test_entries_of_a_language_model_are_added(tmp_path: Path) -> None:
     async with running(tmp_path, ONE_PROFILE) as pipeline:
         pipeline.language.answers = lambda _prompt: {"intention": {"goals": ["Move house by June"]}}
         await pipeline.remember("Boxes everywhere.", "t-1")
@@ -138,7 +138,7 @@ async def test_what_a_language_model_finds_is_added(tmp_path: Path) -> None:
         assert json.dumps(shown["goals"]).count(pipeline.memory("Boxes everywhere.").memory_id) == 1
 
 
-async def test_what_is_set_and_not_written_yet_is_set_again_after_a_kill(tmp_path: Path) -> None:
+async def test_unwritten_set_command_is_repeated_after_a_kill(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path / "data")
     ours = (("reply_to", pipeline.names.replies.encode()), ("correlation_id", b"mine"))
     wish = command_message("set_intention", goals=["learn to row"])

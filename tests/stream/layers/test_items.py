@@ -33,14 +33,17 @@ async def forget_user(pipeline: InMemoryPipeline) -> Json:
     return await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": {"user": True}})
 
 
-async def test_an_item_is_embedded_shown_and_told_of(pipeline: InMemoryPipeline) -> None:
+async def test_item_is_embedded_shown_and_published(pipeline: InMemoryPipeline) -> None:
     said = await pipeline.ask(pipeline.names.turns, turn_message(f"{PLAIN} {FLY}", "t-1"))
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
     assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
     assert await vectors(pipeline) == {item.memory_id, said["result"]["memory_id"]}
     shown = (await pipeline.command("get_memory", memory_id=item.memory_id))["result"]
-    assert (shown["text"], shown["kind"], shown["valid_until"], shown["origin"]) == (FLY, "fact", None, "extracted")
+    assert shown["text"] == FLY
+    assert shown["kind"] == "fact"
+    assert shown["valid_until"] is None
+    assert shown["origin"] == "extracted"
     assert "supports" not in shown
     assert (await pipeline.command("get_memory", memory_id=said["result"]["memory_id"]))["result"]["items"] == [
         item.memory_id
@@ -59,7 +62,7 @@ async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline)
     assert health["telemetry"]["modes_in_use"] == 1
 
 
-async def test_a_correction_replaces_an_item_and_leaves_its_turn(pipeline: InMemoryPipeline) -> None:
+async def test_correction_replaces_an_item_and_leaves_its_turn(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember(FLY, "t-1", occurred_at="2026-03-01T09:00:00Z")
     await pipeline.remember(AWS, "t-2", occurred_at="2026-03-01T10:00:00Z")
     await pipeline.topics.settled()
@@ -72,7 +75,7 @@ async def test_a_correction_replaces_an_item_and_leaves_its_turn(pipeline: InMem
     assert items(pipeline)[FLY].superseded_by is None
 
 
-async def test_what_is_forgotten_takes_its_items_and_vectors_along(pipeline: InMemoryPipeline) -> None:
+async def test_forgetting_removes_items_and_vectors(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember(FLY, "t-1")
     await pipeline.remember(FLY, "t-2")
     await pipeline.topics.settled()
@@ -89,7 +92,7 @@ async def test_what_is_forgotten_takes_its_items_and_vectors_along(pipeline: InM
     assert reply["result"] == {"forgotten": 0}
 
 
-async def test_a_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline) -> None:
+async def test_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember(FLY)
     await pipeline.topics.settled()
     reply = await pipeline.command("backfill")
@@ -103,7 +106,7 @@ async def test_a_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline
     assert item.memory_id in await vectors(pipeline)
 
 
-async def test_a_replay_into_nothing_gives_the_same_items(
+async def test_replay_into_nothing_gives_the_same_items(
     pipeline: InMemoryPipeline, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     said = [(FLY, "t-1", 1), (AWS, "t-2", 2), (FLY, "t-3", 3), (PLAIN, "t-2", 2), (AWS, "t-4", 4)]

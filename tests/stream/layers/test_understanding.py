@@ -45,7 +45,7 @@ async def unanswered(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Js
     return accepted
 
 
-async def test_the_models_mode_moves_a_turn_with_its_vector(pipeline: InMemoryPipeline) -> None:
+async def test_models_mode_moves_a_turn_with_its_vector(pipeline: InMemoryPipeline) -> None:
     accepted = await say(pipeline, "Fixed the parser [[code]].")
     assert (accepted["mode"], accepted["mode_source"]) == ("journal", "user_default")
     await until_read(pipeline, "Fixed the parser [[code]].")
@@ -59,7 +59,7 @@ async def test_the_models_mode_moves_a_turn_with_its_vector(pipeline: InMemoryPi
     assert list(await pipeline.index.hashes(pipeline.space("code", "tiny48"), ids)) == ids
 
 
-async def test_each_turn_is_asked_about_once(pipeline: InMemoryPipeline) -> None:
+async def test_model_is_asked_once_about_each_turn(pipeline: InMemoryPipeline) -> None:
     texts = [f"Crate {number} [[code]]." for number in range(20)]
     for text in texts:
         await say(pipeline, text)
@@ -68,14 +68,14 @@ async def test_each_turn_is_asked_about_once(pipeline: InMemoryPipeline) -> None
     assert {decided(pipeline, text) for text in texts} == {("code", "model")}
 
 
-async def test_a_mode_that_is_not_declared_is_no_answer(pipeline: InMemoryPipeline) -> None:
+async def test_answer_with_an_undeclared_mode_is_ignored(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "Fixed the parser [[none-such]].")
     await until_read(pipeline, "Fixed the parser [[none-such]].")
     assert decided(pipeline, "Fixed the parser [[none-such]].") == ("journal", "user_default")
     assert pipeline.memory("Fixed the parser [[none-such]].").reading.status == "model"
 
 
-async def test_an_empty_answer_leaves_the_default(pipeline: InMemoryPipeline) -> None:
+async def test_empty_answer_leaves_the_default(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "Fixed the parser.")
     await until_read(pipeline, "Fixed the parser.")
     assert decided(pipeline, "Fixed the parser.") == ("journal", "user_default")
@@ -90,7 +90,7 @@ async def test_agreeing_model_is_the_mode_source_and_moves_nothing(pipeline: InM
     assert telemetry["model_agreement"] == 1.0
 
 
-async def test_what_the_caller_said_stays_and_the_rest_of_the_answer_is_taken(pipeline: InMemoryPipeline) -> None:
+async def test_callers_mode_stays_and_other_answers_apply(pipeline: InMemoryPipeline) -> None:
     pipeline.language.answers = lambda prompt: {**marked_mode(prompt), "topic": "a parser", "entities": ["Parser"]}
     await say(pipeline, "Fixed the parser [[code]].", mode="journal")
     await until_read(pipeline, "Fixed the parser [[code]].")
@@ -99,7 +99,7 @@ async def test_what_the_caller_said_stays_and_the_rest_of_the_answer_is_taken(pi
     assert (memory.reading.topic, "Parser" in memory.entities) == ("a parser", True)
 
 
-async def test_a_memory_that_a_command_has_put_into_a_mode_stays_there(pipeline: InMemoryPipeline) -> None:
+async def test_mode_set_by_a_command_stays(pipeline: InMemoryPipeline) -> None:
     accepted = await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="general")
     pipeline.language.released.set()
@@ -107,7 +107,7 @@ async def test_a_memory_that_a_command_has_put_into_a_mode_stays_there(pipeline:
     assert decided(pipeline, "Fixed the parser [[code]].") == ("general", "caller")
 
 
-async def test_a_late_answer_finds_a_mode_by_the_name_that_it_had(pipeline: InMemoryPipeline) -> None:
+async def test_late_answer_finds_a_mode_by_the_name_that_it_had(pipeline: InMemoryPipeline) -> None:
     await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("rename_mode", name="code", new_name="craft")
     pipeline.language.released.set()
@@ -115,7 +115,7 @@ async def test_a_late_answer_finds_a_mode_by_the_name_that_it_had(pipeline: InMe
     assert decided(pipeline, "Fixed the parser [[code]].") == ("craft", "model")
 
 
-async def test_a_late_answer_that_names_a_deleted_mode_is_no_answer(pipeline: InMemoryPipeline) -> None:
+async def test_late_answer_with_a_deleted_mode_is_ignored(pipeline: InMemoryPipeline) -> None:
     await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("delete_mode", name="code", memories="forget")
     pipeline.language.released.set()
@@ -123,7 +123,7 @@ async def test_a_late_answer_that_names_a_deleted_mode_is_no_answer(pipeline: In
     assert decided(pipeline, "Fixed the parser [[code]].") == ("journal", "user_default")
 
 
-async def test_a_late_answer_about_a_forgotten_turn_brings_nothing_back(pipeline: InMemoryPipeline) -> None:
+async def test_late_answer_about_a_forgotten_turn_is_ignored(pipeline: InMemoryPipeline) -> None:
     await unanswered(pipeline, "Fixed the parser [[code]].")
     await pipeline.command("delete_mode", name="journal", memories="forget")
     pipeline.language.released.set()
@@ -140,7 +140,7 @@ async def test_answer_about_a_replaced_text_is_ignored_and_asked_again(pipeline:
     assert decided(pipeline, "Slept badly [[general]].") == ("general", "model")
 
 
-async def test_a_text_that_comes_back_is_asked_about_again(pipeline: InMemoryPipeline) -> None:
+async def test_restored_text_is_asked_about_again(pipeline: InMemoryPipeline) -> None:
     for text in ("Fixed the parser [[code]].", "Slept badly.", "Fixed the parser [[code]]."):
         await say(pipeline, text, "t")
         await until_read(pipeline, text)
@@ -166,7 +166,7 @@ async def test_turns_during_a_model_outage_are_accepted_and_read_later(pipeline:
     assert {pipeline.memory(text).embedding.status for text in texts} == {"ready"}
 
 
-async def test_nonsense_answer_is_not_asked_again_and_rules_stand(pipeline: InMemoryPipeline) -> None:
+async def test_invalid_answer_is_not_repeated_and_rules_apply(pipeline: InMemoryPipeline) -> None:
     pipeline.language.become("wrong")
     await say(pipeline, "Call Ana on 2026-03-04.")
     await until_read(pipeline, "Call Ana on 2026-03-04.")
@@ -188,7 +188,7 @@ async def test_nothing_waits_for_a_model_that_hangs(pipeline: InMemoryPipeline) 
     await pipeline.until(lambda: all(one.reading.status == "model" for one in pipeline.memories.all()))
 
 
-async def test_the_model_is_told_the_modes_and_the_turns_before(pipeline: InMemoryPipeline) -> None:
+async def test_prompt_has_modes_and_earlier_turns(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "We had tea.", "t-1", occurred_at="2026-03-01T09:00:00Z")
     await say(pipeline, "Of another conversation.", "t-2", conversation_id="c2")
     await until_read(pipeline, "We had tea.", "Of another conversation.")
@@ -202,7 +202,7 @@ async def test_the_model_is_told_the_modes_and_the_turns_before(pipeline: InMemo
     assert (memory.reading.model, memory.reading.prompt) == ("default", asked.version)
 
 
-async def test_the_interaction_mode_stands_on_the_record_of_what_users_say(pipeline: InMemoryPipeline) -> None:
+async def test_interaction_mode_is_on_records_of_user_turns(pipeline: InMemoryPipeline) -> None:
     pipeline.language.answers = lambda _: {"interaction_mode": "DEBUGGING", "interaction_confidence": 0.97}
     said = await say(pipeline, "The login fails after five minutes and nobody knows why.")
     answered = await say(pipeline, "Let me see.", role="assistant")
@@ -214,7 +214,7 @@ async def test_the_interaction_mode_stands_on_the_record_of_what_users_say(pipel
     assert other["interaction_mode"] is None
 
 
-async def test_without_a_language_model_the_rules_say_what_a_turn_is_for(tmp_path: Path) -> None:
+async def test_rules_classify_turns_without_a_language_model(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path).running() as pipeline:
         await say(pipeline, "The login fails after five minutes and nobody knows why.")
         await pipeline.topics.settled()
@@ -224,7 +224,7 @@ async def test_without_a_language_model_the_rules_say_what_a_turn_is_for(tmp_pat
         assert pipeline.language.asked == []
 
 
-async def test_a_context_has_the_last_turns_and_what_the_query_is_for(pipeline: InMemoryPipeline) -> None:
+async def test_context_has_the_last_turns_and_the_interaction_mode(pipeline: InMemoryPipeline) -> None:
     said = [await say(pipeline, f"Crate {number} is in the hall.", f"t-{number}") for number in range(2)]
     reply = await pipeline.assemble("where is crate 1?", conversation_id="c1", interaction_mode="TASK", read_after=1)
     assert (reply["status"], reply["result"]["interaction_mode"]) == ("ok", "TASK")
@@ -234,13 +234,13 @@ async def test_a_context_has_the_last_turns_and_what_the_query_is_for(pipeline: 
     assert 0 <= judged["interaction_confidence"] <= 1
 
 
-async def test_a_context_that_can_wait_no_longer_for_a_turn_comes_with_a_warning(pipeline: InMemoryPipeline) -> None:
+async def test_context_past_its_wait_is_answered_with_a_warning(pipeline: InMemoryPipeline) -> None:
     deadline = str(round(pipeline.clock.now().timestamp() * 1000) + 200).encode()
     request = {"schema": "assemble.v1", "scope": {"user_id": "u1"}, "query": "tea", "read_after": 7}
     reply = await pipeline.ask(pipeline.names.retrieve, request, (("deadline", deadline),))
     assert (reply["status"], [one["code"] for one in reply["warnings"]]) == ("ok", ["not_caught_up"])
 
 
-async def test_a_context_in_a_mode_that_is_not_declared_is_refused(pipeline: InMemoryPipeline) -> None:
+async def test_context_in_an_undeclared_mode_is_rejected(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.assemble("tea", mode="none-such")
     assert (reply["error"]["code"], reply["error"]["field"]) == ("unknown_mode", "mode")

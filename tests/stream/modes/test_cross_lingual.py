@@ -19,7 +19,7 @@ async def test_english_query_finds_spanish_turns_by_their_own_model(pipeline: In
     assert [pipeline.embedders.model(name).queries for name in ("general", OTHERS)] == [[question], [question]]
 
 
-async def test_who_writes_english_alone_never_asks_the_other_model(pipeline: InMemoryPipeline) -> None:
+async def test_english_user_never_calls_the_multilingual_model(pipeline: InMemoryPipeline) -> None:
     for text in ENGLISH:
         await pipeline.ask(pipeline.names.turns, turn_message(text, text))
     await pipeline.topics.settled()

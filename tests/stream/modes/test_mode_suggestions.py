@@ -25,6 +25,6 @@ async def test_register_without_a_mode_is_suggested_and_not_applied(tmp_path: Pa
         assert await pipeline.command("list_modes") == before
 
 
-async def test_a_user_without_memories_gets_no_suggestion(tmp_path: Path) -> None:
+async def test_user_without_memories_gets_no_suggestion(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path / "data").running() as pipeline:
         assert (await pipeline.command("suggest_modes"))["result"] == {"suggestions": [], "looked_at": 0}

@@ -18,7 +18,7 @@ async def test_declared_mode_reports_its_dimension_and_uses_its_own_model(pipeli
     assert (reply["result"]["strategy"], reply["result"]["modes"]) == ("hybrid", ["code"])
 
 
-async def test_declaring_twice_is_the_same_as_once_and_embeds_nothing_again(pipeline: InMemoryPipeline) -> None:
+async def test_repeated_declaration_embeds_nothing_again(pipeline: InMemoryPipeline) -> None:
     first = await declare(pipeline, "code")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     assert await declare(pipeline, "code") == first
@@ -27,7 +27,7 @@ async def test_declaring_twice_is_the_same_as_once_and_embeds_nothing_again(pipe
     assert pipeline.embedders.model("tiny32").passages == ["Fixed the parser."]
 
 
-async def test_what_a_new_description_says_changes_no_vector(pipeline: InMemoryPipeline) -> None:
+async def test_new_description_changes_no_vector(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", description="old", extraction_hints="keep errors")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     declared = await declare(pipeline, "code", description="new")
@@ -43,7 +43,7 @@ async def test_what_a_new_description_says_changes_no_vector(pipeline: InMemoryP
         ({"name": "code", "embedder": "tiny32", "decay": "sudden"}, "arguments.decay"),
     ],
 )
-async def test_a_mode_that_breaks_the_rules_is_refused_and_not_declared(
+async def test_mode_that_breaks_the_rules_is_rejected_and_not_declared(
     pipeline: InMemoryPipeline, arguments: Json, field: str
 ) -> None:
     reply = await pipeline.command("declare_mode", **arguments)
@@ -65,14 +65,14 @@ async def test_caller_mode_beats_project_user_and_fallback_defaults(pipeline: In
     assert await chosen_mode(pipeline, "f") == ("general", "fallback")
 
 
-async def test_a_turn_in_an_undeclared_mode_is_refused_and_a_dead_letter(pipeline: InMemoryPipeline) -> None:
+async def test_turn_in_an_undeclared_mode_is_rejected_and_a_dead_letter(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t", mode="none-such"))
     assert code_of(reply) == "unknown_mode"
     assert [letter.header("dead_letter_code") for letter in pipeline.dead_letters()] == [b"unknown_mode"]
     assert list(pipeline.memories.all()) == []
 
 
-async def test_a_mode_of_a_project_exists_only_there_and_hides_the_users(pipeline: InMemoryPipeline) -> None:
+async def test_project_mode_hides_the_users_mode_there(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", project="p1", name="code", embedder="tiny48", for_project=True)
     p1 = {"user_id": "u1", "project_id": "p1"}
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t", mode="code"))
@@ -94,7 +94,7 @@ async def test_modes_of_users_are_separate_in_a_shared_collection(pipeline: InMe
     assert await search_mode(pipeline, "code", "fixed the parser", user="u2") == ["Ben fixed the parser."]
 
 
-async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPipeline) -> None:
+async def test_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny48")
     await remember_turn(pipeline, "Fixed the leak in the parser.", mode="code")
     await remember_turn(pipeline, "Fixed the leak in the kitchen.")
@@ -104,7 +104,7 @@ async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPi
     assert "cross_mode" in [one["code"] for one in reply["warnings"]]
 
 
-async def test_default_mode_is_the_conversations_and_others_are_named(pipeline: InMemoryPipeline) -> None:
+async def test_default_mode_query_names_other_modes(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await remember_turn(pipeline, "Fixed the parser.", mode="code", conversation_id="c-code")
     await remember_turn(pipeline, "Fixed the sink.", conversation_id="c-home")
@@ -114,7 +114,7 @@ async def test_default_mode_is_the_conversations_and_others_are_named(pipeline: 
     assert "general" in warning["message"]
 
 
-async def test_what_is_declared_in_a_table_names_the_collections(pipeline: InMemoryPipeline) -> None:
+async def test_collections_are_named_after_declared_modes(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     space = pipeline.space("code", "tiny32")

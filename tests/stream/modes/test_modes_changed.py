@@ -40,7 +40,7 @@ async def test_repeated_rename_is_idempotent_and_a_taken_name_conflicts(pipeline
     assert code_of(await pipeline.command("rename_mode", name="gone", new_name="new")) == "unknown_mode"
 
 
-async def test_a_turn_that_comes_again_after_its_mode_was_renamed_is_a_duplicate(pipeline: InMemoryPipeline) -> None:
+async def test_repeated_turn_of_a_renamed_mode_is_a_duplicate(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await pipeline.command("rename_mode", name="code", new_name="craft")
@@ -48,7 +48,7 @@ async def test_a_turn_that_comes_again_after_its_mode_was_renamed_is_a_duplicate
     assert (again["duplicate"], again["mode"]) == (True, "craft")
 
 
-async def test_a_renamed_users_mode_leaves_the_projects_own_of_that_name_alone(pipeline: InMemoryPipeline) -> None:
+async def test_rename_of_a_user_mode_spares_the_project_mode(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await pipeline.command("declare_mode", project="p1", name="code", embedder="tiny48", for_project=True)
     await remember_turn(pipeline, "Here.", mode="code", scope={"user_id": "u1", "project_id": "p1"})
@@ -81,9 +81,7 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
 @pytest.mark.parametrize(
     "taken_back", [{"command": "delete_mode", "memories": "forget"}, {"command": "rename_mode", "new_name": "craft"}]
 )
-async def test_a_turn_that_comes_while_its_mode_is_taken_back_is_not_left_in_it(
-    tmp_path: Path, taken_back: dict[str, str]
-) -> None:
+async def test_turn_during_a_mode_change_does_not_stay_in_the_mode(tmp_path: Path, taken_back: dict[str, str]) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     pipeline.turns_log = log = SlowLog(pipeline)
     async with pipeline.running():
@@ -119,7 +117,7 @@ class SlowLog:
         return True
 
 
-async def test_what_was_forgotten_is_still_so_in_a_mode_of_the_same_name(pipeline: InMemoryPipeline) -> None:
+async def test_forgotten_turns_stay_forgotten_in_a_recreated_mode(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await pipeline.command("delete_mode", name="code", memories="forget")
@@ -132,7 +130,7 @@ async def test_what_was_forgotten_is_still_so_in_a_mode_of_the_same_name(pipelin
     assert await search_mode(pipeline, "code", "parser new one") == ["A new one."]
 
 
-async def test_the_memories_of_a_deleted_mode_can_be_moved_into_another_space(pipeline: InMemoryPipeline) -> None:
+async def test_memories_of_a_deleted_mode_can_be_moved_into_another_space(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32", is_default=True)
     await declare(pipeline, "journal", "tiny48")
     await remember_turn(pipeline, "To be moved.")
@@ -151,7 +149,7 @@ async def test_deleting_needs_a_word_about_the_memories(pipeline: InMemoryPipeli
     assert await chosen_mode(pipeline, "Still there.", mode="code") == ("code", "caller")
 
 
-async def test_a_memory_is_put_into_another_mode_and_stays_there(pipeline: InMemoryPipeline) -> None:
+async def test_set_memory_mode_moves_a_memory_permanently(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     await declare(pipeline, "journal", "tiny48", decay="slow")
     accepted = await remember_turn(pipeline, "The parser made me cry.", mode="code")
@@ -182,7 +180,7 @@ async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipel
     assert (await pipeline.command("health"))["result"]["telemetry"]["corrections"] == 0
 
 
-async def test_a_memory_is_not_put_into_an_unknown_mode_nor_by_another_user(pipeline: InMemoryPipeline) -> None:
+async def test_set_memory_mode_rejects_unknown_modes_and_other_users(pipeline: InMemoryPipeline) -> None:
     accepted = await remember_turn(pipeline, "Tea.")
     unknown = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="none-such")
     other = await pipeline.command("set_memory_mode", user="u2", memory_id=accepted["memory_id"], mode="general")

@@ -34,7 +34,7 @@ async def remember_conversation(pipeline: InMemoryPipeline, turns: int = 40) -> 
     await pipeline.topics.settled()
 
 
-async def test_what_falls_out_of_the_window_is_still_found(pipeline: InMemoryPipeline) -> None:
+async def test_turn_outside_the_window_is_retrieved(pipeline: InMemoryPipeline) -> None:
     await remember_conversation(pipeline)
     first = pipeline.memory(PORT).memory_id
     reply = await pipeline.assemble(
@@ -50,7 +50,7 @@ async def test_what_falls_out_of_the_window_is_still_found(pipeline: InMemoryPip
     assert PORT in contents(reply)
 
 
-async def test_a_restart_brings_the_window_back(tmp_path: Path) -> None:
+async def test_window_is_complete_after_a_restart(tmp_path: Path) -> None:
     asked: Json = {"conversation_id": "c1", "budget_tokens": 600, "interaction_mode": "EXPLORATION"}
     pipeline = InMemoryPipeline(tmp_path)
     async with pipeline.running():
@@ -61,7 +61,7 @@ async def test_a_restart_brings_the_window_back(tmp_path: Path) -> None:
         assert await pipeline.assemble("where were we?", **asked) == before
 
 
-async def test_a_search_without_vectors_still_gives_a_context_and_says_so(pipeline: InMemoryPipeline) -> None:
+async def test_context_without_vectors_has_a_warning(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember(PORT)
     await pipeline.topics.settled()
     pipeline.index.down()
@@ -70,7 +70,7 @@ async def test_a_search_without_vectors_still_gives_a_context_and_says_so(pipeli
     assert [warning["code"] for warning in reply["warnings"]] == ["degraded"]
 
 
-async def test_an_edit_takes_the_rule_away_that_the_text_was(pipeline: InMemoryPipeline) -> None:
+async def test_edit_removes_the_rule_of_the_old_text(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("It must run offline.", "t-rule")
     await pipeline.topics.settled()
     assert (await pipeline.assemble("what now?"))["result"]["sticky"] == [

@@ -10,7 +10,7 @@ from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
 
 
-async def test_a_published_turn_is_found_by_a_request(pipeline: InMemoryPipeline) -> None:
+async def test_published_turn_is_retrieved(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("The deploy target is fly.io now.", "t-1", speaker="Ana")
     await pipeline.remember("Lunch is at noon.", "t-2")
     await pipeline.topics.settled()
@@ -21,7 +21,7 @@ async def test_a_published_turn_is_found_by_a_request(pipeline: InMemoryPipeline
     assert best["embedding_status"] == "ready"
 
 
-async def test_a_turn_is_answered_with_what_it_became(pipeline: InMemoryPipeline) -> None:
+async def test_turn_is_answered_with_its_memory(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     memory_id = reply["result"].pop("memory_id")
     told = {"turn_id": "t-1", "mode": "general", "mode_source": "fallback", "version": 1, "duplicate": False}
@@ -38,7 +38,7 @@ async def test_every_memory_has_its_vector_once_all_is_settled(pipeline: InMemor
     assert len(pipeline.embedder.passages) == 100
 
 
-async def test_the_same_turn_again_is_a_duplicate_and_costs_no_vector(pipeline: InMemoryPipeline) -> None:
+async def test_same_turn_again_is_a_duplicate_and_costs_no_vector(pipeline: InMemoryPipeline) -> None:
     first = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     again = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     assert again["result"] == first["result"] | {"duplicate": True}
@@ -46,7 +46,7 @@ async def test_the_same_turn_again_is_a_duplicate_and_costs_no_vector(pipeline: 
     assert len(pipeline.embedder.passages) == 1
 
 
-async def test_an_edited_turn_is_a_new_version_and_its_old_text_is_not_found(pipeline: InMemoryPipeline) -> None:
+async def test_edited_turn_is_a_new_version_without_the_old_text(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("We deploy to heroku.", "t-1")
     await pipeline.remember("Lunch is at noon.", "t-2")
     await pipeline.topics.settled()
@@ -59,7 +59,7 @@ async def test_an_edited_turn_is_a_new_version_and_its_old_text_is_not_found(pip
     assert {memory.text for memory in pipeline.memories.all()} == {"We deploy to fly.io.", "Lunch is at noon."}
 
 
-async def test_the_same_log_again_changes_nothing(pipeline: InMemoryPipeline) -> None:
+async def test_same_log_again_changes_nothing(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("We deploy to heroku.", "t-1")
     await pipeline.remember("We deploy to fly.io.", "t-1")
     await pipeline.remember("Lunch is at noon.", None)
@@ -73,7 +73,7 @@ async def test_the_same_log_again_changes_nothing(pipeline: InMemoryPipeline) ->
     assert {memory.memory_id: (memory.text, memory.versions) for memory in pipeline.memories.all()} == before
 
 
-async def test_bad_turns_are_dead_letters_and_good_ones_are_found(pipeline: InMemoryPipeline) -> None:
+async def test_invalid_turns_are_dead_letters_and_valid_ones_found(pipeline: InMemoryPipeline) -> None:
     bad = [b"{", b"null", b'{"schema":"turn.v9"}', json.dumps(turn_message("", "t-1")).encode()]
     for number, value in enumerate(bad):
         await pipeline.remember(f"Crate {number} is in the hall.")
@@ -88,14 +88,14 @@ async def test_bad_turns_are_dead_letters_and_good_ones_are_found(pipeline: InMe
     assert {letter.header("trace") for letter in letters} == {b"\xff"}
 
 
-async def test_a_refused_turn_is_told_why(pipeline: InMemoryPipeline) -> None:
+async def test_rejected_turn_is_answered_with_the_reason(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea.", "t-1", scope={"user_id": "u1", "team": "x"}))
     assert reply["status"] == "error"
     assert (reply["error"]["code"], reply["error"]["field"]) == ("unknown_scope_field", "scope.team")
     assert len(pipeline.dead_letters()) == 1
 
 
-async def test_a_record_in_the_wrong_partition_is_moved_and_found(pipeline: InMemoryPipeline) -> None:
+async def test_misplaced_record_is_moved_and_found(pipeline: InMemoryPipeline) -> None:
     wrong = (partition_of(b"u1", 4) + 1) % 4
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"), key=b"else", partition=wrong)
     assert reply["status"] == "ok"
@@ -137,7 +137,7 @@ async def test_turns_are_lexical_without_the_embedder_and_embedded_later(pipelin
     assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
 
 
-async def test_a_question_waits_for_the_turn_that_it_reads_after(pipeline: InMemoryPipeline) -> None:
+async def test_query_waits_for_its_read_after_turn(pipeline: InMemoryPipeline) -> None:
     asking = asyncio.create_task(pipeline.retrieve("tea", read_after=0))
     await pipeline.topics.until(lambda: bool(pipeline.topics.unacknowledged(pipeline.names.retrieve)))
     assert (await pipeline.remember("Tea, please.")).offset == 0
@@ -146,14 +146,14 @@ async def test_a_question_waits_for_the_turn_that_it_reads_after(pipeline: InMem
     assert "not_caught_up" not in [one["code"] for one in reply["warnings"]]
 
 
-async def test_a_question_that_can_wait_no_longer_is_answered_with_a_warning(pipeline: InMemoryPipeline) -> None:
+async def test_query_past_its_wait_is_answered_with_a_warning(pipeline: InMemoryPipeline) -> None:
     deadline = str(round(pipeline.clock.now().timestamp() * 1000) + 200).encode()
     request = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "tea", "read_after": 7}
     reply = await pipeline.ask(pipeline.names.retrieve, request, (("deadline", deadline),))
     assert (reply["status"], [one["code"] for one in reply["warnings"]]) == ("ok", ["not_caught_up"])
 
 
-async def test_after_its_deadline_a_question_is_dropped_and_a_turn_is_kept(pipeline: InMemoryPipeline) -> None:
+async def test_deadline_drops_a_query_but_not_a_turn(pipeline: InMemoryPipeline) -> None:
     pipeline.clock.forward(10)
     late = (("deadline", b"0"), ("reply_to", pipeline.names.replies.encode()))
     request = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "tea"}
@@ -182,7 +182,7 @@ async def test_request_with_a_refused_reply_topic_is_a_dead_letter(pipeline: InM
     assert list(pipeline.memories.all()) == []
 
 
-async def test_a_reply_topic_that_does_not_exist_delays_nobody(pipeline: InMemoryPipeline) -> None:
+async def test_missing_reply_topic_delays_no_other(pipeline: InMemoryPipeline) -> None:
     headers = (("reply_to", f"{pipeline.names.replies}.gone".encode()),)
     await pipeline.publish(pipeline.names.turns, turn_message("Tea, please.", "t-1"), headers=headers)
     assert await pipeline.texts("tea") == ["Tea, please."]
@@ -198,7 +198,7 @@ async def test_commands_are_answered(pipeline: InMemoryPipeline) -> None:
     assert (await pipeline.command("get_memory", memory_id="none"))["error"]["code"] == "not_found"
 
 
-async def test_one_user_never_sees_anothers_memories(pipeline: InMemoryPipeline) -> None:
+async def test_users_do_not_see_each_others_memories(pipeline: InMemoryPipeline) -> None:
     accepted = await pipeline.ask(pipeline.names.turns, turn_message("Ana likes tea.", "t-1", "ana"))
     await pipeline.remember("Ben likes tea.", "t-1", "ben")
     assert await pipeline.texts("tea", user="ana") == ["Ana likes tea."]
@@ -217,7 +217,7 @@ async def test_unreadable_event_is_a_dead_letter_and_delays_no_other(pipeline: I
     assert told == [pipeline.names.remembered.encode(), pipeline.names.embedded.encode()]
 
 
-async def test_a_map_that_is_stopped_in_the_middle_finishes_when_it_runs_again(tmp_path: Path) -> None:
+async def test_pipeline_finishes_after_a_restart(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     async with pipeline.running():
         pipeline.index.down()
@@ -232,7 +232,7 @@ async def test_a_map_that_is_stopped_in_the_middle_finishes_when_it_runs_again(t
         assert (await pipeline.command("health"))["result"]["modes"]["general"]["ready"] == 200
 
 
-async def test_turn_with_an_unsafe_record_is_taken_again_after_a_stop(tmp_path: Path) -> None:
+async def test_unwritten_turn_is_processed_again_after_a_restart(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     pipeline.memories.outage = True
     pipeline.index.down()
@@ -249,7 +249,7 @@ async def test_turn_with_an_unsafe_record_is_taken_again_after_a_stop(tmp_path: 
         assert [memory.embedding.status for memory in pipeline.memories.all()] == ["ready"]
 
 
-async def test_turns_that_came_while_the_map_was_away_are_taken_up(tmp_path: Path) -> None:
+async def test_turns_during_a_stop_are_processed_after_the_restart(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     await pipeline.remember("Tea, please.")
     async with pipeline.running():

@@ -60,7 +60,9 @@ async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
     async with agent_pipeline(tmp_path) as pipeline:
         replies = [await pipeline.remember_as(agent, KETTLE, "t-1") for agent in ("bob", "eve", "BOB")]
         ids = [reply["result"]["memory_id"] for reply in replies]
-        assert (len({*ids}), ids[0] == ids[2], replies[2]["result"]["duplicate"]) == (2, True, True)
+        assert len({*ids}) == 2
+        assert ids[0] == ids[2]
+        assert replies[2]["result"]["duplicate"] is True
         await pipeline.topics.settled()
         both = [("bob", KETTLE), ("eve", KETTLE)]
         assert await pipeline.found(agent_id="bob") == await pipeline.found(agent_id="BOB") == both[:1]
@@ -115,7 +117,7 @@ async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path
         assert pipeline.dead_letters() == []
 
 
-async def test_after_a_restart_a_command_that_comes_again_is_the_same_one(tmp_path: Path) -> None:
+async def test_redelivered_command_is_recognised_after_a_restart(tmp_path: Path) -> None:
     async with agent_pipeline(tmp_path) as pipeline:
         await pipeline.remember_as("bob", KETTLE, "t-1")
         await pipeline.topics.settled()

@@ -4,13 +4,16 @@ import re
 from itertools import pairwise, product
 from pathlib import Path
 
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
+from streams.topology import command_handlers
 from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_publisher import Arrow
 from tests.worlds.wiring import agents_sharing_steps, observed_arrows, reading_arrows
 
-ARCHITECTURE = Path(__file__).parents[3] / "docs" / "architecture.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 PREFIX = Settings(_env_file=None).topic_prefix
 
@@ -57,7 +60,7 @@ async def test_every_topic_has_a_reader_or_writer_in_the_topology(tmp_path: Path
     assert written == topics - FROM_OUTSIDE
 
 
-def test_output_topics_take_any_input_record_with_more_headers() -> None:
+def test_output_topics_accept_larger_records_than_inputs() -> None:
     topics = topics_with_prefix(PREFIX)
     largest = {topic: int(topic_config(topics, topic)["max.message.bytes"]) for topic in topics.all()}
     outside = {PREFIX + topic for topic in FROM_OUTSIDE}
@@ -74,7 +77,7 @@ def test_partitions_are_those_of_javas_default_partitioner() -> None:
     ]
 
 
-def test_the_diagrams_lines_are_read_in_every_spelling() -> None:
+def test_every_flowchart_syntax_is_parsed() -> None:
     text = """
 ```mermaid
 flowchart LR
@@ -91,7 +94,7 @@ flowchart LR
 
 
 async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path) -> None:
-    drawn, wired = drawn_arrows(ARCHITECTURE.read_text()), await arrows(tmp_path)
+    drawn, wired = drawn_arrows((DOCS / "architecture.md").read_text()), await arrows(tmp_path)
     assert drawn - wired == set()
     # A record is observed to come from a step. The diagram names the agents of that step that cause it.
     shared = agents_sharing_steps(tmp_path)
@@ -99,3 +102,12 @@ async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path)
         (left, right) for left, right in wired - drawn if not any((one, right) in drawn for one in shared.get(left, ()))
     }
     assert missing == set()
+
+
+def test_commands_are_the_documented_ones(tmp_path: Path) -> None:
+    [table] = re.findall(
+        r"^\| command \|.*\n\| --- .*\n((?:\|.*\n)+)", (DOCS / "contract.md").read_text(), re.MULTILINE
+    )
+    documented = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    agents, _ = InMemoryPipeline(tmp_path).wire(SqliteLexicalIndex(tmp_path))
+    assert set(command_handlers(agents.at(0))) == documented

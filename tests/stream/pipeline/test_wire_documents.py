@@ -84,7 +84,7 @@ def full_turn(text: str, number: int) -> Json:
     }
 
 
-async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp_path: Path) -> None:
+async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path).running() as pipeline:
         written = await use_everything(pipeline)
         await pipeline.publish(pipeline.names.turns, b"nonsense")
@@ -100,7 +100,7 @@ async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp
         assert not document.faults(name, record), (name, record.value)
 
 
-async def test_the_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: Path) -> None:
+async def test_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path).running() as pipeline:
         refused = await pipeline.command("no_such_command")
     known = refused["error"]["message"].partition("commands are: ")[2].split(", ")

@@ -44,13 +44,13 @@ def worker(tmp_path: Path) -> Iterator[ArrivalHarness]:
     worker.words.close()
 
 
-async def test_a_new_worker_without_memories_begins_at_zero(worker: ArrivalHarness) -> None:
+async def test_new_worker_without_memories_starts_at_offset_zero(worker: ArrivalHarness) -> None:
     await worker.arrival.prepare({0, 1})
     assert (worker.progress.next_offset(0), worker.progress.next_offset(2)) == (0, None)
     assert worker.words.memory_columns(1, "u1").documents == 0
 
 
-async def test_a_word_index_that_is_up_to_date_stays_as_it_is(worker: ArrivalHarness) -> None:
+async def test_current_lexical_index_is_unchanged(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     worker.words.commit(HERE)
@@ -61,7 +61,7 @@ async def test_a_word_index_that_is_up_to_date_stays_as_it_is(worker: ArrivalHar
     assert worker.progress.next_offset(HERE) == 5
 
 
-async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(worker: ArrivalHarness) -> None:
+async def test_lexical_index_ahead_of_the_commit_is_unchanged(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     worker.words.commit(HERE)
@@ -71,7 +71,7 @@ async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(wo
 
 
 @pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes])
-async def test_a_word_index_that_is_behind_is_made_again_from_the_table(worker: ArrivalHarness, topic: str) -> None:
+async def test_outdated_lexical_index_is_rebuilt_from_the_table(worker: ArrivalHarness, topic: str) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     gone = worker.say("cello", 5)
@@ -90,7 +90,7 @@ async def test_a_word_index_that_is_behind_is_made_again_from_the_table(worker: 
     assert worker.words.applied(HERE)[topic] == 9
 
 
-async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(worker: ArrivalHarness) -> None:
+async def test_new_disk_gets_only_its_partitions_lexical_indexes(worker: ArrivalHarness) -> None:
     elsewhere = (HERE + 1) % PARTITIONS
     for partition in (HERE, elsewhere):
         worker.words.open(partition)
@@ -104,7 +104,7 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(worker: Ar
     assert (worker.progress.next_offset(HERE), worker.progress.next_offset(elsewhere)) == (5, 7)
 
 
-async def test_rebuilt_lexical_index_holds_only_what_the_table_has(worker: ArrivalHarness) -> None:
+async def test_rebuilt_lexical_index_equals_the_table(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     worker.words.put(
@@ -117,7 +117,7 @@ async def test_rebuilt_lexical_index_holds_only_what_the_table_has(worker: Arriv
     assert (worker.count_postings("violin"), worker.count_postings("phantom")) == (1, 0)
 
 
-async def test_a_table_may_hold_partitions_that_were_here_before(worker: ArrivalHarness) -> None:
+async def test_table_may_hold_partitions_that_were_here_before(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     worker.words.drop(HERE)
@@ -127,7 +127,7 @@ async def test_a_table_may_hold_partitions_that_were_here_before(worker: Arrival
     assert worker.words.memory_columns(elsewhere, "u1").documents == 0
 
 
-async def test_a_word_index_that_was_made_again_is_kept(worker: ArrivalHarness) -> None:
+async def test_rebuilt_lexical_index_is_kept(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     worker.words.drop(HERE)
@@ -149,7 +149,7 @@ async def test_pending_understanding_survives_a_rebuilt_lexical_index(tmp_path: 
     worker.words.close()
 
 
-async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(worker: ArrivalHarness) -> None:
+async def test_rebuilt_lexical_index_has_no_forgotten_memories(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
     gone = worker.say("cello", 5)
@@ -188,7 +188,7 @@ async def test_untold_command_is_sent_when_the_index_does_not_know_it(cut_off: A
     assert {out.partition for out in cut_off.publisher.sent} == {HERE}
 
 
-async def test_where_every_command_is_finished_nothing_is_told(cut_off: ArrivalHarness) -> None:
+async def test_finished_commands_publish_nothing_on_assignment(cut_off: ArrivalHarness) -> None:
     cut_off.changes = 1
     await cut_off.arrival.prepare({HERE})
     assert cut_off.publisher.sent == []
@@ -200,12 +200,12 @@ async def test_unknown_command_progress_counts_as_unfinished(cut_off: ArrivalHar
     assert len(cut_off.publisher.sent) == 2
 
 
-async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: ArrivalHarness, tmp_path: Path) -> None:
+async def test_lexical_commit_waits_for_recovered_events(cut_off: ArrivalHarness, tmp_path: Path) -> None:
     cut_off.publisher.hold()
     arriving = asyncio.create_task(cut_off.arrival.prepare({HERE}))
     while len(cut_off.publisher.sent) < 2:
         await asyncio.sleep(0)
-    assert applied_on_disk(tmp_path) == {}, "whoever comes next tells it again"
+    assert applied_on_disk(tmp_path) == {}, "a restart publishes it again"
     cut_off.publisher.release()
     await arriving
     assert applied_on_disk(tmp_path)[TOPICS.turns] == 4

@@ -25,7 +25,7 @@ async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
     worker.words.close()
 
 
-async def test_a_fresh_turn_is_asked_about_and_the_keeper_told(worker: ModelQueueHarness) -> None:
+async def test_fresh_turn_is_asked_about_and_published(worker: ModelQueueHarness) -> None:
     async with worker.asking() as asking:
         [memory] = worker.say_pending(1)
         asking.ask(HERE, memory)
@@ -36,7 +36,7 @@ async def test_a_fresh_turn_is_asked_about_and_the_keeper_told(worker: ModelQueu
     assert [out.key for out in worker.publisher.sent] == [b"u1"]
 
 
-async def test_no_more_are_asked_at_the_same_time_than_may_be(worker: ModelQueueHarness) -> None:
+async def test_concurrent_questions_are_limited(worker: ModelQueueHarness) -> None:
     worker.language.released.clear()
     async with worker.asking() as asking:
         for memory in worker.say_pending(10):
@@ -49,7 +49,7 @@ async def test_no_more_are_asked_at_the_same_time_than_may_be(worker: ModelQueue
 
 
 @pytest.mark.usefixtures("quick")
-async def test_what_stands_as_pending_is_asked_about_without_being_told(worker: ModelQueueHarness) -> None:
+async def test_pending_records_are_asked_about_without_a_call(worker: ModelQueueHarness) -> None:
     worker.say_pending(5)
     async with worker.asking():
         await until(lambda: len(worker.understood_events()) == 5)
@@ -57,7 +57,7 @@ async def test_what_stands_as_pending_is_asked_about_without_being_told(worker: 
 
 
 @pytest.mark.usefixtures("quick")
-async def test_none_is_asked_about_twice_though_it_is_fresh_and_in_the_backlog(worker: ModelQueueHarness) -> None:
+async def test_turn_in_queue_and_backlog_is_asked_about_once(worker: ModelQueueHarness) -> None:
     async with worker.asking() as asking:
         for memory in worker.say_pending(20):
             asking.ask(HERE, memory)
@@ -70,7 +70,7 @@ async def test_none_is_asked_about_twice_though_it_is_fresh_and_in_the_backlog(w
 
 
 @pytest.mark.usefixtures("quick")
-async def test_none_is_asked_about_twice_when_both_queues_waited_for_the_model(worker: ModelQueueHarness) -> None:
+async def test_turn_in_both_queues_is_asked_once_after_an_outage(worker: ModelQueueHarness) -> None:
     worker.language.become("down")
     [memory] = worker.say_pending(1)
     async with worker.asking() as asking:
@@ -86,7 +86,7 @@ async def test_none_is_asked_about_twice_when_both_queues_waited_for_the_model(w
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_that_is_under_way_is_not_begun_again(worker: ModelQueueHarness) -> None:
+async def test_running_question_is_not_repeated(worker: ModelQueueHarness) -> None:
     worker.language.released.clear()
     worker.say_pending(1)
     async with worker.asking() as asking:
@@ -133,7 +133,7 @@ async def test_backlog_is_rate_limited_and_fresh_turns_do_not_wait(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not(worker: ModelQueueHarness) -> None:
+async def test_busy_worker_delays_the_backlog_but_not_fresh_turns(worker: ModelQueueHarness) -> None:
     old, fresh = worker.say_pending(2)
     worker.busy = True
     async with worker.asking() as asking:
@@ -145,7 +145,7 @@ async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not
         await until(lambda: worker.understood_texts() == sorted([old.text, fresh.text]))
 
 
-async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(worker: ModelQueueHarness) -> None:
+async def test_understood_or_forgotten_turn_is_not_asked_about(worker: ModelQueueHarness) -> None:
     read, gone = worker.say_pending(2)
     done = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "model"})})
     worker.memories.put(HERE, done)
@@ -159,7 +159,7 @@ async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(worke
     assert worker.language.asked == []
 
 
-async def test_more_fresh_turns_than_may_wait_are_found_by_their_records(
+async def test_overflowing_fresh_turns_are_found_in_the_backlog(
     worker: ModelQueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking_model, "MAX_FRESH", 2)
@@ -173,7 +173,7 @@ async def test_more_fresh_turns_than_may_wait_are_found_by_their_records(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_text_that_came_back_is_asked_about_again(worker: ModelQueueHarness) -> None:
+async def test_restored_text_is_asked_about_again(worker: ModelQueueHarness) -> None:
     async with worker.asking():
         for offset, text in enumerate(["violin", "cello", "violin"]):
             worker.say(text, offset, turn_id="t")

@@ -54,18 +54,18 @@ def worker(tmp_path: Path) -> Iterator[ReembeddingHarness]:
     worker.words.close()
 
 
-async def test_where_every_vector_is_as_it_should_be_nothing_is_asked_for(worker: ReembeddingHarness) -> None:
+async def test_complete_vectors_request_nothing(worker: ReembeddingHarness) -> None:
     for offset, mode in enumerate(["code", "general", "code"]):
         await worker.say_embedded(f"turn {offset}", offset, mode=mode)
     assert await worker.requested_texts() == []
 
 
-async def test_a_vector_that_is_on_its_way_is_left_alone(worker: ReembeddingHarness) -> None:
+async def test_pending_vector_is_not_requested_again(worker: ReembeddingHarness) -> None:
     worker.say("violin", 0)
     assert await worker.requested_texts() == []
 
 
-async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(worker: ReembeddingHarness) -> None:
+async def test_missing_vector_is_requested_and_made_again(worker: ReembeddingHarness) -> None:
     memories = [
         await worker.say_embedded(text, offset, mode="code") for offset, text in enumerate(["violin", "cello", "drum"])
     ]
@@ -78,7 +78,7 @@ async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(
     assert worker.stored(memories[1]).embedding.status == "pending"
 
 
-async def test_only_the_place_where_one_is_missing_is_looked_at_one_by_one(
+async def test_only_incomplete_locations_are_scanned(
     worker: ReembeddingHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for offset, mode in enumerate(["code", "general"]):
@@ -98,7 +98,7 @@ async def test_only_the_place_where_one_is_missing_is_looked_at_one_by_one(
     assert looked_at == ["code"]
 
 
-async def test_a_vector_of_another_text_is_no_vector(worker: ReembeddingHarness) -> None:
+async def test_vector_of_another_text_is_requested_again(worker: ReembeddingHarness) -> None:
     kept, other = [await worker.say_embedded(text, offset) for offset, text in enumerate(["violin", "cello"])]
     await worker.index.delete(worker.space("general", "general"), [other.memory_id])
     edited = kept.model_copy(update={"content_hash": "of another text"})
@@ -107,14 +107,14 @@ async def test_a_vector_of_another_text_is_no_vector(worker: ReembeddingHarness)
     assert await worker.requested_texts() == ["cello", "violin"]
 
 
-async def test_a_stale_memory_is_asked_for_in_its_new_space(worker: ReembeddingHarness) -> None:
+async def test_stale_memory_is_requested_in_its_new_space(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0, mode="code")
     worker.declare("code", "tiny48")
     worker.stale(memory)
     assert await worker.requested_texts() == ["violin"]
 
 
-async def test_a_stale_memory_whose_model_is_missing_waits_for_it(worker: ReembeddingHarness) -> None:
+async def test_stale_memory_waits_for_its_missing_model(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0, mode="code")
     worker.declare("code", "tiny48")
     worker.stale(memory)
@@ -133,33 +133,32 @@ async def test_waiting_memory_is_requested_once_its_model_is_loaded(worker: Reem
     assert await worker.requested_texts() == ["violin"]
 
 
-async def test_memory_of_a_deleted_mode_is_left_to_the_change_that_moves_it(worker: ReembeddingHarness) -> None:
+async def test_memory_of_a_deleted_mode_is_left_to_its_change(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0, mode="code")
     worker.stale(memory)
     worker.modes.put(HERE, "u1", worker.modes.get(HERE, "nobody"))
     assert await worker.requested_texts() == []
 
 
-async def test_vectors_of_an_embedder_that_makes_others_today_are_asked_for_anew(worker: ReembeddingHarness) -> None:
+async def test_vectors_of_a_changed_embedder_are_requested_again(worker: ReembeddingHarness) -> None:
     await worker.say_embedded("violin", 0, mode="code")
-    model = worker.embedders.model("tiny32")
-    model._fingerprint = model.fingerprint.model_copy(update={"file_sha256": "another file"})
+    worker.embedders.model("tiny32").change_file()
     assert await worker.requested_texts() == ["violin"]
 
 
-async def test_an_outdated_collection_whose_model_is_missing_is_left_alone(worker: ReembeddingHarness) -> None:
+async def test_outdated_collection_without_its_model_is_kept(worker: ReembeddingHarness) -> None:
     await worker.say_embedded("violin", 0, mode="code")
     worker.embedders.missing("tiny32")
     assert await worker.requested_texts() == []
 
 
-async def test_an_empty_vector_index_is_filled_again_a_page_at_a_time(worker: ReembeddingHarness) -> None:
+async def test_empty_vector_index_is_filled_again_a_page_at_a_time(worker: ReembeddingHarness) -> None:
     memories = [await worker.say_embedded(f"turn {offset}", offset) for offset in range(2 * REEMBEDDING_PAGE_SIZE + 50)]
     await worker.index.delete(worker.space("general", "general"), [memory.memory_id for memory in memories])
     assert len(set(await worker.requested_texts())) == 2 * REEMBEDDING_PAGE_SIZE + 50
 
 
-async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
+async def test_next_page_waits_for_most_of_the_last(
     worker: ReembeddingHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
@@ -180,13 +179,13 @@ async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
     assert looks == 3
 
 
-async def test_nothing_to_be_asked_does_not_wait_for_the_indexer(worker: ReembeddingHarness) -> None:
+async def test_scan_without_requests_does_not_wait(worker: ReembeddingHarness) -> None:
     await worker.say_embedded("violin", 0)
     worker.waiting = MAX_INDEXER_LAG + 1
     assert await worker.requested_texts() == []
 
 
-async def test_the_vector_index_is_waited_for(worker: ReembeddingHarness) -> None:
+async def test_vector_index_is_waited_for(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0)
     await worker.index.delete(worker.space("general", "general"), [memory.memory_id])
     worker.index.down()
@@ -196,7 +195,7 @@ async def test_the_vector_index_is_waited_for(worker: ReembeddingHarness) -> Non
     assert await asking == ["violin"]
 
 
-async def test_a_partition_without_memories_needs_nothing(worker: ReembeddingHarness) -> None:
+async def test_partition_without_memories_needs_nothing(worker: ReembeddingHarness) -> None:
     assert await worker.requested_texts() == []
 
 
@@ -216,7 +215,7 @@ async def test_reembedding_runs_on_request_and_survives_a_revoked_partition(work
     running.cancel()
 
 
-async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp_path: Path) -> None:
+async def test_revoked_partition_does_not_end_reembedding(tmp_path: Path) -> None:
     class Leaving(SqliteLexicalIndex):
         """A lexical index whose partition closes during a scan."""
 

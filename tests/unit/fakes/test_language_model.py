@@ -7,7 +7,7 @@ from tests.fakes.language_model import FakeLanguageModel
 PROMPT = Prompt("", "first [[code]], then [[journal]]", "v1")
 
 
-async def test_it_is_waited_for_until_it_is_told_to_answer() -> None:
+async def test_wait_ends_when_the_model_is_available() -> None:
     model = FakeLanguageModel()
     model.become("down")
     waiting = asyncio.create_task(model.until_available("understand.turn", "understand"))
@@ -23,12 +23,12 @@ async def test_fake_model_chooses_the_last_marked_mode_and_keeps_the_prompt() ->
     assert model.asked == [PROMPT]
 
 
-async def test_it_answers_what_the_test_gives() -> None:
+async def test_fake_returns_the_configured_answer() -> None:
     model = FakeLanguageModel(lambda prompt: {"topic": prompt.version})
     assert (await model.ask("s", "r", PROMPT, Understanding)).answer == Understanding(topic="v1")
 
 
-async def test_questions_that_are_held_are_answered_when_they_are_released() -> None:
+async def test_held_questions_are_answered_on_release() -> None:
     model = FakeLanguageModel()
     model.released.clear()
     asked = asyncio.create_task(model.ask("s", "r", PROMPT, Understanding))

@@ -28,7 +28,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
-async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(worker: RememberSteps) -> None:
+async def test_change_is_answered_with_counts_after_its_events(worker: RememberSteps) -> None:
     for offset in range(3):
         worker.say(f"turn {offset}", offset, mode="code")
     worker.say("elsewhere", 3)
@@ -38,7 +38,7 @@ async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(wo
     assert worker.changed == [(MOVE, HERE)]
 
 
-async def test_a_change_is_not_answered_before_its_events_are_written(worker: RememberSteps) -> None:
+async def test_change_is_not_answered_before_its_events_are_written(worker: RememberSteps) -> None:
     worker.say("turn", 0, mode="code")
     worker.publisher.hold()
     making = asyncio.create_task(worker.apply(MOVE))
@@ -60,14 +60,14 @@ async def test_forgotten_memories_leave_records_index_and_vectors(worker: Rememb
     ]
 
 
-async def test_one_memory_is_put_into_a_mode_and_the_answer_shows_it(worker: RememberSteps) -> None:
+async def test_set_memory_mode_is_answered_with_the_memory(worker: RememberSteps) -> None:
     memory, other = worker.say("violin", 0, mode="code"), worker.say("cello", 1, mode="code")
     shown = await worker.apply(change("move", memory_id=memory.memory_id, to="journal"))
     assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (memory.memory_id, "journal", "caller")
     assert worker.stored(other).mode == "code"
 
 
-async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(worker: RememberSteps) -> None:
+async def test_user_mode_change_spares_excepted_projects(worker: RememberSteps) -> None:
     p2 = {"user_id": "u1", "project_id": "p2"}
     worker.say("here", 0, mode="code")
     worker.say("there", 1, mode="code", scope=p2)
@@ -94,7 +94,7 @@ async def test_disk_full_at_times_changes_each_memory_once(worker: RememberSteps
     assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 120}} if made is MOVE else {})
 
 
-async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
+async def test_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
     worker: RememberSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "STORAGE_TIMEOUT_S", 0.003)
@@ -105,7 +105,7 @@ async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
     assert worker.publisher.replies == []
 
 
-async def test_others_have_their_turn_while_a_large_change_is_made(worker: RememberSteps) -> None:
+async def test_large_change_yields_to_other_records(worker: RememberSteps) -> None:
     for offset in range(200):
         worker.say(f"turn {offset}", offset, mode="code")
     done_by_others: list[int] = []
@@ -121,7 +121,7 @@ async def test_others_have_their_turn_while_a_large_change_is_made(worker: Remem
     assert {50, 100, 150} <= set(done_by_others)
 
 
-async def test_a_turn_that_comes_during_a_change_is_not_lost(worker: RememberSteps) -> None:
+async def test_turn_during_a_change_is_not_lost(worker: RememberSteps) -> None:
     for offset in range(100):
         worker.say(f"turn {offset}", offset, mode="code")
     making = asyncio.create_task(worker.apply(MOVE))
@@ -132,7 +132,7 @@ async def test_a_turn_that_comes_during_a_change_is_not_lost(worker: RememberSte
     assert (len(worker.texts("journal")), worker.texts("general")) == (100, ["late"])
 
 
-async def test_a_change_that_was_made_and_comes_again_is_only_answered(worker: RememberSteps) -> None:
+async def test_redelivered_change_is_only_answered(worker: RememberSteps) -> None:
     worker.say("turn", 0, mode="code")
     await worker.apply(MOVE, offset=4)
     worker.say("a new one in a mode of that name", 1, mode="code")
@@ -142,14 +142,14 @@ async def test_a_change_that_was_made_and_comes_again_is_only_answered(worker: R
     assert worker.publisher.sent == []
 
 
-async def test_a_memory_that_was_moved_and_comes_again_is_shown_again(worker: RememberSteps) -> None:
+async def test_redelivered_move_is_answered_with_the_memory(worker: RememberSteps) -> None:
     memory = worker.say("violin", 0, mode="code")
     made = change("move", memory_id=memory.memory_id, to="journal")
     first = await worker.apply(made, offset=4)
     assert await worker.apply(made, offset=4) == first
 
 
-async def test_a_change_of_another_user_is_none_of_ours(worker: RememberSteps) -> None:
+async def test_change_of_another_scope_changes_nothing(worker: RememberSteps) -> None:
     memory = worker.say("violin", 0, mode="code")
     stranger = change("forget", memory_id=memory.memory_id, scope={"user_id": "u1", "project_id": "p2"}, result={})
     await worker.apply(stranger)

@@ -73,13 +73,13 @@ async def test_stale_summary_parts_are_removed_before_the_event_is_done(one: Ste
     await finishing
 
 
-async def test_an_event_that_changes_nothing_writes_nothing(one: Step) -> None:
+async def test_event_that_changes_nothing_writes_nothing(one: Step) -> None:
     one.worker.memories.put(HERE, GOES)
     await (await one.begin(LEARNED))
     assert one.summary() == "It stays.\nIt goes."
     assert one.table.writes == 1, "the one that made it"
 
 
-async def test_what_cant_be_read_is_a_dead_letter(one: Step) -> None:
+async def test_unreadable_event_is_a_dead_letter(one: Step) -> None:
     await (await one.begin(b"nonsense"))
     assert [out.topic for out in one.worker.publisher.sent] == [TOPICS.dead_letters]

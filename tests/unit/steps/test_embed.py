@@ -42,7 +42,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
-async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(worker: EmbedSteps) -> None:
+async def test_one_event_has_vector_and_interaction_mode(worker: EmbedSteps) -> None:
     memory = worker.say("The login fails and nobody knows why.", 0, mode="code")
     await run_step(worker.step, remembered(memory))
     [said] = worker.embedded_events()
@@ -54,7 +54,7 @@ async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(worker: 
     assert worker.stored(memory).reading.interaction == said.interaction
 
 
-async def test_what_is_for_is_asked_of_users_turns_alone_and_once(worker: EmbedSteps) -> None:
+async def test_only_user_turns_are_classified_and_once(worker: EmbedSteps) -> None:
     theirs = worker.say("Let me see.", 0, role="assistant")
     known = worker.say("Fix the login.", 1)
     await run_step(worker.step, remembered(known))
@@ -78,7 +78,7 @@ async def test_pending_memories_are_queued_after_the_report_and_only_they(worker
     assert worker.due == [(HERE, "violin")]
 
 
-async def test_a_memory_that_comes_twice_in_a_batch_is_told_and_asked_about_once(worker: EmbedSteps) -> None:
+async def test_duplicate_in_a_batch_is_reported_and_queued_once(worker: EmbedSteps) -> None:
     memory = worker.say("violin", 0)
     await run_step(worker.step, remembered(memory), remembered(memory, 1))
     assert (len(worker.embedded_events()), worker.due) == (1, [(HERE, "violin")])
@@ -91,7 +91,7 @@ async def test_memory_gets_its_vector_without_the_general_model(worker: EmbedSte
     assert [(said.status, said.interaction) for said in worker.embedded_events()] == [("ready", None)]
 
 
-async def test_a_mode_whose_model_is_missing_delays_nobody(worker: EmbedSteps) -> None:
+async def test_mode_without_model_delays_no_other(worker: EmbedSteps) -> None:
     worker.embedders.missing("tiny32")
     memories = [worker.say("violin", 0, mode="code"), worker.say("cello", 1)]
     await run_step(worker.step, *(remembered(memory, offset) for offset, memory in enumerate(memories)))
@@ -102,7 +102,7 @@ async def test_a_mode_whose_model_is_missing_delays_nobody(worker: EmbedSteps) -
 
 
 @pytest.mark.parametrize("what", ["embedder", "vector index"])
-async def test_what_is_unavailable_is_waited_for(worker: EmbedSteps, what: str) -> None:
+async def test_unavailable_dependency_is_retried(worker: EmbedSteps, what: str) -> None:
     memory = worker.say("violin", 0)
     general = worker.embedders.model("general")
     general.outage = what == "embedder"
@@ -118,7 +118,7 @@ async def test_what_is_unavailable_is_waited_for(worker: EmbedSteps, what: str) 
     assert [said.status for said in worker.embedded_events()] == ["ready"]
 
 
-async def test_the_vectors_of_a_forgotten_memory_go_and_nothing_is_told(worker: EmbedSteps) -> None:
+async def test_forgotten_memory_loses_its_vectors_silently(worker: EmbedSteps) -> None:
     memory = await worker.say_embedded("violin", 0)
     place = memory.embedding.place
     assert place is not None
@@ -128,7 +128,7 @@ async def test_the_vectors_of_a_forgotten_memory_go_and_nothing_is_told(worker: 
     assert (worker.publisher.sent, worker.due) == ([], [])
 
 
-async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_delays_nobody(worker: EmbedSteps) -> None:
+async def test_unreadable_event_is_a_dead_letter_without_delay(worker: EmbedSteps) -> None:
     memory = worker.say("violin", 0)
     await run_step(worker.step, record(b"nonsense", topic=TOPICS.remembered), remembered(memory, 1))
     assert [out.value for out in worker.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]

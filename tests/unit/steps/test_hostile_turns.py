@@ -200,7 +200,7 @@ PATTERNS = [
 PATTERNS += ["\ufdfa", "😀", "_-", "aA", "\u0300", "A of ", "1a", "a", "a:b@"]
 
 
-def test_a_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
+def test_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
     assert len(fold("\ufdfa" * LONG)) < 5 * LONG
     assert fold("\ufdfa") == fold(
         "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648\u0633\u0644\u0645"
@@ -209,7 +209,7 @@ def test_a_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
 
 @pytest.mark.timeout(10)  # a pattern with quadratic backtracking takes half a minute
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_no_text_of_any_length_stops_the_keeper(pattern: str) -> None:
+def test_no_text_of_any_length_blocks_the_step(pattern: str) -> None:
     text = (pattern * LONG)[:LONG]
     for read in (
         extract_entities,

@@ -48,7 +48,7 @@ def written(event: Learned) -> bytes:
     return event.model_dump_json(by_alias=True).encode()
 
 
-async def test_an_event_is_applied_in_order_and_done_when_it_is_written() -> None:
+async def test_event_is_applied_in_order_and_done_after_its_write() -> None:
     one = Step()
     one.table.outage = True
     finishing = asyncio.ensure_future(await one.begin(written(GOAL)))
@@ -58,13 +58,13 @@ async def test_an_event_is_applied_in_order_and_done_when_it_is_written() -> Non
     finishing.cancel()
 
 
-async def test_an_event_that_is_written_is_done() -> None:
+async def test_written_event_is_done() -> None:
     one = Step()
     await (await one.begin(written(GOAL)))
     assert one.goals() == ["We want to ship the beta."]
 
 
-async def test_what_is_no_event_is_a_dead_letter_and_changes_nothing() -> None:
+async def test_invalid_event_is_a_dead_letter_without_a_change() -> None:
     one = Step()
     await (await one.begin(b"nonsense"))
     [letter] = one.publisher.to(TOPICS.dead_letters)

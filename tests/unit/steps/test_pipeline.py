@@ -30,14 +30,14 @@ async def test_valid_request_is_answered_with_its_key_and_correlation(harness: R
     assert harness.counted("handled", topic=harness.channel.topic) == 1
 
 
-async def test_who_asks_for_no_reply_gets_none(harness: RequestHarness) -> None:
+async def test_request_without_reply_headers_gets_no_reply(harness: RequestHarness) -> None:
     await harness.take(harness.valid())
     quiet = record(harness.valid().value, topic=harness.channel.topic)
     await harness.take(quiet)
     assert (len(harness.handled), len(harness.publisher.replies)) == (2, 1)
 
 
-async def test_a_reply_that_is_lost_costs_the_request_nothing(harness: RequestHarness) -> None:
+async def test_lost_reply_does_not_affect_the_request(harness: RequestHarness) -> None:
     harness.publisher.lost = True
     await harness.take(harness.valid())
     assert (len(harness.handled), harness.dead_letters) == (1, [])
@@ -68,21 +68,21 @@ async def test_unreadable_request_is_answered_and_only_turns_are_dead_letters(
     assert [letter.value for letter in harness.dead_letters] == ([value] if harness.channel is TURNS else [])
 
 
-async def test_what_cannot_be_read_and_asks_for_no_reply_is_a_dead_letter(harness: RequestHarness) -> None:
+async def test_unreadable_request_without_reply_is_a_dead_letter(harness: RequestHarness) -> None:
     await harness.take(record(b"{", key=None, topic=harness.channel.topic))
     [letter] = harness.dead_letters
     assert (letter.key, letter.value, dict(letter.headers)["dead_letter_code"]) == (None, b"{", b"invalid_json")
     assert harness.counted("rejected", topic=harness.channel.topic, code="invalid_json") == 1
 
 
-async def test_a_refusal_by_the_handler_is_told_with_its_field(harness: RequestHarness) -> None:
+async def test_rejection_by_the_handler_has_its_field(harness: RequestHarness) -> None:
     harness.problem = Rejected("not_found", "there is none", "arguments.memory_id")
     await harness.take(harness.valid())
     assert harness.errors == [{"code": "not_found", "message": "there is none", "field": "arguments.memory_id"}]
     assert len(harness.dead_letters) == (harness.channel is TURNS)
 
 
-async def test_a_refusal_whose_reply_is_lost_is_no_dead_letter(commands: RequestHarness) -> None:
+async def test_rejection_with_a_lost_reply_is_no_dead_letter(commands: RequestHarness) -> None:
     commands.publisher.lost = True
     commands.problem = Rejected("not_found", "there is none")
     await commands.take(commands.valid())
@@ -98,7 +98,7 @@ async def test_handler_defect_is_an_internal_error_without_details(harness: Requ
     assert len(harness.dead_letters) == (harness.channel is TURNS)
 
 
-async def test_an_answer_that_cannot_be_written_is_an_internal_error(harness: RequestHarness) -> None:
+async def test_answer_that_cannot_be_written_is_an_internal_error(harness: RequestHarness) -> None:
     harness.result = HandlerResult(SuccessReply({"a": object()}), [EVENT])
     await harness.take(harness.valid())
     assert [error["code"] for error in harness.errors] == ["internal"]
@@ -116,7 +116,7 @@ async def test_too_large_answer_is_an_error_after_the_work_is_done(harness: Requ
 
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
-async def test_what_is_unavailable_is_told_to_try_again(channel: Channel) -> None:
+async def test_unavailable_error_asks_to_retry(channel: Channel) -> None:
     harness = RequestHarness(channel)
     harness.problem = Unavailable("the index is away")
     await harness.take(harness.valid())
@@ -125,7 +125,7 @@ async def test_what_is_unavailable_is_told_to_try_again(channel: Channel) -> Non
     assert "the index is away" in error["message"]
 
 
-async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: RequestHarness) -> None:
+async def test_turn_is_not_refused_because_something_is_unavailable(turns: RequestHarness) -> None:
     turns.problem = Unavailable("the disk is full")
     with pytest.raises(Unavailable):
         await turns.take(turns.valid())
@@ -133,7 +133,7 @@ async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: Req
 
 
 @pytest.mark.parametrize("topic", [b"memory.turns", b"", b"\xff", b"memory.replies.\n"])
-async def test_refused_reply_topic_gets_nothing_and_nothing_is_done(harness: RequestHarness, topic: bytes) -> None:
+async def test_request_with_a_forbidden_reply_topic_is_not_handled(harness: RequestHarness, topic: bytes) -> None:
     forbidden = record(harness.valid().value, topic=harness.channel.topic, headers=(("reply_to", topic),))
     await harness.take(forbidden)
     assert (harness.handled, harness.publisher.replies) == ([], [])
@@ -143,9 +143,7 @@ async def test_refused_reply_topic_gets_nothing_and_nothing_is_done(harness: Req
 
 
 @pytest.mark.parametrize("header", [("deadline", b"soon"), ("reply_partition", b"x")])
-async def test_a_header_that_cannot_be_read_is_told_to_the_sender(
-    commands: RequestHarness, header: tuple[str, bytes]
-) -> None:
+async def test_unreadable_header_is_reported_to_the_sender(commands: RequestHarness, header: tuple[str, bytes]) -> None:
     sent = record(COMMAND, topic="memory.commands", headers=(("reply_to", b"memory.replies"), header))
     await commands.take(sent)
     assert [(error["code"], error["field"]) for error in commands.errors] == [("invalid_value", f"headers.{header[0]}")]
@@ -162,7 +160,7 @@ async def test_changing_requests_run_in_order_and_reading_ones_may_not() -> None
         assert len(harness.handled) == 1
 
 
-async def test_a_publisher_that_breaks_is_no_reason_to_acknowledge(harness: RequestHarness) -> None:
+async def test_publisher_failure_does_not_acknowledge(harness: RequestHarness) -> None:
     harness.result = HandlerResult(SuccessReply({}), [EVENT])
     harness.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):

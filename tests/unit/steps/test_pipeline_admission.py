@@ -18,7 +18,7 @@ def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
     return "deadline", str(round((clock.now().timestamp() + seconds) * 1000)).encode()
 
 
-async def test_a_request_before_its_deadline_is_handled_and_knows_it(harness: RequestHarness) -> None:
+async def test_request_before_its_deadline_is_handled_and_knows_it(harness: RequestHarness) -> None:
     await harness.take(harness.valid(at(harness.clock, 1)))
     [(_, asked)] = harness.handled
     assert asked.deadline_ms == round((harness.clock.now().timestamp() + 1) * 1000)
@@ -26,14 +26,14 @@ async def test_a_request_before_its_deadline_is_handled_and_knows_it(harness: Re
 
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
-async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
+async def test_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
     harness = RequestHarness(channel)
     await harness.take(harness.valid(at(harness.clock, -1)))
     assert (harness.handled, harness.publisher.replies, harness.publisher.sent) == ([], [], [])
     assert harness.counted("expired", topic=channel.topic) == 1
 
 
-async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHarness) -> None:
+async def test_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHarness) -> None:
     turns.result = HandlerResult(SuccessReply({}), [EVENT])
     await turns.take(turns.valid(at(turns.clock, -1)))
     [(_, asked)] = turns.handled
@@ -42,7 +42,7 @@ async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Request
     assert turns.counted("expired", topic="memory.turns") == 1
 
 
-async def test_a_bad_turn_past_its_deadline_is_a_dead_letter_without_a_reply(turns: RequestHarness) -> None:
+async def test_invalid_expired_turn_is_a_dead_letter_without_reply(turns: RequestHarness) -> None:
     await turns.take(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
     assert (turns.publisher.replies, len(turns.dead_letters)) == ([], 1)
 
@@ -63,13 +63,13 @@ async def test_unauthorised_turn_is_a_dead_letter_with_an_error_reply(
     assert [letter.value for letter in harness.dead_letters] == ([] if allowed else [taken.value])
 
 
-async def test_a_command_needs_more_than_writing() -> None:
+async def test_command_needs_more_than_writing() -> None:
     harness = RequestHarness(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
     await harness.take(harness.valid(("principal", b"app")))
     assert (harness.handled, [error["code"] for error in harness.errors]) == ([], ["not_allowed"])
 
 
-async def test_what_only_we_write_is_not_asked_for_its_principal() -> None:
+async def test_internal_channel_needs_no_principal() -> None:
     internal = Channel("memory.changes", {"command.v1": Command}, None)
     harness = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
     await harness.take(harness.valid())

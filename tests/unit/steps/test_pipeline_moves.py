@@ -12,7 +12,7 @@ from tests.harnesses.requests import REPLY, RequestHarness
 
 
 @pytest.mark.parametrize("key", [None, b"", b"another", b"\xff"])
-async def test_a_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHarness, key: bytes | None) -> None:
+async def test_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHarness, key: bytes | None) -> None:
     right = partition_of(b"u1", PARTITIONS)
     misplaced = harness.valid(("trace", b"x"), key=key, partition=(right + 1) % PARTITIONS, offset=9)
     await harness.take(misplaced)
@@ -38,7 +38,7 @@ async def moved_by(harness: RequestHarness, **changes: Any) -> Record:
     return arrived(harness.publisher.sent.pop())
 
 
-async def test_a_moved_request_is_answered_under_the_key_as_it_was_sent(harness: RequestHarness) -> None:
+async def test_moved_request_is_answered_under_the_key_as_it_was_sent(harness: RequestHarness) -> None:
     await harness.take(await moved_by(harness))
     [reply] = harness.publisher.replies
     assert (reply.key, reply.headers) == (b"as it was", (("correlation_id", b"\x00\xff"),))
@@ -56,7 +56,7 @@ async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: Req
     assert letter.headers[: len(REPLY)] == REPLY
 
 
-async def test_a_moved_record_that_a_tool_copied_elsewhere_is_moved_again(harness: RequestHarness) -> None:
+async def test_moved_record_that_a_tool_copied_elsewhere_is_moved_again(harness: RequestHarness) -> None:
     moved = await moved_by(harness)
     copied = Record(moved.topic, (moved.partition + 1) % PARTITIONS, 0, 0, moved.key, moved.value, moved.headers)
     await harness.take(copied)
@@ -64,7 +64,7 @@ async def test_a_moved_record_that_a_tool_copied_elsewhere_is_moved_again(harnes
     assert out.partition == moved.partition
 
 
-async def test_a_record_that_never_arrives_is_refused_in_the_end(harness: RequestHarness) -> None:
+async def test_record_that_never_arrives_is_rejected_in_the_end(harness: RequestHarness) -> None:
     headers = [(MOVED_FROM, b"0:1:-")] * MAX_MOVES
     await harness.take(harness.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
     assert [error["code"] for error in harness.errors] == ["internal"]
@@ -72,7 +72,7 @@ async def test_a_record_that_never_arrives_is_refused_in_the_end(harness: Reques
 
 
 @pytest.mark.parametrize("forged", [b"", b"\xff", b"1:1:A", b"1:1:AB=", b"x", b"9" * 1000, b"1:1:" + b"=" * 100])
-async def test_a_forged_header_stops_nobody(harness: RequestHarness, forged: bytes) -> None:
+async def test_forged_header_does_not_block_the_channel(harness: RequestHarness, forged: bytes) -> None:
     await harness.take(harness.valid((MOVED_FROM, forged)))
     assert [reply.key for reply in harness.publisher.replies] == [b"u1"]
     await harness.take(record(b"{", headers=((MOVED_FROM, forged),), topic=harness.channel.topic))

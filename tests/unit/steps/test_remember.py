@@ -37,7 +37,7 @@ async def test_forgotten_turn_gets_a_warning_and_is_not_stored(worker: RememberS
     assert (list(worker.memories.all()), worker.publisher.sent, worker.count_postings("violin")) == ([], [], 0)
 
 
-async def test_who_decided_a_mode_is_counted_once_for_each_new_text(worker: RememberSteps) -> None:
+async def test_mode_source_is_counted_once_for_each_new_text(worker: RememberSteps) -> None:
     said = turn_fields("violin", turn_id="t", mode="code")
     for offset in range(2):
         await run_step(worker.turns, record(said, offset=offset))
@@ -73,7 +73,7 @@ async def test_model_mode_moves_a_memory_and_counts_disagreement(worker: Remembe
     assert worker.words.applied(HERE)[TOPICS.understood] == 3
 
 
-async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(worker: RememberSteps) -> None:
+async def test_unreadable_event_is_a_dead_letter_and_skipped(worker: RememberSteps) -> None:
     memory = worker.say("violin", 0)
     bad = record(b"nonsense", topic=TOPICS.understood, offset=0)
     await run_step(worker.events, bad, event_record(understood(memory, "code"), TOPICS.understood, 1))
@@ -81,7 +81,7 @@ async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(wor
     assert [out.value for out in worker.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
 
 
-async def test_nothing_is_settled_before_the_word_index_is_safe(worker: RememberSteps, tmp_path: Path) -> None:
+async def test_nothing_is_settled_before_the_lexical_commit(worker: RememberSteps, tmp_path: Path) -> None:
     await run_step(worker.turns, record(turn_fields("violin", turn_id="t"), offset=0))
     await (await worker.changes.begin(event_record(MOVE, TOPICS.changes, 7)))
     again = SqliteLexicalIndex(tmp_path)
@@ -91,9 +91,7 @@ async def test_nothing_is_settled_before_the_word_index_is_safe(worker: Remember
     again.close()
 
 
-async def test_the_word_index_is_not_committed_while_a_change_is_not_told(
-    worker: RememberSteps, tmp_path: Path
-) -> None:
+async def test_lexical_index_is_not_committed_during_a_change(worker: RememberSteps, tmp_path: Path) -> None:
     worker.say("violin", 0, mode="code")
     worker.words.commit(HERE)
     worker.publisher.hold()

@@ -45,16 +45,16 @@ async def process_reports(worker: RememberSteps, looked: RecordedLookups, *event
     await run_step(step, *(event_record(event, TOPICS.embedded, offset) for offset, event in enumerate(events)))
 
 
-async def test_a_vector_of_this_run_is_not_looked_for(worker: RememberSteps) -> None:
+async def test_vector_of_this_run_needs_no_lookup(worker: RememberSteps) -> None:
     memory, looked = worker.say("violin", 0, mode="code"), RecordedLookups(is_there=False)
     await process_reports(worker, looked, await embedded_record(worker, memory, run=worker.ctx.worker_run_id))
-    assert (worker.stored(memory).embedding.status, looked.asked, worker.remembered_memories()) == ("ready", [], [])
+    assert worker.stored(memory).embedding.status == "ready"
+    assert looked.asked == []
+    assert worker.remembered_memories() == []
 
 
 @pytest.mark.parametrize("another", ["another run", None])
-async def test_a_vector_of_another_run_that_is_there_makes_its_memory_ready(
-    worker: RememberSteps, another: str | None
-) -> None:
+async def test_existing_vector_of_another_run_marks_ready(worker: RememberSteps, another: str | None) -> None:
     memory, looked = worker.say("violin", 0, mode="code"), RecordedLookups(is_there=True)
     await process_reports(worker, looked, await embedded_record(worker, memory, run=another))
     assert (worker.stored(memory).embedding.status, looked.asked) == ("ready", [memory.memory_id])
@@ -62,9 +62,7 @@ async def test_a_vector_of_another_run_that_is_there_makes_its_memory_ready(
 
 
 @pytest.mark.parametrize("another", ["another run", None])
-async def test_a_vector_of_another_run_that_is_not_there_is_made_again(
-    worker: RememberSteps, another: str | None
-) -> None:
+async def test_missing_vector_of_another_run_is_made_again(worker: RememberSteps, another: str | None) -> None:
     memory = worker.say("violin", 0, mode="code")
     await process_reports(worker, RecordedLookups(is_there=False), await embedded_record(worker, memory, run=another))
     assert worker.stored(memory).embedding.status == "pending"

@@ -42,7 +42,7 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> FakeSleep:
     return naps
 
 
-async def test_what_answers_is_not_waited_for(naps: FakeSleep) -> None:
+async def test_available_dependency_is_not_retried(naps: FakeSleep) -> None:
     assert await until_available(Flaky(0, Unavailable()), "store", Meters()) == "done"
     assert naps.seconds == []
 
@@ -64,14 +64,14 @@ async def test_anything_else_is_not_tried_again(naps: FakeSleep, problem: Except
     assert (flaky.calls, naps.seconds) == (1, [])
 
 
-async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: FakeSleep) -> None:
+async def test_bounded_retry_raises_the_last_error(naps: FakeSleep) -> None:
     flaky = Flaky(1000, Unavailable("away"))
     with pytest.raises(Unavailable, match="away"):
         await until_available(flaky, "store", Meters(), at_most_s=30)
     assert 30 <= sum(naps.seconds) <= 30 + MAX_BACKOFF_S
 
 
-async def test_a_retried_lambda_is_awaited(naps: FakeSleep) -> None:
+async def test_retried_lambda_is_awaited(naps: FakeSleep) -> None:
     flaky = Flaky(2, Unavailable("down"))
     assert await until_available(lambda: flaky(), "kafka", Meters()) == "done"  # noqa: PLW0108 - as steps call it
     assert len(naps.seconds) == 1

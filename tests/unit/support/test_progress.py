@@ -12,19 +12,19 @@ async def waiting(progress: AppliedOffsets, partition: int, offset: int, within:
     return task
 
 
-async def test_what_is_applied_is_reached_at_once() -> None:
+async def test_applied_offset_is_reached_at_once() -> None:
     progress = AppliedOffsets()
     progress.advance(1, 5)
     assert await progress.reached(1, 4, 0)
 
 
-async def test_the_next_offset_is_not_reached_yet() -> None:
+async def test_next_offset_is_not_reached_yet() -> None:
     progress = AppliedOffsets()
     progress.advance(1, 5)
     assert not await progress.reached(1, 5, 0)
 
 
-async def test_everybody_is_woken_by_what_they_wait_for_and_nobody_before() -> None:
+async def test_waiters_wake_exactly_at_their_offset() -> None:
     progress = AppliedOffsets()
     near, nearer, far = [await waiting(progress, 1, offset) for offset in (4, 4, 6)]
     progress.advance(1, 5)
@@ -35,7 +35,7 @@ async def test_everybody_is_woken_by_what_they_wait_for_and_nobody_before() -> N
     assert await far
 
 
-async def test_another_partitions_progress_wakes_nobody() -> None:
+async def test_progress_of_another_partition_wakes_no_waiter() -> None:
     progress = AppliedOffsets()
     one = await waiting(progress, 1, 0)
     progress.advance(2, 100)
@@ -45,18 +45,18 @@ async def test_another_partitions_progress_wakes_nobody() -> None:
     one.cancel()
 
 
-async def test_who_waits_too_long_is_told_so() -> None:
+async def test_wait_beyond_its_limit_returns_false() -> None:
     assert not await AppliedOffsets().reached(1, 0, 0.001)
 
 
-async def test_progress_never_goes_back() -> None:
+async def test_progress_never_decreases() -> None:
     progress = AppliedOffsets()
     progress.advance(1, 9)
     progress.advance(1, 3)
     assert progress.next_offset(1) == 9
 
 
-async def test_an_offset_of_400_digits_is_waited_for_like_any_other() -> None:
+async def test_offset_of_400_digits_is_valid() -> None:
     progress = AppliedOffsets()
     progress.advance(0, 1)
     assert not await progress.reached(0, 10**400, 0)

@@ -46,7 +46,7 @@ async def test_it_waits_until_the_last_turn_is_applied() -> None:
     await waiting
 
 
-async def test_where_all_is_applied_already_nobody_is_asked() -> None:
+async def test_fully_applied_log_needs_no_wait() -> None:
     progress, log = AppliedOffsets(), Log(3, 3)
     progress.advance(0, 3)
     await wait_until_applied(log, progress, 0, 3)

@@ -1,7 +1,6 @@
 """Categorize: declarations, membership, and writes of other agents meanwhile."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ def harness(tmp_path: Path) -> CategoriesHarness:
     return CategoriesHarness(tmp_path)
 
 
-async def test_turns_are_members_of_nothing_and_what_was_distilled_from_them_is(harness: CategoriesHarness) -> None:
+async def test_summaries_are_category_members_but_turns_are_not(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.store_items(DENTIST, origin="said")
     assert (await harness.command("list_categories"))["uncategorised"] == 0
@@ -34,7 +33,7 @@ async def test_turns_are_members_of_nothing_and_what_was_distilled_from_them_is(
     assert (await harness.command("list_categories"))["uncategorised"] == 1
 
 
-async def test_what_is_superseded_is_neither_a_member_nor_uncategorised(harness: CategoriesHarness) -> None:
+async def test_superseded_item_is_neither_member_nor_uncategorised(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
     [pills, rent, _] = await harness.store_items(PILLS, RENT, DENTIST)
     for memory in (pills, rent):
@@ -43,12 +42,12 @@ async def test_what_is_superseded_is_neither_a_member_nor_uncategorised(harness:
     assert ([one["size"] for one in listed["categories"]], listed["uncategorised"]) == ([1], 0)
 
 
-async def test_a_scope_without_categories_embeds_nothing_for_them(harness: CategoriesHarness) -> None:
+async def test_scope_without_categories_embeds_nothing_for_them(harness: CategoriesHarness) -> None:
     await harness.store_items(DENTIST)
     assert harness.worker.embedders.model("general").passages == [DENTIST]
 
 
-async def test_a_description_is_embedded_once_for_each_space(harness: CategoriesHarness) -> None:
+async def test_description_is_embedded_once_for_each_space(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.store_items(DENTIST)
     before = len(harness.worker.embedders.model("general").passages)
@@ -65,7 +64,7 @@ async def test_categories_per_scope_are_limited_and_each_can_be_redescribed(harn
     assert (await harness.command("declare_category", name="c0", description=HEALTH))["version"] == 2
 
 
-async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
+async def test_reassignment_covers_items_beyond_the_declaration_limit(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(categorize, "MAX_ASSIGNED_ITEMS", 1)
@@ -75,7 +74,7 @@ async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
     assert len(await harness.agent.reassigned(SCOPE)) == 1
 
 
-async def test_each_mode_is_looked_at_in_its_own_space(harness: CategoriesHarness) -> None:
+async def test_each_mode_is_matched_in_its_own_space(harness: CategoriesHarness) -> None:
     harness.worker.declare("code", "tiny48")
     await harness.store_items(DENTIST)
     await harness.store_items(PILLS, mode="code")
@@ -83,7 +82,7 @@ async def test_each_mode_is_looked_at_in_its_own_space(harness: CategoriesHarnes
     assert await harness.member_texts() == {DENTIST, PILLS}
 
 
-async def test_a_category_declared_while_an_item_gets_its_vector_is_not_lost(harness: CategoriesHarness) -> None:
+async def test_category_declared_during_an_embedding_is_not_lost(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="money", description="rent, euros")
     [memory] = [harness.put(made(f"{DENTIST} {RENT}", user="u1", origin="extracted", type="semantic", item=Item()))]
     [said] = await harness.embed.write([await harness.embed.encode(Remembered(memory=memory), HERE)])
@@ -108,7 +107,7 @@ async def kept_of(harness: CategoriesHarness) -> list[Memory]:
     return list(harness.worker.memories.all())
 
 
-async def test_what_is_looked_at_again_is_what_has_changed_and_nothing_else(harness: CategoriesHarness) -> None:
+async def test_reassignment_of_unchanged_items_is_empty(harness: CategoriesHarness) -> None:
     await harness.store_items(DENTIST, PILLS, RENT)
     await harness.command("declare_category", name="health", description=HEALTH)
     assert await harness.agent.reassigned(SCOPE) == {}
@@ -129,26 +128,16 @@ def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: Ca
     assert found == {mine.memory_id: under, other.memory_id: ()}
 
 
-async def test_category_text_that_no_model_takes_blocks_no_vector(
-    harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = harness.worker.embedders.model("general")
-    take = model._states
-
-    def picky(prefix: str, text: str) -> Any:
-        if "unspeakable" in text:
-            raise ValueError(text)
-        return take(prefix, text)
-
+async def test_unembeddable_category_does_not_block_vectors(harness: CategoriesHarness) -> None:
+    harness.worker.embedders.model("general").rejected_word = "unspeakable"
     harness.table.declare("bad", "unspeakable", SCOPE, HERE)
     harness.table.declare("health", HEALTH, SCOPE, HERE)
-    monkeypatch.setattr(model, "_states", picky)
     [memory] = await harness.store_items(DENTIST)
     assert memory.embedding.status == "ready"
     assert {one.name for one in (memory.item or Item()).categories} == {"health"}
 
 
-async def test_vectors_wait_for_categories_while_the_embedder_is_away(harness: CategoriesHarness) -> None:
+async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: CategoriesHarness) -> None:
     harness.table.declare("health", HEALTH, SCOPE, HERE)
     memory = harness.put(made(DENTIST, user="u1", origin="extracted", type="semantic", item=Item()))
     encoded = await harness.embed.encode(Remembered(memory=memory), HERE)

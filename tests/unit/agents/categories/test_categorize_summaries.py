@@ -20,7 +20,7 @@ def harness(tmp_path: Path) -> CategoriesHarness:
     return CategoriesHarness(tmp_path)
 
 
-async def test_without_the_vector_index_the_newest_stand_for_a_category(harness: CategoriesHarness) -> None:
+async def test_newest_items_are_medoids_during_an_index_outage(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.store_items(DENTIST, PILLS)
     harness.worker.index.down()
@@ -28,7 +28,7 @@ async def test_without_the_vector_index_the_newest_stand_for_a_category(harness:
     assert shown["summary"] == f"{PILLS}\n{DENTIST}"
 
 
-async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
+async def test_summary_does_not_restore_texts_forgotten_meanwhile(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
@@ -47,7 +47,7 @@ async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
     assert (category.summary, category.anchors) == (DENTIST, (dentist.memory_id,))
 
 
-async def test_description_changed_during_a_summary_is_kept(
+async def test_description_changed_during_a_summary_persists(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
@@ -70,7 +70,7 @@ def summing_up(text: str) -> Callable[[Prompt], dict[str, Any]]:
     return lambda _: {"summary": text}
 
 
-async def test_summary_model_is_asked_only_on_request_and_once(tmp_path: Path) -> None:
+async def test_summary_model_is_called_once_and_only_on_request(tmp_path: Path) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.store_items(DENTIST, PILLS)
@@ -87,7 +87,7 @@ async def test_summary_model_is_asked_only_on_request_and_once(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("behaviour", ["down", "wrong", "empty"])
-async def test_a_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: Path, behaviour: Any) -> None:
+async def test_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: Path, behaviour: Any) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.store_items(DENTIST)
@@ -124,7 +124,7 @@ async def test_summary_is_charged_to_the_allowance_and_extractive_without(
     assert (changed.summary, purse.tokens) == (summary, left)
 
 
-async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path: Path) -> None:
+async def test_model_summary_is_removed_with_any_of_its_sources(tmp_path: Path) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
     [_, pills] = await harness.store_items(DENTIST, PILLS)
@@ -151,7 +151,7 @@ async def test_forgetting_a_project_or_user_clears_its_summaries_first(
     assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
 
 
-async def test_what_is_gone_since_the_last_refresh_is_not_shown(
+async def test_members_removed_since_the_refresh_are_not_shown(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)

@@ -28,9 +28,7 @@ def test_without_authorization_a_request_passes_as_it_is() -> None:
     ("request_", "code"),
     [(asking(["p"] * 4), "selector_refused"), (asking(top_k=21), "invalid_value"), (asking(["p"] * 3, 20), None)],
 )
-def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
-    request_: RetrieveRequest, code: str | None
-) -> None:
+def test_request_above_the_limits_is_rejected(request_: RetrieveRequest, code: str | None) -> None:
     admit = Admit(limits=RequestLimits(max_scopes=3, top_k=20))
     if code is None:
         assert admit.admit(request_, "read", None) is request_
@@ -39,7 +37,7 @@ def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
         admit.admit(request_, "read", None)
 
 
-def test_a_selector_of_everything_is_narrowed_before_anybody_expands_it() -> None:
+def test_wildcard_selector_is_narrowed_to_the_grants() -> None:
     policy = Policy.model_validate({"principals": {"app": [{"user_id": "u", "project_id": ["p1"]}]}})
     admitted = Admit(PolicyFile(policy)).admit(asking("*"), "read", "app")
     assert admitted.scope.fields() == {"user_id": ("u",), "project_id": ("p1",)}

@@ -15,7 +15,10 @@ async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: C
     harness.say("violin", 1)
     memory_id = harness.say("cello", 2, speaker="Ana")
     shown = await harness("get_memory", memory_id=memory_id)
-    assert (shown["memory_id"], shown["text"], shown["version"], shown["speaker"]) == (memory_id, "cello", 2, "Ana")
+    assert shown["memory_id"] == memory_id
+    assert shown["text"] == "cello"
+    assert shown["version"] == 2
+    assert shown["speaker"] == "Ana"
     assert shown["scope"] == {"user_id": "u1", "project_id": "p1"}
     assert shown["occurred_at"] == "2026-03-01T09:30:00.001000Z"
     assert [(one["version"], one["current"]) for one in shown["versions"]] == [(1, False), (2, True)]
@@ -33,7 +36,7 @@ async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: C
     ],
 )
 @pytest.mark.parametrize(("command", "more"), [("get_memory", {}), ("set_memory_mode", {"mode": GENERAL})])
-async def test_nothing_is_done_with_a_memory_that_is_not_there(
+async def test_commands_on_unknown_memories_are_rejected(
     harness: CommandsHarness, command: str, more: dict[str, str], arguments: dict[str, Any], code: str
 ) -> None:
     assert await harness.rejection(command, **arguments, **more) == (code, "arguments.memory_id")
@@ -41,7 +44,7 @@ async def test_nothing_is_done_with_a_memory_that_is_not_there(
 
 @pytest.mark.parametrize("scope", [{"user_id": "u2", "project_id": "p1"}, {"user_id": "u1", "project_id": "p2"}])
 @pytest.mark.parametrize(("command", "more"), [("get_memory", {}), ("set_memory_mode", {"mode": GENERAL})])
-async def test_a_memory_of_another_scope_is_not_found(
+async def test_memory_of_another_scope_is_not_found(
     harness: CommandsHarness, scope: dict[str, str], command: str, more: dict[str, str]
 ) -> None:
     memory_id = harness.say("violin", 1, scope=scope)
@@ -49,19 +52,22 @@ async def test_a_memory_of_another_scope_is_not_found(
     assert refused == ("not_found", "arguments.memory_id")
 
 
-async def test_a_memory_is_put_into_a_mode_as_its_user_says(harness: CommandsHarness) -> None:
+async def test_set_memory_mode_moves_a_memory(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
     governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode="code")
     change = governed.change
     assert change is not None
-    assert (change.action, change.memory_id, change.to, change.result) == ("move", memory_id, "code", None)
+    assert change.action == "move"
+    assert change.memory_id == memory_id
+    assert change.to == "code"
+    assert change.result is None
     assert governed.is_correction
     refused = await harness.rejection("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
 
-async def test_a_correction_is_counted_once_however_often_its_command_comes(harness: CommandsHarness) -> None:
+async def test_repeated_command_counts_one_correction(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
     for _ in range(2):
@@ -73,7 +79,7 @@ async def test_a_correction_is_counted_once_however_often_its_command_comes(harn
     assert harness.declarations().corrections == 2
 
 
-async def test_saying_that_a_mode_is_right_is_no_correction(harness: CommandsHarness) -> None:
+async def test_confirming_a_mode_is_no_correction(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
     governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert governed.change is not None, "from now on its caller has fixed it"
@@ -81,7 +87,7 @@ async def test_saying_that_a_mode_is_right_is_no_correction(harness: CommandsHar
     assert harness.declarations().corrections == 0
 
 
-async def test_health_is_asked_of_its_port(harness: CommandsHarness) -> None:
+async def test_health_command_calls_its_port(harness: CommandsHarness) -> None:
     assert await harness("health") == {"of": "u1"}
 
 
@@ -103,7 +109,7 @@ async def test_another_command_is_unknown_and_the_known_ones_are_named(harness: 
         ({"memory_id": "m"}, {"memory_id": "m"}),
     ],
 )
-async def test_forget_selects_one_thing(
+async def test_forget_takes_one_selector(
     harness: CommandsHarness, arguments: dict[str, Any], selects: dict[str, Any]
 ) -> None:
     change = await harness.change("forget", **arguments)
@@ -138,7 +144,7 @@ async def test_forget_finds_a_turn_with_a_derived_id_by_its_conversation(harness
         {"memory_id": 7},
     ],
 )
-async def test_forget_refuses_none_and_more_than_one(harness: CommandsHarness, arguments: dict[str, Any]) -> None:
+async def test_forget_rejects_none_and_several_selectors(harness: CommandsHarness, arguments: dict[str, Any]) -> None:
     code, field = await harness.rejection("forget", **arguments)
     assert code == "invalid_value"
     assert field is not None

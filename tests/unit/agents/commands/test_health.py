@@ -66,7 +66,7 @@ async def test_memories_are_counted_by_mode_and_status(harness: HealthHarness) -
     assert (modes["code"]["eligible"], modes["code"]["ready"]) == (1, 1)
 
 
-async def test_what_needs_no_vector_is_not_eligible_for_one(harness: HealthHarness) -> None:
+async def test_memory_that_needs_no_vector_is_not_eligible(harness: HealthHarness) -> None:
     harness.remember("not_applicable", "ready")
     general = (await harness())["modes"][GENERAL]
     assert (general["eligible"], general["ready"]) == (1, 1)
@@ -88,7 +88,7 @@ async def test_each_mode_shows_the_fingerprint_of_its_space(harness: HealthHarne
     assert {(mode["error"], mode["last_backfill"]) for mode in modes.values()} == {(None, None)}
 
 
-async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(harness: HealthHarness) -> None:
+async def test_mode_without_loaded_model_has_an_error_code(harness: HealthHarness) -> None:
     harness.modes.declare(CODE)
     harness.embedders.missing("tiny32")
     harness.remember("pending", mode="code")
@@ -97,19 +97,19 @@ async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(harness: Hea
     assert "tiny32" in mode["error"]["message"]
 
 
-async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(harness: HealthHarness) -> None:
+async def test_deleted_mode_is_shown_while_it_has_memories(harness: HealthHarness) -> None:
     harness.remember("pending", mode="gone")
     gone = (await harness())["modes"]["gone"]
     assert (gone["eligible"], gone["fingerprint"], gone["error"]) == (1, None, None)
 
 
-async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(harness: HealthHarness) -> None:
+async def test_user_mode_is_listed_before_equally_named_project_modes(harness: HealthHarness) -> None:
     harness.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
     expected = harness.spaces.resolve(CODE)[1].fingerprint.digest
     assert (await harness())["modes"]["code"]["fingerprint"] == expected
 
 
-async def test_a_mode_of_any_project_is_shown(harness: HealthHarness) -> None:
+async def test_mode_of_any_project_is_shown(harness: HealthHarness) -> None:
     harness.modes.declare(CODE.model_copy(update={"project": "p1"}))
     assert list((await harness())["modes"]) == ["code", GENERAL]
 
@@ -121,7 +121,7 @@ async def test_modes_in_use_are_those_with_memories(harness: HealthHarness) -> N
     assert (await harness())["telemetry"]["modes_in_use"] == 1
 
 
-async def test_corrections_are_told_per_hundred_memories(harness: HealthHarness) -> None:
+async def test_corrections_are_reported_per_hundred_memories(harness: HealthHarness) -> None:
     assert (await harness())["telemetry"]["corrections_per_hundred"] == 0
     harness.modes.put(0, "ana", harness.modes.get(0, "ana").model_copy(update={"corrections": 2}))
     assert (await harness())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
@@ -131,7 +131,7 @@ async def test_corrections_are_told_per_hundred_memories(harness: HealthHarness)
     assert telemetry["cross_mode_share"] == 0.25
 
 
-async def test_the_deployment_tells_of_itself(harness: HealthHarness) -> None:
+async def test_health_describes_the_deployment(harness: HealthHarness) -> None:
     health = await harness()
     assert (health["lag"], health["language_model"]) == ({"memory.turns": 3}, "none")
     assert health["vector_index"] == "ready"

@@ -8,13 +8,13 @@ from schemas.state.modes import GENERAL, ModeDeclarations
 from tests.harnesses.commands import CommandsHarness
 
 
-async def test_a_new_user_has_one_mode_and_no_defaults(harness: CommandsHarness) -> None:
+async def test_new_user_has_one_mode_and_no_defaults(harness: CommandsHarness) -> None:
     listed = await harness("list_modes")
     assert [(mode["name"], mode["is_default"]) for mode in listed["modes"]] == [(GENERAL, True)]
     assert (listed["user_default"], listed["project_default"]) == (None, None)
 
 
-async def test_a_declared_mode_is_answered_with_its_dimension_and_listed(harness: CommandsHarness) -> None:
+async def test_declared_mode_is_answered_with_its_dimension_and_listed(harness: CommandsHarness) -> None:
     declared = await harness("declare_mode", name="code", embedder="tiny32", description="programs", is_default=True)
     assert (declared["name"], declared["embedder"], declared["embedding_dim"]) == ("code", "tiny32", 32)
     assert (declared["description"], declared["is_default"]) == ("programs", True)
@@ -24,12 +24,12 @@ async def test_a_declared_mode_is_answered_with_its_dimension_and_listed(harness
     assert listed["user_default"] == "code"
 
 
-async def test_a_preset_is_an_embedder_and_no_mode(harness: CommandsHarness) -> None:
+async def test_preset_is_an_embedder_and_no_mode(harness: CommandsHarness) -> None:
     assert (await harness("declare_mode", name="diary", embedder="journal"))["embedding_dim"] == 768
     assert [mode["name"] for mode in (await harness("list_modes"))["modes"]] == ["diary", GENERAL]
 
 
-async def test_a_mode_of_a_project_is_seen_there_alone(harness: CommandsHarness) -> None:
+async def test_project_mode_is_visible_only_there(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", for_project=True)
     names = {
         project: [mode["name"] for mode in (await harness("list_modes", project))["modes"]] for project in ("p1", "p2")
@@ -37,7 +37,7 @@ async def test_a_mode_of_a_project_is_seen_there_alone(harness: CommandsHarness)
     assert names == {"p1": ["code", GENERAL], "p2": [GENERAL]}
 
 
-async def test_users_do_not_see_each_others_modes(harness: CommandsHarness) -> None:
+async def test_modes_are_private_to_their_user(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
     assert harness.declarations("u2") == ModeDeclarations()
 
@@ -59,7 +59,7 @@ async def test_users_do_not_see_each_others_modes(harness: CommandsHarness) -> N
         ({"name": "code", "embedder": "tiny32", "query_prefix": 7}, "arguments.query_prefix"),
     ],
 )
-async def test_a_mode_that_cannot_be_declared(harness: CommandsHarness, arguments: dict[str, Any], field: str) -> None:
+async def test_mode_that_cannot_be_declared(harness: CommandsHarness, arguments: dict[str, Any], field: str) -> None:
     assert await harness.rejection("declare_mode", **arguments) == ("invalid_value", field)
 
 
@@ -68,7 +68,7 @@ async def test_names_that_are_fine(harness: CommandsHarness, name: str) -> None:
     assert (await harness("declare_mode", name=name, embedder="tiny32"))["name"] == name
 
 
-async def test_a_new_mode_changes_no_memory(harness: CommandsHarness) -> None:
+async def test_new_mode_changes_no_memory(harness: CommandsHarness) -> None:
     assert await harness.change("declare_mode", name="code", embedder="tiny32") is None
 
 
@@ -87,7 +87,10 @@ async def test_another_vector_space_has_the_memories_embedded_again(
     governed = await harness.handle("declare_mode", name="code", **anew)
     change = governed.change
     assert change is not None
-    assert (change.action, change.mode, change.project, change.except_projects) == ("stale", "code", None, ())
+    assert change.action == "stale"
+    assert change.mode == "code"
+    assert change.project is None
+    assert change.except_projects == ()
     assert change.result == governed.result
 
 
@@ -98,9 +101,7 @@ async def test_general_can_have_another_embedder(harness: CommandsHarness) -> No
 
 
 @pytest.mark.parametrize("name", ["code", GENERAL])
-async def test_a_projects_mode_takes_over_the_memories_of_the_users_mode_there(
-    harness: CommandsHarness, name: str
-) -> None:
+async def test_project_mode_takes_over_memories_of_the_user_mode(harness: CommandsHarness, name: str) -> None:
     await harness("declare_mode", "p2", name=name, embedder="tiny32")
     change = await harness.change("declare_mode", name=name, embedder="tiny48", for_project=True)
     assert change is not None
@@ -108,7 +109,7 @@ async def test_a_projects_mode_takes_over_the_memories_of_the_users_mode_there(
     assert await harness.change("declare_mode", "p3", name=name, embedder="tiny32", for_project=True) is None
 
 
-async def test_a_users_mode_does_not_reach_into_projects_that_have_their_own(harness: CommandsHarness) -> None:
+async def test_user_mode_does_not_affect_projects_with_their_own(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
     for project in ("p2", "p3"):
         await harness("declare_mode", project, name="code", embedder="tiny32", for_project=True)
@@ -120,23 +121,26 @@ async def test_a_users_mode_does_not_reach_into_projects_that_have_their_own(har
     assert (change.project, change.except_projects) == ("p2", ())
 
 
-async def test_a_renamed_mode_takes_its_memories_along(harness: CommandsHarness) -> None:
+async def test_rename_moves_the_memories(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", is_default=True)
     governed = await harness.handle("rename_mode", name="code", new_name="programs")
     assert (governed.result["name"], governed.result["is_default"]) == ("programs", True)
     change = governed.change
     assert change is not None
-    assert (change.action, change.mode, change.to, change.memory_id) == ("move", "code", "programs", None)
+    assert change.action == "move"
+    assert change.mode == "code"
+    assert change.to == "programs"
+    assert change.memory_id is None
     assert change.result == governed.result
 
 
-async def test_a_renaming_that_comes_again_gives_the_same_again(harness: CommandsHarness) -> None:
+async def test_repeated_rename_gives_the_same_result(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
     first = await harness.handle("rename_mode", name="code", new_name="programs")
     assert await harness.handle("rename_mode", name="code", new_name="programs") == first
 
 
-async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(harness: CommandsHarness) -> None:
+async def test_rename_to_an_existing_mode_conflicts(harness: CommandsHarness) -> None:
     for name in ("code", "diary"):
         await harness("declare_mode", name=name, embedder="tiny32")
     refused = await harness.rejection("rename_mode", name="code", new_name="diary")
@@ -147,7 +151,7 @@ async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(harness: Command
     ("memories", "action", "to"),
     [("forget", "forget", None), ("move:diary", "move", "diary"), ("move:general", "move", GENERAL)],
 )
-async def test_a_deleted_mode_says_what_becomes_of_its_memories(
+async def test_delete_mode_forgets_or_moves_the_memories(
     harness: CommandsHarness, memories: str, action: str, to: str | None
 ) -> None:
     for name in ("code", "diary"):
@@ -155,14 +159,17 @@ async def test_a_deleted_mode_says_what_becomes_of_its_memories(
     governed = await harness.handle("delete_mode", name="code", memories=memories)
     change = governed.change
     assert change is not None
-    assert (change.action, change.mode, change.to, change.result) == (action, "code", to, governed.result)
+    assert change.action == action
+    assert change.mode == "code"
+    assert change.to == to
+    assert change.result == governed.result
     assert governed.result == {"name": "code", "moved": 0, "forgotten": 0}
     assert harness.declarations().find("code", "p1") is None
     assert (await harness.handle("delete_mode", name="code", memories=memories)).change == change
 
 
 @pytest.mark.parametrize("memories", ["", "keep", "move:", "move:Code", "forget\n", None, 1])
-async def test_a_fate_that_there_is_not(harness: CommandsHarness, memories: Any) -> None:
+async def test_delete_mode_rejects_unknown_fates(harness: CommandsHarness, memories: Any) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
     refused = await harness.rejection("delete_mode", name="code", memories=memories)
     assert refused == ("invalid_value", "arguments.memories")
@@ -178,7 +185,7 @@ async def test_defaults_are_answered_as_they_are_from_now_on(harness: CommandsHa
     assert await harness.rejection("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
 
 
-async def test_a_null_argument_is_as_good_as_one_that_is_left_out(harness: CommandsHarness) -> None:
+async def test_null_argument_equals_a_missing_one(harness: CommandsHarness) -> None:
     declared = await harness("declare_mode", name="code", embedder="tiny32", is_default=None, for_project=None)
     assert declared == await harness("declare_mode", name="code", embedder="tiny32")
     assert await harness.rejection("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")

@@ -29,7 +29,7 @@ def counter() -> TiktokenCounter:
     return TiktokenCounter()
 
 
-async def test_the_latest_turns_stand_in_order_of_time(library: ContextHarness) -> None:
+async def test_recent_window_is_in_order_of_time(library: ContextHarness) -> None:
     ids = library.store(made("second", 1, role="assistant"), made("first", 0), made("third", 2))
     result = await library.assemble_context()
     assert [(memory["role"], memory["content"]) for memory in memories(result)] == [
@@ -41,7 +41,7 @@ async def test_the_latest_turns_stand_in_order_of_time(library: ContextHarness) 
     assert result.dropped == []
 
 
-async def test_an_empty_memory_gives_an_empty_context(library: ContextHarness) -> None:
+async def test_empty_memory_gives_an_empty_context(library: ContextHarness) -> None:
     result = await library.assemble_context()
     assert [message.role for message in result.messages] == ["system", "user", "assistant"]
     assert memories(result) == []
@@ -49,7 +49,7 @@ async def test_an_empty_memory_gives_an_empty_context(library: ContextHarness) -
     assert (result.dropped, result.sticky, result.breaches) == ([], [], [])
 
 
-async def test_other_conversations_and_projects_are_no_recent_window(library: ContextHarness) -> None:
+async def test_recent_window_excludes_other_conversations_and_projects(library: ContextHarness) -> None:
     library.store(
         made("elsewhere", conversation_id="c2"), made("other project", project="p2"), made("ben's", user="ben")
     )
@@ -66,7 +66,7 @@ async def test_several_projects_are_selected_as_in_a_retrieve_request(library: C
     assert contents(await library.assemble_context(project="*")) == ["a", "b", "c"]
 
 
-async def test_the_oldest_turns_are_dropped_first_and_named(library: ContextHarness) -> None:
+async def test_oldest_turns_are_dropped_first_and_named(library: ContextHarness) -> None:
     ids = library.store(*chatter(50))
     result = await library.assemble_context(budget_tokens=1000)
     kept = result.sections["recent_window"]
@@ -75,14 +75,14 @@ async def test_the_oldest_turns_are_dropped_first_and_named(library: ContextHarn
     assert result.dropped == ids[: -len(kept)]
 
 
-async def test_a_larger_budget_holds_more(library: ContextHarness) -> None:
+async def test_larger_budget_holds_more(library: ContextHarness) -> None:
     library.store(*chatter(50))
     few = await library.assemble_context(budget_tokens=600)
     many = await library.assemble_context(budget_tokens=32000)
     assert len(memories(few)) < len(memories(many)) == 50
 
 
-async def test_the_window_takes_no_room_that_what_was_found_has_a_right_to(library: ContextHarness) -> None:
+async def test_recent_window_leaves_the_evidence_its_budget(library: ContextHarness) -> None:
     library.search.memories = chatter(100, conversation_id="c2")
     library.store(*chatter(50), *library.search.memories)
     for mode in INTERACTION_MODES:
@@ -92,14 +92,14 @@ async def test_the_window_takes_no_room_that_what_was_found_has_a_right_to(libra
         assert sum(result.tokens[section] for section in SECTIONS) < result.tokens["total"] <= 3000
 
 
-async def test_one_turn_that_is_larger_than_the_window_does_not_empty_it(library: ContextHarness) -> None:
+async def test_oversized_turn_does_not_empty_the_window(library: ContextHarness) -> None:
     short = made("short", 0)
     [kept, dropped] = library.store(short, made("log " * 5000, 1))
     result = await library.assemble_context(budget_tokens=1000)
     assert (result.sections["recent_window"], result.dropped) == ([kept], [dropped])
 
 
-async def test_a_given_interaction_mode_is_certain_and_nobody_is_asked(library: ContextHarness) -> None:
+async def test_given_interaction_mode_is_not_classified(library: ContextHarness) -> None:
     result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert (result.interaction_mode, result.interaction_confidence) == ("DEBUGGING", 1.0)
     assert library.judged == []
@@ -123,7 +123,7 @@ async def test_recalled_text_never_reaches_the_system_message(library: ContextHa
     assert len(result.messages) == 3
 
 
-async def test_pins_stand_before_the_recent_window(library: ContextHarness) -> None:
+async def test_pins_precede_the_recent_window(library: ContextHarness) -> None:
     [pinned] = library.store(made("The blue folder holds the lease.", -9999, conversation_id="old"))
     library.store(*chatter(50))
     result, warnings = await library.ask(budget_tokens=500, pins=[pinned, pinned])
@@ -133,7 +133,7 @@ async def test_pins_stand_before_the_recent_window(library: ContextHarness) -> N
     assert warnings == []
 
 
-async def test_a_pinned_turn_of_the_window_is_there_once(library: ContextHarness) -> None:
+async def test_pinned_turn_of_the_window_appears_once(library: ContextHarness) -> None:
     ids = library.store(*chatter(3))
     result = await library.assemble_context(pins=[ids[1]])
     assert [memory["memory_id"] for memory in memories(result)] == ids
@@ -151,7 +151,7 @@ async def test_pins_without_room_are_dropped_the_oldest_first(library: ContextHa
 
 
 @pytest.mark.parametrize("fields", [{"user": "ben"}, {"project": "p2"}, {"superseded_by": "x"}], ids=str)
-async def test_a_pin_opens_no_other_scope(library: ContextHarness, fields: dict[str, Any]) -> None:
+async def test_pin_cannot_reach_another_scope(library: ContextHarness, fields: dict[str, Any]) -> None:
     [secret] = library.store(made("My diary is under the floor.", conversation_id="c9", **fields))
     result, warnings = await library.ask(pins=[secret])
     assert memories(result) == []
@@ -161,19 +161,19 @@ async def test_a_pin_opens_no_other_scope(library: ContextHarness, fields: dict[
     assert "diary" not in message
 
 
-async def test_many_unknown_pins_make_one_short_warning(library: ContextHarness) -> None:
+async def test_many_unknown_pins_give_one_short_warning(library: ContextHarness) -> None:
     _, warnings = await library.ask(pins=["x" * 5000 + str(number) for number in range(500)])
     assert [code for code, _ in warnings] == ["unknown_pin"]
     assert len(warnings[0][1]) < 2000
 
 
-async def test_a_system_prompt_that_leaves_no_room_is_refused(library: ContextHarness) -> None:
+async def test_system_prompt_that_leaves_no_room_is_rejected(library: ContextHarness) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask(budget_tokens=300, system_prompt="word " * 290)
     assert (refused.value.code, refused.value.field) == ("invalid_value", "system_prompt")
 
 
-async def test_a_system_prompt_may_fill_the_whole_budget(library: ContextHarness) -> None:
+async def test_system_prompt_may_fill_the_whole_budget(library: ContextHarness) -> None:
     library.store(*chatter(3))
     [frame] = [(await library.assemble_context(conversation_id=None, system_prompt="word")).tokens["total"] - 1]
     result = await library.assemble_context(budget_tokens=1000, system_prompt="word " * (1000 - frame))
@@ -181,13 +181,13 @@ async def test_a_system_prompt_may_fill_the_whole_budget(library: ContextHarness
     assert len(result.dropped) == 3
 
 
-async def test_a_turn_that_is_forgotten_meanwhile_is_left_out(library: ContextHarness) -> None:
+async def test_turn_forgotten_during_the_search_is_omitted(library: ContextHarness) -> None:
     ids = library.store(*chatter(3))
     del library.records[ids[1]]
     assert (await library.assemble_context()).sections["recent_window"] == [ids[0], ids[2]]
 
 
-async def test_without_a_tokenizer_there_is_no_context(library: ContextHarness) -> None:
+async def test_missing_tokenizer_makes_contexts_unavailable(library: ContextHarness) -> None:
     assert isinstance(library.tokens, FakeTokens)
     library.tokens.outage = True
     with pytest.raises(Unavailable):
@@ -202,7 +202,7 @@ class OvercountingTokens(FakeTokens):
         return [number * 3 if MEMORIES_NOTICE in text else number for text, number in zip(texts, counts, strict=True)]
 
 
-async def test_the_whole_prompt_fits_also_where_its_parts_count_less(library: ContextHarness) -> None:
+async def test_prompt_fits_if_its_parts_count_less_than_the_whole(library: ContextHarness) -> None:
     library = ContextHarness(library.words, OvercountingTokens())
     ids = library.store(*chatter(30))
     result = await library.assemble_context(budget_tokens=1000, interaction_mode="EXPLORATION", pins=ids[10:20])

@@ -35,7 +35,7 @@ def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
     return item_of(turn, text=text, **known | fields)
 
 
-async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: ContextHarness) -> None:
+async def test_superseded_rule_is_not_pinned(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     library.store(turn, made("Good evening.", 2))
     before = await library.assemble_context(interaction_mode="TASK")
@@ -47,21 +47,21 @@ async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: ContextHa
     assert after.sections["recent_window"][0] == turn.memory_id, "it was said all the same"
 
 
-async def test_what_else_the_turn_rules_still_holds(library: ContextHarness) -> None:
+async def test_other_rules_of_the_turn_remain_pinned(library: ContextHarness) -> None:
     turn = made(f"{OLD} {OTHER}", 1)
     item = taken_back(turn, OLD)
     library.store(with_items(turn, item), item)
     assert (await library.assemble_context()).sticky == [turn.memory_id]
 
 
-async def test_a_rule_that_consolidation_put_together_with_another_still_holds(library: ContextHarness) -> None:
+async def test_merged_rule_remains_pinned(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     item = taken_back(turn, OLD, item=Item(kind="constraint"))
     library.store(with_items(turn, item), item)
     assert (await library.assemble_context()).sticky == [turn.memory_id]
 
 
-async def test_what_another_project_took_back_takes_no_room_here(
+async def test_rules_superseded_elsewhere_do_not_use_the_limit(
     library: ContextHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revised_rules, "MAX_OUTDATED_ITEMS", 1)
@@ -80,9 +80,7 @@ def read_by(turn: Memory, status: Literal["rules", "model"]) -> Memory:
 @pytest.mark.parametrize(
     ("kind", "priority"), [("safety", 1000), ("correction", 900), ("constraint", 800), ("error", 700)]
 )
-async def test_what_a_model_understood_as_a_rule_is_never_dropped(
-    words: SqliteLexicalIndex, kind: ItemKind, priority: int
-) -> None:
+async def test_rule_by_a_model_is_never_dropped(words: SqliteLexicalIndex, kind: ItemKind, priority: int) -> None:
     library = ContextHarness(words, asks_model=True)
     turn = read_by(made(HINTED, 1), "model")
     item = item_of(turn, text=HINTED, kind=kind)
@@ -111,7 +109,7 @@ async def test_resolution_needs_a_models_word_and_can_be_withdrawn(
     assert (await library.assemble_context()).sticky == []
 
 
-async def test_an_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> None:
+async def test_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> None:
     turn = made(f"We spoke at length. {OTHER}", 1, conversation_id="c2")
     item = item_of(turn, text=OTHER)
     gone = taken_back(turn, "We spoke at length.")
@@ -126,7 +124,7 @@ async def test_an_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -
         assert (contents(strange), [code for code, _ in warnings]) == ([], ["unknown_pin"])
 
 
-async def test_capsules_are_what_was_distilled_and_no_items(library: ContextHarness) -> None:
+async def test_capsules_are_summaries_and_not_items(library: ContextHarness) -> None:
     turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Tea at four.", "Tea at five."))]
     capsule, item = (
         distilled_of(*turns, text="Ana drinks tea in the afternoon."),
@@ -159,7 +157,7 @@ def sources(library: ContextHarness) -> list[Memory]:
     return items
 
 
-async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(library: ContextHarness) -> None:
+async def test_summary_of_a_matching_category_is_a_capsule(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY, *sources(library))
     result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")
     assert result.sections["capsules"] == ["category:health"]
@@ -172,7 +170,7 @@ async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(libr
     ] == []
 
 
-async def test_a_summary_shows_nothing_of_what_is_gone(library: ContextHarness) -> None:
+async def test_summary_without_its_sources_is_not_shown(library: ContextHarness) -> None:
     [webb, knee] = sources(library)
     with_a_summary(library, SUMMARY, webb, knee)
     del library.records[webb.memory_id]
@@ -183,7 +181,7 @@ async def test_a_summary_shows_nothing_of_what_is_gone(library: ContextHarness) 
     assert contents(await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")) == []
 
 
-async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: ContextHarness) -> None:
+async def test_summary_is_omitted_if_its_turn_is_quoted(library: ContextHarness) -> None:
     said = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
     [turn] = [made(said, 1)]
     library.store(turn)
@@ -192,7 +190,7 @@ async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: ContextHa
     assert (contents(result), result.sections["capsules"]) == ([said], [])
 
 
-async def test_a_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:
+async def test_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY + " More of it." * 50, *sources(library))
     library.store(*chatter(60, first=10))
     result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL", budget_tokens=600)

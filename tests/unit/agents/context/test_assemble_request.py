@@ -16,7 +16,7 @@ def decoded(**fields: Any) -> AssembleRequest:
     return decode(json.dumps(LEAST | fields).encode(), {"assemble.v1": AssembleRequest})
 
 
-def test_a_scope_and_a_query_are_enough() -> None:
+def test_scope_and_a_query_are_enough() -> None:
     request = decoded()
     assert request.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
     assert (request.budget_tokens, request.pins, request.interaction_mode) == (DEFAULT_BUDGET_TOKENS, [], None)
@@ -41,11 +41,11 @@ def test_a_scope_and_a_query_are_enough() -> None:
     ],
     ids=str,
 )
-def test_a_bad_request_is_refused_with_its_field(fields: dict[str, Any], code: str, field: str) -> None:
+def test_bad_request_is_rejected_with_its_field(fields: dict[str, Any], code: str, field: str) -> None:
     with pytest.raises(Rejected) as refused:
         decoded(**fields)
     assert (refused.value.code, refused.value.field) == (code, field)
 
 
-def test_the_smallest_budget_and_unknown_fields_are_accepted() -> None:
+def test_smallest_budget_and_unknown_fields_are_accepted() -> None:
     assert decoded(budget_tokens=300, flavour="vanilla").budget_tokens == 300

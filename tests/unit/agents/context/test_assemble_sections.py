@@ -17,7 +17,7 @@ def library(words: SqliteLexicalIndex) -> ContextHarness:
     return ContextHarness(words)
 
 
-async def test_what_must_not_be_dropped_stays_while_others_compete(library: ContextHarness) -> None:
+async def test_undroppable_memories_stay_while_others_compete(library: ContextHarness) -> None:
     ids = library.store(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
     library.store(*chatter(50, first=10))
     for mode in ("TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"):
@@ -28,7 +28,7 @@ async def test_what_must_not_be_dropped_stays_while_others_compete(library: Cont
         assert result.sections["task_state"] == ids[:1]
 
 
-async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(library: ContextHarness) -> None:
+async def test_undroppable_memory_without_room_is_a_breach(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
     [pinned] = library.store(made("The blue folder holds the lease.", -2))
@@ -41,7 +41,7 @@ async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(libr
     assert set(result.dropped) >= {breach.memory_id for breach in result.breaches}
 
 
-async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: ContextHarness) -> None:
+async def test_long_rule_is_cut_to_its_rule_sentences(library: ContextHarness) -> None:
     rule = "The export must never contain passwords."
     [long] = library.store(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
     library.store(*chatter(10, first=5))
@@ -50,7 +50,7 @@ async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: Context
     assert rule in contents(result)
 
 
-async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: ContextHarness) -> None:
+async def test_repeated_rule_appears_once_without_a_breach(library: ContextHarness) -> None:
     rule = "The nightly export must finish within an hour."
     [first, again] = library.store(made(rule, 0), made(f"Again: {rule}", 1))
     result = await library.assemble_context(budget_tokens=1000)
@@ -58,7 +58,7 @@ async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: Co
     assert (result.sticky, result.dropped, result.breaches) == ([again], [first], [])
 
 
-async def test_each_section_has_what_it_is_for(library: ContextHarness) -> None:
+async def test_each_section_has_its_memories(library: ContextHarness) -> None:
     [goal, decision, wish, found, capsule, last] = library.store(
         made("The goal is a site that loads in a second.", 0),
         made("We decided to go with Postgres.", 1),
@@ -117,7 +117,7 @@ async def test_unused_room_goes_to_evidence_and_older_turns(library: ContextHarn
     assert result.tokens["recent_window"] > result.budget["recent_window"]
 
 
-async def test_what_was_found_is_kept_best_first(library: ContextHarness) -> None:
+async def test_evidence_is_kept_best_first(library: ContextHarness) -> None:
     library.search.memories = chatter(60, conversation_id="c2")[::-1][30:]
     ids = library.store(*library.search.memories)
     result = await library.assemble_context(budget_tokens=800, interaction_mode="GENERAL")
@@ -127,14 +127,14 @@ async def test_what_was_found_is_kept_best_first(library: ContextHarness) -> Non
     assert set(result.dropped) <= set(ids[kept:])
 
 
-async def test_what_was_found_by_a_search_and_is_another_scope_s_is_not_shown(library: ContextHarness) -> None:
+async def test_hits_of_other_scopes_are_not_shown(library: ContextHarness) -> None:
     secret = made("My diary is under the floor.", user="ben")
     library.store(secret, made("Elsewhere.", 1, project="p2"))
     library.search.memories = list(library.records.values())
     assert contents(await library.assemble_context()) == []
 
 
-async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: ContextHarness) -> None:
+async def test_search_requests_as_many_hits_as_the_budget_holds(library: ContextHarness) -> None:
     for budget in (300, 2000, 100_000):
         await library.ask(budget_tokens=budget, query="where?", mode="general")
     assert [asked.top_k for asked in library.search.asked] == [20, 50, 100]
@@ -149,7 +149,7 @@ async def test_warnings_of_the_search_are_passed_on(library: ContextHarness) -> 
     assert [code for code, _ in warnings] == ["degraded", "unknown_pin"]
 
 
-async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library: ContextHarness) -> None:
+async def test_unclassifiable_request_is_general(library: ContextHarness) -> None:
     library.judge_outage = True
     library.store(*chatter(3))
     result, [(code, message)] = await library.ask()
@@ -159,7 +159,7 @@ async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library
     assert "the general embedder still loads" in message
 
 
-async def test_who_spoke_is_part_of_what_is_quoted(library: ContextHarness) -> None:
+async def test_quotes_have_their_speaker(library: ContextHarness) -> None:
     library.store(made("The keys are in the blue bowl.", speaker="Wanda"))
     body = (await library.assemble_context()).messages[1].content
     assert '"speaker":"Wanda"' in body

@@ -7,7 +7,7 @@ from schemas.failures import Unavailable
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
-async def test_a_memory_is_in_the_index_and_told_as_ready(harness: EmbedHarness) -> None:
+async def test_memory_is_indexed_and_reported_as_ready(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     [said] = await harness.embed.write(await harness.encoded(memory))
     assert (said.memory_id, said.content_hash, said.status) == (memory.memory_id, memory.content_hash, "ready")
@@ -16,7 +16,7 @@ async def test_a_memory_is_in_the_index_and_told_as_ready(harness: EmbedHarness)
     assert await harness.index.count(harness.of("general"), PARTITION) == 1
 
 
-async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason(harness: EmbedHarness) -> None:
+async def test_unembeddable_text_fails_alone_with_a_short_reason(harness: EmbedHarness) -> None:
     good, bad = remembered("violin", "a"), remembered("unspeakable", "b")
     said = await harness.embed.write(await harness.encoded(good, bad))
     assert [one.status for one in said] == ["ready", "failed"]
@@ -25,7 +25,7 @@ async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason
     assert await harness.hash_of(bad) is None
 
 
-async def test_a_vector_that_the_index_refuses_fails_alone(harness: EmbedHarness) -> None:
+async def test_rejected_vector_fails_alone(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "infinite", "cello")]
     said = await harness.embed.write(await harness.encoded(*memories))
     assert [(one.memory_id, one.status) for one in said] == [
@@ -34,13 +34,13 @@ async def test_a_vector_that_the_index_refuses_fails_alone(harness: EmbedHarness
     assert [await harness.hash_of(memory) is not None for memory in memories] == [True, False, True]
 
 
-async def test_a_batch_is_one_write(harness: EmbedHarness) -> None:
+async def test_batch_is_one_write(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "cello", "drum")]
     await harness.embed.write(await harness.encoded(*memories))
     assert harness.index.upserts == [[memory.memory_id for memory in memories]]
 
 
-async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(harness: EmbedHarness) -> None:
+async def test_modes_are_written_separately_and_reported_in_order(harness: EmbedHarness) -> None:
     memories = [remembered(str(n), str(n), mode) for n, mode in enumerate(["general", "code", "general", "code"])]
     said = await harness.embed.write(await harness.encoded(*memories))
     assert [one.memory_id for one in said] == [memory.memory_id for memory in memories]
@@ -62,13 +62,13 @@ async def test_later_of_two_versions_survives_a_refused_vector(harness: EmbedHar
     assert await harness.hash_of(new) == new.content_hash
 
 
-async def test_a_model_that_is_away_is_no_failure_of_the_text(harness: EmbedHarness) -> None:
+async def test_model_outage_does_not_fail_the_text(harness: EmbedHarness) -> None:
     harness.embedders.model("general").outage = True
     with pytest.raises(Unavailable):
         await harness.encoded(remembered("violin"))
 
 
-async def test_an_index_that_is_away_is_no_failure_of_the_text(harness: EmbedHarness) -> None:
+async def test_index_outage_does_not_fail_the_text(harness: EmbedHarness) -> None:
     vectored = await harness.encoded(remembered("violin"), remembered("unspeakable", "b"))
     harness.index.down()
     with pytest.raises(Unavailable):
@@ -82,7 +82,7 @@ async def test_nothing_is_written_for_an_empty_batch(harness: EmbedHarness) -> N
     assert harness.index.upserts == []
 
 
-async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(harness: EmbedHarness) -> None:
+async def test_memory_without_loaded_model_waits_and_delays_no_other(harness: EmbedHarness) -> None:
     harness.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
     said = {one.memory_id: one for one in await harness.written(waits, goes)}
@@ -99,7 +99,7 @@ async def test_memory_waits_for_its_language_model_and_delays_no_other(harness: 
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(harness: EmbedHarness) -> None:
+async def test_memory_of_a_deleted_mode_waits_for_its_change(harness: EmbedHarness) -> None:
     [said] = await harness.written(remembered("violin", mode="gone"))
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
 

@@ -20,7 +20,7 @@ async def test_moved_memory_is_embedded_in_the_new_space_and_leaves_the_old(harn
     assert (await harness.hash_of(there), await harness.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(harness: EmbedHarness) -> None:
+async def test_move_within_a_space_copies_the_vectors(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     await harness.written(memory)
     model = harness.embedders.model("general")
@@ -36,7 +36,7 @@ async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(harnes
     assert kept.tokens.tolist() == fresh.tokens.tolist() != []
 
 
-async def test_a_vector_of_another_text_is_not_taken_along(harness: EmbedHarness) -> None:
+async def test_vector_of_another_text_is_not_copied(harness: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
     await harness.written(new)
     await harness.written(old)
@@ -46,7 +46,7 @@ async def test_a_vector_of_another_text_is_not_taken_along(harness: EmbedHarness
     assert np.allclose(vectors[new.memory_id].pooled, fresh, atol=1e-6)
 
 
-async def test_a_vector_that_is_not_there_any_more_is_made_again(harness: EmbedHarness) -> None:
+async def test_missing_vector_is_recomputed_on_a_move(harness: EmbedHarness) -> None:
     there = move_to_mode(harness.ready(remembered("violin")), ("notes", "model"))
     [said] = await harness.written(there)
     assert said.status == "ready"
@@ -54,7 +54,7 @@ async def test_a_vector_that_is_not_there_any_more_is_made_again(harness: EmbedH
 
 
 @pytest.mark.parametrize("mode", ["notes", "code"])
-async def test_a_move_that_comes_twice_leaves_one_vector(harness: EmbedHarness, mode: str) -> None:
+async def test_repeated_move_leaves_one_vector(harness: EmbedHarness, mode: str) -> None:
     memory = remembered("violin")
     await harness.written(memory)
     there = move_to_mode(harness.ready(memory), (mode, "model"))
@@ -63,7 +63,7 @@ async def test_a_move_that_comes_twice_leaves_one_vector(harness: EmbedHarness, 
     assert (await harness.hash_of(there), await harness.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_there_and_back_in_one_batch_is_where_it_was(harness: EmbedHarness) -> None:
+async def test_move_back_within_a_batch_keeps_the_location(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     await harness.written(memory)
     there = move_to_mode(harness.ready(memory), ("code", "model"))
@@ -72,7 +72,7 @@ async def test_there_and_back_in_one_batch_is_where_it_was(harness: EmbedHarness
     assert (await harness.hash_of(memory), await harness.hash_of(memory, "code")) == (memory.content_hash, None)
 
 
-async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(harness: EmbedHarness) -> None:
+async def test_forgotten_memory_loses_its_vectors_without_a_report(harness: EmbedHarness) -> None:
     memory, other = remembered("violin"), remembered("cello", "b")
     await harness.written(memory, other)
     gone = Forgotten(memory_id=memory.memory_id, places=(harness.location("general"),))
@@ -80,20 +80,20 @@ async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(h
     assert (await harness.hash_of(memory), await harness.hash_of(other)) == (None, other.content_hash)
 
 
-async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(harness: EmbedHarness) -> None:
+async def test_memory_forgotten_during_embedding_is_not_written(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     assert await harness.written(memory, Forgotten(memory_id=memory.memory_id, places=())) == []
     assert await harness.hash_of(memory) is None
 
 
-async def test_untold_vectors_of_a_killed_worker_are_removed_with_later_ones(harness: EmbedHarness) -> None:
+async def test_unreported_vectors_of_a_killed_worker_are_removed(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     await harness.written(memory)
     await harness.written(memory, Forgotten(memory_id=memory.memory_id, places=()))
     assert await harness.hash_of(memory) is None
 
 
-async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(harness: EmbedHarness) -> None:
+async def test_stray_vectors_are_removed_but_not_the_current_one(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     await harness.written(memory, memory.model_copy(update={"mode": "code"}))
     strays = (harness.location("general"), harness.location("code"), VectorLocation(mode="never", space="was"))
@@ -138,9 +138,7 @@ async def test_mode_declared_between_memories_applies_to_the_next_one(harness: E
 
 
 @pytest.mark.parametrize("embedder", ["tiny48", None])
-async def test_untold_vector_is_removed_although_its_mode_changed_or_is_gone(
-    harness: EmbedHarness, embedder: str | None
-) -> None:
+async def test_unreported_vector_is_removed_after_a_mode_change(harness: EmbedHarness, embedder: str | None) -> None:
     memory, bystander = remembered("violin", mode="code"), remembered("cello", "b", mode="code")
     before = harness.of("code")
     await harness.written(memory, bystander)
@@ -153,7 +151,7 @@ async def test_untold_vector_is_removed_although_its_mode_changed_or_is_gone(
     assert not embedder or await harness.hash_of(memory) == memory.content_hash
 
 
-async def test_untold_vector_is_removed_when_its_memory_moved_in_the_batch(harness: EmbedHarness) -> None:
+async def test_unreported_vector_is_removed_after_a_move_in_the_batch(harness: EmbedHarness) -> None:
     memory = remembered("violin", mode="code")
     before = harness.of("code")
     await harness.written(memory)

@@ -74,12 +74,12 @@ def record_of(event: Learned) -> Memory:
     return event.memory
 
 
-async def test_an_intention_that_nobody_has_is_empty(harness: IntendHarness) -> None:
+async def test_intention_without_entries_is_empty(harness: IntendHarness) -> None:
     empty: dict[str, Any] = {"goals": [], "constraints": [], "blocking_errors": [], "decisions": []}
     assert await harness.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
 
 
-async def test_said_and_set_entries_are_shown_with_their_sources(harness: IntendHarness) -> None:
+async def test_extracted_and_set_entries_have_their_sources(harness: IntendHarness) -> None:
     event = harness.learn(learned("We want to ship the beta in May.", 1, "goal"))
     shown = await harness.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
     assert shown == await harness.command("get_intention")
@@ -91,7 +91,7 @@ async def test_said_and_set_entries_are_shown_with_their_sources(harness: Intend
     assert shown["version"] == 2
 
 
-async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(harness: IntendHarness) -> None:
+async def test_equal_statements_are_one_entry_with_both_as_evidence(harness: IntendHarness) -> None:
     turns = [made("We want to ship the beta.", number) for number in (1, 2)]
     item = item_of(*turns, text=turns[0].text, kind="goal")
     for turn in turns:
@@ -100,7 +100,7 @@ async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(harness: In
     assert entry.memory_ids == tuple(turn.memory_id for turn in turns)
 
 
-async def test_what_is_done_is_told_apart_from_what_stands(harness: IntendHarness) -> None:
+async def test_resolved_entries_are_separate_from_open_ones(harness: IntendHarness) -> None:
     harness.learn(learned("The login fails.", 1, "error"))
     sign = harness.learn(learned("The login is fixed.", 2))
     shown = await harness.command("get_intention")
@@ -109,7 +109,7 @@ async def test_what_is_done_is_told_apart_from_what_stands(harness: IntendHarnes
     assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
 
 
-def test_entries_that_rest_on_a_gone_turn_go_with_it(harness: IntendHarness) -> None:
+def test_entries_go_with_their_forgotten_turn(harness: IntendHarness) -> None:
     event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
     sign = harness.learn(learned("The login is fixed.", 2))
     edited = harness.learn(learned("We want to learn sailing.", 3, "goal"))
@@ -132,7 +132,7 @@ async def test_forgotten_turn_is_hidden_before_its_event_arrives(harness: Intend
     assert "beta" not in json.dumps(await harness.command("get_intention"))
 
 
-async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(harness: IntendHarness) -> None:
+async def test_removed_and_superseded_items_are_not_shown(harness: IntendHarness) -> None:
     event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
     [item] = event.items
     harness.memories.put(HERE, item.model_copy(update={"superseded_by": "another"}))
@@ -143,14 +143,14 @@ async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(harness: Int
     assert harness.goals() == []
 
 
-async def test_a_replaced_text_is_not_shown(harness: IntendHarness) -> None:
+async def test_replaced_text_is_not_shown(harness: IntendHarness) -> None:
     turn = record_of(harness.learn(learned("We want to ship the beta.", 1, "goal")))
     versions = (*turn.versions, TextVersion(text_hash="another", first_seen=START))
     harness.memories.put(HERE, turn.model_copy(update={"versions": versions, "current": 1}))
     assert harness.goals() == []
 
 
-async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(harness: IntendHarness) -> None:
+async def test_goal_reopens_without_its_resolving_turn(harness: IntendHarness) -> None:
     harness.learn(learned("We want to ship the beta.", 1, "goal"))
     sign = harness.learn(learned("We shipped the beta.", 2))
     assert harness.goals() == []
@@ -158,28 +158,28 @@ async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(harness:
     assert harness.goals() == ["We want to ship the beta."]
 
 
-async def test_event_after_a_forgotten_turn_keeps_nothing_of_it(harness: IntendHarness) -> None:
+async def test_next_event_removes_entries_of_a_forgotten_turn(harness: IntendHarness) -> None:
     late = learned("We want to ship the beta.", 1, "goal")
     harness.memories.forget(HERE, late.memory_id)
     harness.intend.learned(late)
     assert "beta" not in harness.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_the_text_of_a_forgotten_turn_leaves_the_table(harness: IntendHarness) -> None:
+async def test_text_of_a_forgotten_turn_leaves_the_table(harness: IntendHarness) -> None:
     event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
     harness.memories.forget(HERE, event.memory_id)
     harness.intend.learned(forgotten(event))
     assert "beta" not in harness.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_an_event_that_changes_nothing_writes_nothing(harness: IntendHarness) -> None:
+async def test_event_that_changes_nothing_writes_nothing(harness: IntendHarness) -> None:
     event = harness.learn(learned("We want to ship the beta.", 1, "goal"))
     harness.learn(event)
     harness.learn(learned("The tram is green.", 2))
     assert harness.table.writes == 1
 
 
-async def test_the_categories_are_those_that_the_items_have_now(harness: IntendHarness) -> None:
+async def test_categories_are_those_that_the_items_have_now(harness: IntendHarness) -> None:
     [item] = harness.learn(learned("We want to ship the beta.", 1, "goal")).items
     assert harness.intend.get(SCOPE).categories == ()
     named = Item(kind="goal", categories=(CategoryAssignment(name="releases", confidence=0.8),))
@@ -203,7 +203,7 @@ async def test_setting_the_same_again_shows_the_same(harness: IntendHarness) -> 
         ({"goals": ["x"] * 51}, "too_large"),
     ],
 )
-async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
+async def test_invalid_lists_are_rejected_without_a_change(
     harness: IntendHarness, arguments: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(Rejected) as refused:
@@ -213,7 +213,7 @@ async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
     assert harness.table.writes == 0
 
 
-async def test_forgetting_a_project_removes_what_was_set_there_only(harness: IntendHarness) -> None:
+async def test_forgetting_a_project_removes_only_its_set_entries(harness: IntendHarness) -> None:
     for project in ("default", "p2"):
         await harness.command("set_intention", project, goals=[f"sail in {project}"])
     harness.forget(project=True)
@@ -221,7 +221,7 @@ async def test_forgetting_a_project_removes_what_was_set_there_only(harness: Int
     assert "sail in p2" in json.dumps(await harness.command("get_intention", "p2"))
 
 
-async def test_forgetting_a_user_removes_its_intentions_and_no_others(harness: IntendHarness) -> None:
+async def test_forgetting_a_user_removes_only_their_intentions(harness: IntendHarness) -> None:
     for user, project in (("ana", "default"), ("ana", "p2"), ("anabel", "default")):
         await harness.command("set_intention", project, user, goals=["sail"])
     harness.forget(user=True)
@@ -230,7 +230,7 @@ async def test_forgetting_a_user_removes_its_intentions_and_no_others(harness: I
     assert "sail" in json.dumps(await harness.command("get_intention", "default", "anabel"))
 
 
-async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(harness: IntendHarness) -> None:
+async def test_redelivered_forget_keeps_entries_set_afterwards(harness: IntendHarness) -> None:
     harness.forget(user=True)
     await harness.command("set_intention", goals=["sail"])
     harness.offset = 0

@@ -97,7 +97,7 @@ def id_of(harness: ForgetHarness, text: str) -> str:
         ({"whole": "user"}, ["z1"]),
     ],
 )
-def test_each_selector_takes_its_own_and_nothing_else(
+def test_each_selector_forgets_exactly_its_memories(
     harness: ForgetHarness, selector: dict[str, Any], left: list[str]
 ) -> None:
     gone = harness.forget(**selector)
@@ -106,7 +106,7 @@ def test_each_selector_takes_its_own_and_nothing_else(
     assert harness.forget(**selector) == []
 
 
-def test_one_memory_is_forgotten_in_its_own_scope_alone(harness: ForgetHarness) -> None:
+def test_memory_is_forgotten_only_from_its_own_scope(harness: ForgetHarness) -> None:
     one = id_of(harness, "a1")
     assert harness.forget("p2", memory_id=one) == []
     assert harness.forget(memory_id=one) == ["a1"]
@@ -125,14 +125,14 @@ def test_superseded_turns_are_forgotten_too(harness: ForgetHarness) -> None:
     assert "a3" in harness.forget(conversation_id="a")
 
 
-def test_what_rests_on_a_forgotten_turn_goes_before_it(harness: ForgetHarness) -> None:
+def test_derived_memories_are_forgotten_before_their_turn(harness: ForgetHarness) -> None:
     harness.distil("of both", 20, "a1", "a2")
     harness.distil("of b", 22, "b1")
     assert harness.forget(memory_id=id_of(harness, "a1")) == ["of both", "a1"]
     assert harness.left() == ["a2", "b1", "c1", "of b", "z1"]
 
 
-def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(harness: ForgetHarness) -> None:
+def test_summaries_of_summaries_are_forgotten_with_the_turn(harness: ForgetHarness) -> None:
     lower = harness.distil("of both", 20, "a1", "a2")
     upper = harness.store("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
     harness.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
@@ -140,7 +140,7 @@ def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(harness: 
     assert harness.left() == ["a2", "b1", "c1", "z1"]
 
 
-def test_what_is_derived_while_others_have_their_turn_goes_as_well(harness: ForgetHarness) -> None:
+def test_memories_derived_during_a_forget_are_forgotten_too(harness: ForgetHarness) -> None:
     steps = harness.steps(conversation_id="a")
     next(steps)
     harness.distil("late", 20, "a2", "b1")
@@ -148,14 +148,14 @@ def test_what_is_derived_while_others_have_their_turn_goes_as_well(harness: Forg
     assert harness.left() == ["b1", "c1", "z1"]
 
 
-def test_a_distilled_memory_can_be_forgotten_and_its_turns_stay(harness: ForgetHarness) -> None:
+def test_distilled_memory_can_be_forgotten_and_its_turns_stay(harness: ForgetHarness) -> None:
     distilled = harness.distil("of both", 20, "a1", "a2")
     assert harness.forget(memory_id=distilled.memory_id) == ["of both"]
     assert harness.left() == ["a1", "a2", "b1", "c1", "z1"]
 
 
 @pytest.mark.parametrize("of", ["of all", "b1"])
-def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(harness: ForgetHarness, of: str) -> None:
+def test_forgetting_a_summary_restores_its_turns_uncounted(harness: ForgetHarness, of: str) -> None:
     harness.distil("of all", 20, "a1", "a2", "b1")
     gone = harness.forget(memory_id=id_of(harness, of))
     assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
@@ -204,7 +204,7 @@ def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: Forge
     assert told == {now.memory_id, derived.memory_id}
 
 
-def test_what_was_said_after_the_command_is_kept(harness: ForgetHarness) -> None:
+def test_turns_after_the_forget_command_remain(harness: ForgetHarness) -> None:
     harness.store("later", 20, conversation_id="a")
     harness.store("of a log that was here before", 30, conversation_id="a")
     gone = harness.forget(whole="user", turns_before=10, turns_until=25)

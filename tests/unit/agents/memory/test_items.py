@@ -18,11 +18,17 @@ def harness(words: SqliteLexicalIndex) -> ItemsHarness:
     return ItemsHarness(words)
 
 
-def test_what_is_found_in_a_turn_is_a_memory_beside_it(harness: ItemsHarness) -> None:
+def test_extracted_item_is_a_memory_of_its_own(harness: ItemsHarness) -> None:
     said = harness.say(f"Good morning! {FLY}", 1, speaker="Ana")
     [item] = harness.items().values()
-    assert (item.text, item.origin, item.type, item.index_name) == (FLY, "extracted", "semantic", "u1//items")
-    assert (item.turn_id, item.conversation_id, item.role, item.speaker) == ("t1", "c1", "user", "Ana")
+    assert item.text == FLY
+    assert item.origin == "extracted"
+    assert item.type == "semantic"
+    assert item.index_name == "u1//items"
+    assert item.turn_id == "t1"
+    assert item.conversation_id == "c1"
+    assert item.role == "user"
+    assert item.speaker == "Ana"
     assert (item.occurred_at, item.mode, item.scope) == (said.occurred_at, said.mode, said.scope)
     [evidence] = item.evidence
     assert (evidence.memory_id, said.text[evidence.start : evidence.end]) == (said.memory_id, FLY)
@@ -32,7 +38,7 @@ def test_what_is_found_in_a_turn_is_a_memory_beside_it(harness: ItemsHarness) ->
     assert harness.events_of(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
 
 
-def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(harness: ItemsHarness) -> None:
+def test_event_size_does_not_grow_with_repeated_items(harness: ItemsHarness) -> None:
     pages = [{"uri": "file://page", "text": "The lantern hangs over the door of the old mill. " * 40}]
     sizes = []
     for number in range(6):
@@ -44,26 +50,29 @@ def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(harne
     assert max(sizes) < 1.05 * min(sizes)
 
 
-def test_a_turn_without_items_is_told_to_the_indexer_alone(harness: ItemsHarness) -> None:
+def test_turn_without_items_publishes_only_for_embedding(harness: ItemsHarness) -> None:
     said = harness.say(PLAIN, 1)
     assert harness.events == [Remembered(memory=said)]
 
 
-def test_what_is_said_again_is_surer_and_no_second_memory(harness: ItemsHarness) -> None:
+def test_repeated_item_gains_confidence(harness: ItemsHarness) -> None:
     harness.say(FLY, 1, speaker="Ana")
     [once] = harness.items().values()
     harness.say(FLY.replace("The", "the"), 2)
     [twice] = harness.items().values()
     assert (twice.memory_id, sources(twice)) == (once.memory_id, ["t1", "t2"])
     assert known(twice).confidence > known(once).confidence
-    assert (twice.turn_id, twice.conversation_id, twice.role, twice.speaker) == (None, None, None, None)
+    assert twice.turn_id is None
+    assert twice.conversation_id is None
+    assert twice.role is None
+    assert twice.speaker is None
     assert (twice.text, twice.occurred_at) == (
         FLY.replace("The", "the"),
         harness.get(twice.evidence[1].memory_id or "").occurred_at,
     )
 
 
-def test_what_comes_again_changes_nothing(harness: ItemsHarness) -> None:
+def test_redelivered_turn_changes_nothing(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     harness.say(AWS, 2)
     before = harness.state()
@@ -74,7 +83,7 @@ def test_what_comes_again_changes_nothing(harness: ItemsHarness) -> None:
     assert harness.state() == before
 
 
-def test_an_edit_takes_back_what_the_text_before_said(harness: ItemsHarness) -> None:
+def test_edit_removes_items_of_the_old_text(harness: ItemsHarness) -> None:
     said = harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.write(item.model_copy(update={"embedding": embedded_in("s1")}))
@@ -88,7 +97,7 @@ def test_an_edit_takes_back_what_the_text_before_said(harness: ItemsHarness) -> 
     assert list(harness.items()) == [FLY], "it was removed, not forgotten"
 
 
-def test_an_item_stays_as_long_as_any_turn_says_it(harness: ItemsHarness) -> None:
+def test_item_remains_while_any_turn_has_it(harness: ItemsHarness) -> None:
     first = harness.say(FLY, 1)
     second = harness.say(FLY, 2)
     assert harness.change("forget", memory_id=second.memory_id) == 1
@@ -102,7 +111,7 @@ SAID = [(FLY, 1), (AWS, 2), (LOCAL, 3), (FLY.upper(), 4)]
 
 
 @pytest.mark.parametrize("order", list(permutations(SAID)))
-def test_of_what_contradicts_the_last_stands_whatever_comes_first(harness: ItemsHarness, order: Any) -> None:
+def test_last_contradicting_item_is_current_in_any_order(harness: ItemsHarness, order: Any) -> None:
     for text, number in order:
         harness.say(text, number, offset=number)
     items = harness.items()
@@ -112,7 +121,7 @@ def test_of_what_contradicts_the_last_stands_whatever_comes_first(harness: Items
     assert harness.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
 
 
-def test_without_the_last_the_one_before_stands_again(harness: ItemsHarness) -> None:
+def test_forgetting_the_last_claim_restores_the_one_before(harness: ItemsHarness) -> None:
     first = harness.say(FLY, 1)
     last = harness.say(AWS, 2)
     assert harness.items()[FLY].superseded_by == harness.items()[AWS].memory_id
@@ -124,7 +133,7 @@ def test_without_the_last_the_one_before_stands_again(harness: ItemsHarness) -> 
     assert harness.events_of(Learned)[1].memory is None
 
 
-def test_other_scopes_and_modes_contradict_nobody(harness: ItemsHarness) -> None:
+def test_claims_of_other_scopes_and_modes_do_not_conflict(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     harness.say(AWS, 2, scope={"user_id": "u1", "project_id": "p2"})
     assert {item.superseded_by for item in harness.items().values()} == {None}
@@ -144,7 +153,7 @@ def test_model_items_are_added_and_an_empty_answer_removes_nothing(harness: Item
     assert set(harness.items()) == {FLY}
 
 
-def test_a_models_items_go_with_their_turn_into_the_mode_that_it_says(harness: ItemsHarness) -> None:
+def test_model_items_move_with_their_turn(harness: ItemsHarness) -> None:
     harness.modes.declare(
         harness.modes.get(HERE, "u1").visible(None)[0].model_copy(update={"name": "code"}),
         boundary="u1",
@@ -155,7 +164,7 @@ def test_a_models_items_go_with_their_turn_into_the_mode_that_it_says(harness: I
     assert [item.mode for item in harness.items().values()] == ["code"]
 
 
-def test_what_a_model_says_of_aims_is_told_each_time(harness: ItemsHarness) -> None:
+def test_intention_update_of_a_model_is_published_each_time(harness: ItemsHarness) -> None:
     said = harness.say(PLAIN, 1)
     aims = IntentionUpdate(goals=("ship it",))
     harness.understand(said, Understanding(intention=aims))
@@ -164,12 +173,12 @@ def test_what_a_model_says_of_aims_is_told_each_time(harness: ItemsHarness) -> N
 
 
 @pytest.mark.parametrize("text", ["It works now, thanks!", "I finished the report."])
-def test_a_turn_that_says_something_is_done_is_told_though_it_has_no_items(harness: ItemsHarness, text: str) -> None:
+def test_resolving_turn_without_items_is_published(harness: ItemsHarness, text: str) -> None:
     said = harness.say(text, 1)
     assert harness.events_of(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
 
 
-def test_more_turns_than_are_kept_leave_the_latest(harness: ItemsHarness) -> None:
+def test_evidence_is_limited_to_the_latest_turns(harness: ItemsHarness) -> None:
     turns = [harness.say(FLY, number % 60, offset=number, turn_id=f"n{number}") for number in range(40)]
     [item] = harness.items().values()
     assert sources(item) == [f"n{number}" for number in range(8, 40)]

@@ -15,7 +15,7 @@ def harness(words: SqliteLexicalIndex) -> ItemsHarness:
     return ItemsHarness(words)
 
 
-def test_whoever_forgets_all_forgets_items_and_may_say_them_again(harness: ItemsHarness) -> None:
+def test_forgetting_all_removes_items_that_can_return(harness: ItemsHarness) -> None:
     for number in range(3):
         harness.say(FLY, number)
     harness.say(AWS, 4, scope={"user_id": "u1", "project_id": "p2"})
@@ -25,7 +25,7 @@ def test_whoever_forgets_all_forgets_items_and_may_say_them_again(harness: Items
     assert set(harness.items()) == {AWS, FLY}
 
 
-def test_a_turn_that_is_moved_takes_its_items_along(harness: ItemsHarness) -> None:
+def test_moved_turn_moves_its_items(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     moved = harness.say(FLY, 2)
     [before] = harness.items().values()
@@ -37,22 +37,20 @@ def test_a_turn_that_is_moved_takes_its_items_along(harness: ItemsHarness) -> No
     assert Remembered(memory=items["code"]) in harness.events
 
 
-def test_an_item_that_is_moved_goes_alone_and_stays_when_it_is_said_again(harness: ItemsHarness) -> None:
+def test_moved_item_moves_alone_and_stays_when_repeated(harness: ItemsHarness) -> None:
     said = harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.change("move", memory_id=item.memory_id, to="code")
     harness.say(FLY, 2)
     [moved] = harness.items().values()
-    assert (moved.memory_id, moved.mode, moved.mode_source, sources(moved)) == (
-        item.memory_id,
-        "code",
-        "caller",
-        ["t1", "t2"],
-    )
+    assert moved.memory_id == item.memory_id
+    assert moved.mode == "code"
+    assert moved.mode_source == "caller"
+    assert sources(moved) == ["t1", "t2"]
     assert harness.get(said.memory_id).mode == "general"
 
 
-def test_items_follow_a_mode_that_is_renamed(harness: ItemsHarness) -> None:
+def test_items_follow_a_renamed_mode(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.change("move", mode="general", to="notes")
@@ -62,7 +60,7 @@ def test_items_follow_a_mode_that_is_renamed(harness: ItemsHarness) -> None:
     assert list(harness.items().values()) == [there]
 
 
-def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(harness: ItemsHarness) -> None:
+def test_forgotten_item_does_not_return_in_any_mode(harness: ItemsHarness) -> None:
     said = harness.say(f"{FLY} {PLAIN}", 1)
     [item] = harness.items().values()
     assert harness.change("forget", memory_id=item.memory_id) == 1
@@ -88,7 +86,7 @@ def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:
     return said, hidden, harness.get(into.memory_id)
 
 
-def test_what_a_consolidation_merged_gets_what_is_said_of_either(harness: ItemsHarness) -> None:
+def test_merged_item_gets_evidence_of_either_text(harness: ItemsHarness) -> None:
     said, hidden, into = merged(harness)
     assert harness.say("I am allergic to nuts.", 5).items == (into.memory_id,)
     assert harness.understand(said, Understanding()).items == (into.memory_id, hidden.memory_id)
@@ -96,7 +94,7 @@ def test_what_a_consolidation_merged_gets_what_is_said_of_either(harness: ItemsH
     assert sources(harness.get(hidden.memory_id)) == ["t1"]
 
 
-def test_an_edit_takes_its_evidence_back_from_what_was_merged(harness: ItemsHarness) -> None:
+def test_edit_removes_its_evidence_from_the_merged_item(harness: ItemsHarness) -> None:
     said, hidden, into = merged(harness)
     harness.say(PLAIN, 1, offset=7)
     assert harness.memories.get(HERE, hidden.memory_id) is None
@@ -104,14 +102,14 @@ def test_an_edit_takes_its_evidence_back_from_what_was_merged(harness: ItemsHarn
     assert harness.get(said.memory_id).items == ()
 
 
-def test_an_edit_into_what_was_merged_keeps_its_evidence_there(harness: ItemsHarness) -> None:
+def test_edit_to_a_merged_text_keeps_its_evidence(harness: ItemsHarness) -> None:
     _, hidden, into = merged(harness)
     harness.say("I am allergic to peanuts.", 1, offset=7)
     assert harness.memories.get(HERE, hidden.memory_id) is None
     assert sources(harness.get(into.memory_id)) == ["t1", "t2"]
 
 
-def test_a_forgotten_item_takes_what_was_merged_into_it_along(harness: ItemsHarness) -> None:
+def test_forgetting_an_item_forgets_items_merged_into_it(harness: ItemsHarness) -> None:
     _, _, into = merged(harness)
     assert harness.change("forget", memory_id=into.memory_id) == 2
     assert harness.items() == {}
@@ -119,7 +117,7 @@ def test_a_forgotten_item_takes_what_was_merged_into_it_along(harness: ItemsHarn
     assert harness.items() == {}
 
 
-def test_what_was_removed_and_not_told_of_is_found_by_its_words(harness: ItemsHarness) -> None:
+def test_unpublished_removals_are_found_in_the_lexical_index(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.words.commit(HERE)

@@ -9,7 +9,7 @@ from tests.builders.turns import record, turn
 from tests.harnesses.turns import CODE, PARTITION, RememberHarness
 
 
-def test_a_new_turn_is_kept_found_by_its_words_and_told(harness: RememberHarness) -> None:
+def test_new_turn_is_stored_indexed_and_published(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     assert (told.result.version, told.result.duplicate, told.result.turn_id) == (1, False, "t")
     assert (told.result.mode, told.result.mode_source) == ("general", "fallback")
@@ -18,20 +18,20 @@ def test_a_new_turn_is_kept_found_by_its_words_and_told(harness: RememberHarness
     assert harness.count_postings("violin") == 1
 
 
-def test_a_turn_without_id_gets_one_that_its_reply_names(harness: RememberHarness) -> None:
+def test_turn_without_id_gets_one_in_its_reply(harness: RememberHarness) -> None:
     told = harness.say("violin", 3, turn_id=None)
     assert told.result.turn_id.startswith("derived-")
     assert harness.say("violin", 3, turn_id=None).result == told.result
 
 
-def test_a_duplicate_changes_nothing_and_is_not_told(harness: RememberHarness) -> None:
+def test_duplicate_changes_and_publishes_nothing(harness: RememberHarness) -> None:
     before = harness.memory(harness.say("violin", 3))
     again = harness.say("violin", 4)
     assert (again.result.duplicate, again.result.version, again.event) == (True, 1, None)
     assert harness.memory(again) == before
 
 
-def test_an_edit_replaces_the_text_and_its_words(harness: RememberHarness) -> None:
+def test_edit_replaces_the_indexed_text(harness: RememberHarness) -> None:
     harness.say("violin", 3)
     edited = harness.say("cello", 4)
     assert (edited.result.version, edited.result.duplicate) == (2, False)
@@ -39,7 +39,7 @@ def test_an_edit_replaces_the_text_and_its_words(harness: RememberHarness) -> No
     assert (harness.count_postings("violin"), harness.count_postings("cello")) == (0, 1)
 
 
-def test_a_text_that_comes_back_stands_again_without_a_new_version(harness: RememberHarness) -> None:
+def test_restored_text_is_current_without_a_new_version(harness: RememberHarness) -> None:
     first = harness.say("violin", 3)
     harness.say("cello", 4)
     back = harness.say("violin", 5)
@@ -58,7 +58,7 @@ def test_redelivered_record_is_published_again_while_it_waits(harness: RememberH
     assert not again.result.duplicate
 
 
-def test_a_record_that_a_killed_worker_had_kept_is_indexed_again(harness: RememberHarness) -> None:
+def test_redelivery_indexes_a_record_stored_before_a_kill(harness: RememberHarness) -> None:
     first = harness.say("violin", 3)
     harness.words.remove(PARTITION, first.result.memory_id)
     harness.say("violin", 3)
@@ -74,22 +74,24 @@ def test_replaced_text_stays_replaced_after_a_killed_worker(harness: RememberHar
     assert (harness.count_postings("heron"), harness.count_postings("otter")) == (0, 1)
 
 
-def test_a_redelivery_of_what_is_embedded_asks_for_no_vector(harness: RememberHarness) -> None:
+def test_redelivered_embedded_turn_requests_no_vector(harness: RememberHarness) -> None:
     harness.report_embedded(harness.say("violin", 3))
     again = harness.say("violin", 3)
     assert again.event is None
     assert harness.memory(again).embedding.status == "ready"
 
 
-def test_all_again_from_the_start_leaves_the_same_text_id_and_versions(harness: RememberHarness) -> None:
+def test_replay_leaves_equal_texts_ids_and_versions(harness: RememberHarness) -> None:
     for _ in range(2):
         for offset, text in enumerate(["violin", "cello", "violin", "drum"]):
             last = harness.say(text, offset)
-    assert (last.result.version, harness.memory(last).text, harness.count_postings("drum")) == (3, "drum", 1)
+    assert last.result.version == 3
+    assert harness.memory(last).text == "drum"
+    assert harness.count_postings("drum") == 1
     assert harness.words.memory_columns(PARTITION, "u1").documents == 1
 
 
-def test_turn_or_edit_in_an_undeclared_mode_is_refused_without_trace(harness: RememberHarness) -> None:
+def test_turn_or_edit_in_an_undeclared_mode_is_rejected_without_trace(harness: RememberHarness) -> None:
     with pytest.raises(Rejected, match="unknown_mode"):
         harness.say("violin", 3, mode="journal")
     assert list(harness.memories.all()) == []
@@ -100,19 +102,19 @@ def test_turn_or_edit_in_an_undeclared_mode_is_refused_without_trace(harness: Re
     assert (harness.count_postings("violin"), harness.count_postings("cello")) == (1, 0)
 
 
-def test_a_duplicate_stays_one_when_its_mode_is_gone(harness: RememberHarness) -> None:
+def test_duplicate_is_recognised_after_its_mode_is_deleted(harness: RememberHarness) -> None:
     harness.say("violin", 3)
     assert harness.say("violin", 4, mode="a-mode-of-the-past").result.duplicate
 
 
-def test_the_same_turn_of_another_user_is_another_memory(harness: RememberHarness) -> None:
+def test_same_turn_of_another_user_is_another_memory(harness: RememberHarness) -> None:
     mine = harness.say("violin", 3)
     theirs = harness.agent.turn(turn("violin", turn_id="t", scope={"user_id": "u2"}), record(offset=4))
     assert theirs.result.memory_id != mine.result.memory_id
     assert not theirs.result.duplicate
 
 
-def test_a_turn_that_a_full_disk_refused_is_new_when_it_is_tried_again(harness: RememberHarness) -> None:
+def test_turn_failed_by_a_full_disk_is_new_on_retry(harness: RememberHarness) -> None:
     harness.words.full = True
     with pytest.raises(Unavailable):
         harness.say("violin", 3)
@@ -122,22 +124,24 @@ def test_a_turn_that_a_full_disk_refused_is_new_when_it_is_tried_again(harness: 
     assert told.event is not None
 
 
-def test_a_turn_has_the_mode_that_its_caller_names_and_fades_as_that_does(harness: RememberHarness) -> None:
+def test_turn_has_the_mode_and_decay_of_its_caller(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u1", partition=PARTITION)
     told = harness.say("violin", 3, mode="code")
-    assert (told.result.mode, told.result.mode_source, harness.memory(told).decay) == ("code", "caller", "slow")
+    assert told.result.mode == "code"
+    assert told.result.mode_source == "caller"
+    assert harness.memory(told).decay == "slow"
     harness.modes.put(PARTITION, "u1", harness.modes.get(PARTITION, "u1").model_copy(update={"user_default": "code"}))
     told = harness.say("cello", 4, turn_id="other")
     assert (told.result.mode, told.result.mode_source) == ("code", "user_default")
 
 
-def test_what_somebody_else_declared_is_not_declared(harness: RememberHarness) -> None:
+def test_mode_of_another_user_is_undeclared(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u2", partition=PARTITION)
     with pytest.raises(Rejected, match="unknown_mode"):
         harness.say("violin", 3, mode="code")
 
 
-def test_a_turn_that_a_model_is_to_read_says_so(harness: RememberHarness) -> None:
+def test_turn_for_a_model_is_pending(harness: RememberHarness) -> None:
     assert harness.memory(harness.say("violin", 3)).reading.status == "rules"
     stores = fake_stores(harness.words, harness.memories, harness.modes).at(PARTITION)
     harness.agent = remember_over(stores, harness.embedders, asks_model=True)
@@ -147,7 +151,7 @@ def test_a_turn_that_a_model_is_to_read_says_so(harness: RememberHarness) -> Non
 
 
 @pytest.mark.parametrize("text", ["violin", "cello"])
-def test_a_turn_that_was_forgotten_stays_so_and_leaves_no_trace(harness: RememberHarness, text: str) -> None:
+def test_forgotten_turn_stays_forgotten_without_trace(harness: RememberHarness, text: str) -> None:
     forgotten = harness.say("violin", 3).result.memory_id
     harness.words.remove(PARTITION, forgotten)
     harness.memories.forget(PARTITION, forgotten)

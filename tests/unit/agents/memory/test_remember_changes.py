@@ -103,7 +103,7 @@ def harness(tmp_path: Path) -> Iterator[ChangesHarness]:
     words.close()
 
 
-def test_memories_follow_their_mode_and_no_others_do(harness: ChangesHarness) -> None:
+def test_rename_moves_exactly_the_modes_memories(harness: ChangesHarness) -> None:
     others = [harness.memory(one) for one in (harness.diary, harness.general)]
     followed = harness.change(action="move", mode="code", to="diary")
     assert followed == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
@@ -114,28 +114,28 @@ def test_memories_follow_their_mode_and_no_others_do(harness: ChangesHarness) ->
     assert harness.words.counts(PARTITION, "u1")["diary"] == {"pending": 2, "ready": 1}
 
 
-def test_who_decided_stays_when_a_mode_is_renamed_or_deleted(harness: ChangesHarness) -> None:
+def test_mode_source_stays_when_a_mode_is_renamed_or_deleted(harness: ChangesHarness) -> None:
     harness.change(action="move", mode="general", to="diary")
     assert harness.memory(harness.general).mode_source == "fallback"
 
 
-def test_a_projects_mode_is_changed_in_its_project_alone(harness: ChangesHarness) -> None:
+def test_project_mode_changes_affect_its_project_only(harness: ChangesHarness) -> None:
     assert set(harness.change(action="move", mode="code", project="p2", to="diary")) == {harness.code2}
     assert harness.modes_of(harness.code1, harness.code2) == ["code", "diary"]
 
 
-def test_a_users_mode_is_not_changed_in_projects_that_have_their_own(harness: ChangesHarness) -> None:
+def test_users_mode_is_not_changed_in_projects_that_have_their_own(harness: ChangesHarness) -> None:
     assert set(harness.change(action="forget", mode="code", except_projects=("p2", "p3"))) == {harness.code1}
 
 
-def test_a_change_that_was_made_is_not_made_again(harness: ChangesHarness) -> None:
+def test_completed_change_is_not_repeated(harness: ChangesHarness) -> None:
     harness.change(action="move", mode="code", to="diary")
     assert harness.change(action="move", mode="code", to="diary") == {}
     harness.change(action="forget", mode="diary")
     assert harness.change(action="forget", mode="diary") == {}
 
 
-def test_one_memory_is_put_into_a_mode_for_good(harness: ChangesHarness) -> None:
+def test_moved_memory_has_the_callers_mode(harness: ChangesHarness) -> None:
     followed = harness.change(action="move", memory_id=harness.general, to="code")
     there = harness.memory(harness.general)
     assert followed == {harness.general: Remembered(memory=there)}
@@ -149,7 +149,7 @@ def test_memory_already_in_the_mode_is_pinned_and_keeps_its_vector(harness: Chan
 
 
 @pytest.mark.parametrize(("user", "project"), [("u1", "p2"), ("u2", "p1")])
-def test_one_memory_of_another_scope_is_left_alone(harness: ChangesHarness, user: str, project: str) -> None:
+def test_memory_of_another_scope_is_not_changed(harness: ChangesHarness, user: str, project: str) -> None:
     change = Change(scope=Scope(user_id=user, project_id=project), action="move", memory_id=harness.general, to="code")
     assert list(harness.steps(change)) == []
     assert harness.modes_of(harness.general) == ["general"]
@@ -166,14 +166,14 @@ def test_forgotten_memories_leave_the_index_and_report_locations(harness: Change
     assert [len(postings.numbers) for postings in found] == [0, 0, 1]
 
 
-def test_a_memory_is_forgotten_although_it_has_no_vector_yet(harness: ChangesHarness) -> None:
+def test_memory_without_vector_can_be_forgotten(harness: ChangesHarness) -> None:
     event = harness.agent.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
     assert event is not None
     forgotten = Forgotten(memory_id=event.memory.memory_id, places=())
     assert harness.change(action="forget", memory_id=event.memory.memory_id) == {event.memory.memory_id: forgotten}
 
 
-def test_the_memory_is_given_as_it_was_where_it_is_forgotten(harness: ChangesHarness) -> None:
+def test_forgetting_step_has_the_last_record(harness: ChangesHarness) -> None:
     before = harness.memory(harness.diary)
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="forget", memory_id=harness.diary)
     [(memory, _)] = harness.steps(change)
@@ -187,7 +187,7 @@ def test_stale_memories_wait_and_nothing_follows_at_once(harness: ChangesHarness
     assert harness.modes_of(harness.code1, harness.code2) == ["code", "code"]
 
 
-def test_others_may_be_handled_between_two_steps(harness: ChangesHarness) -> None:
+def test_other_records_are_handled_between_two_steps(harness: ChangesHarness) -> None:
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
     steps = harness.steps(change)
     first, _ = next(steps)
@@ -198,7 +198,7 @@ def test_others_may_be_handled_between_two_steps(harness: ChangesHarness) -> Non
     assert harness.memories.is_forgotten(PARTITION, second)
 
 
-def test_a_change_that_a_full_disk_stopped_goes_on_where_it_was(harness: ChangesHarness) -> None:
+def test_change_resumes_after_a_full_disk(harness: ChangesHarness) -> None:
     harness.words.room = 1
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
     steps = harness.steps(change)

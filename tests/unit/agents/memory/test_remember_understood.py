@@ -94,7 +94,7 @@ def decided(memory: Memory) -> tuple[str, str]:
     return memory.mode, memory.mode_source
 
 
-def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(harness: UnderstoodHarness) -> None:
+def test_model_answer_moves_a_memory_with_its_vector(harness: UnderstoodHarness) -> None:
     told = harness.embed(harness.say())
     noted = harness.understood(told, mode="diary", topic="music")
     there = harness.memory(told)
@@ -105,14 +105,14 @@ def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(harne
     assert harness.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
 
 
-def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(harness: UnderstoodHarness) -> None:
+def test_unembedded_memory_moves(harness: UnderstoodHarness) -> None:
     told = harness.say()
     assert harness.understood(told, mode="code").event == Remembered(memory=harness.memory(told))
     assert decided(harness.memory(told)) == ("code", "model")
 
 
 @pytest.mark.parametrize("answered", [None, "", "poetry", "theirs", "Code", "*", "code "])
-def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(
+def test_answer_with_an_undeclared_mode_is_stored_without_a_move(
     harness: UnderstoodHarness, answered: str | None
 ) -> None:
     told = harness.embed(harness.say())
@@ -122,7 +122,7 @@ def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(
     assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", told.embedding)
 
 
-def test_what_the_caller_said_stays_and_the_rest_is_noted(harness: UnderstoodHarness) -> None:
+def test_callers_mode_stays_and_the_answer_is_stored(harness: UnderstoodHarness) -> None:
     told = harness.embed(harness.say(mode="code"))
     assert harness.understood(told, mode="diary", topic="music") == UnderstoodResult()
     after = harness.memory(told)
@@ -139,7 +139,7 @@ def test_model_that_agrees_with_the_default_moves_nothing(harness: UnderstoodHar
 @pytest.mark.parametrize(
     ("mode", "agrees"), [("code", True), ("diary", False), (GENERAL, False), (None, None), ("poetry", None)]
 )
-def test_whether_a_model_agrees_with_the_default_is_told(
+def test_agreement_with_the_default_is_reported(
     harness: UnderstoodHarness, mode: str | None, agrees: bool | None
 ) -> None:
     harness.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
@@ -151,14 +151,14 @@ def test_against_a_caller_no_model_agrees_or_disagrees(harness: UnderstoodHarnes
     assert harness.understood(harness.say(mode="code"), mode="code").agrees_with_default is None
 
 
-def test_an_answer_about_a_replaced_text_changes_nothing(harness: UnderstoodHarness) -> None:
+def test_answer_about_a_replaced_text_changes_nothing(harness: UnderstoodHarness) -> None:
     old = harness.say()
     new = harness.say("cello", 2)
     assert harness.understood(old, mode="code", topic="violins") == UnderstoodResult()
     assert harness.memory(new) == new
 
 
-def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(harness: UnderstoodHarness) -> None:
+def test_edit_is_pending_again_and_keeps_its_mode(harness: UnderstoodHarness) -> None:
     harness.understood(harness.say(), mode="code", topic="violins")
     edited = harness.say("cello", 2)
     assert (decided(edited), edited.reading.status, edited.reading.topic) == (("code", "model"), "pending", None)
@@ -166,14 +166,14 @@ def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(harness: UnderstoodHa
     assert decided(harness.memory(edited)) == ("diary", "model")
 
 
-def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(harness: UnderstoodHarness) -> None:
+def test_answer_about_an_unknown_memory_changes_nothing(harness: UnderstoodHarness) -> None:
     told = harness.say()
     harness.memories.forget(PARTITION, told.memory_id)
     assert harness.understood(told, mode="code") == UnderstoodResult()
     assert list(harness.memories.all()) == []
 
 
-def test_an_answer_that_was_not_valid_is_not_waited_for_again(harness: UnderstoodHarness) -> None:
+def test_invalid_answer_ends_the_wait(harness: UnderstoodHarness) -> None:
     told = harness.say()
     assert list(harness.words.awaiting_understanding(PARTITION)) == [told.memory_id]
     assert harness.understood(told, valid=False) == UnderstoodResult()
@@ -181,7 +181,7 @@ def test_an_answer_that_was_not_valid_is_not_waited_for_again(harness: Understoo
     assert (decided(harness.memory(told)), harness.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
 
 
-def test_the_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
+def test_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
     told = harness.say()
     harness.understood(told, mode="code", entities=("Ana",))
     there = harness.embed(harness.memory(told))
@@ -195,18 +195,18 @@ def test_untold_move_of_a_killed_worker_is_sent_on_redelivery(harness: Understoo
     assert harness.understood(told, mode="code").event == untold
 
 
-def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: UnderstoodHarness) -> None:
+def test_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: UnderstoodHarness) -> None:
     assert harness.understood(harness.say(), topic="music").event is None
     assert harness.understood(harness.say(mode="code", offset=2, text="cello"), mode="code").event is None
 
 
-def test_mode_renamed_while_a_model_read_is_known_by_its_old_name(harness: UnderstoodHarness) -> None:
+def test_answer_with_the_old_name_of_a_renamed_mode_applies(harness: UnderstoodHarness) -> None:
     told = harness.say()
     harness.understood(told, mode="journal")
     assert decided(harness.memory(told)) == ("diary", "model")
 
 
-def test_entities_of_a_model_are_found_beside_those_of_the_rules(harness: UnderstoodHarness) -> None:
+def test_entities_of_model_and_rules_are_indexed(harness: UnderstoodHarness) -> None:
     told = harness.say("Lunch with Mrs Okafor")
     harness.understood(told, entities=("Riverside Café",))
     okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])

@@ -12,7 +12,7 @@ from tests.fakes.tables.memories import FakeMemories
 from tests.harnesses.turns import CODE, NOW, PARTITION, RememberHarness
 
 
-def test_a_vector_that_is_in_the_index_makes_its_memory_ready(harness: RememberHarness) -> None:
+def test_reported_vector_marks_its_memory_ready(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     assert harness.report_embedded(told) is None
     embedding = harness.memory(told).embedding
@@ -21,14 +21,14 @@ def test_a_vector_that_is_in_the_index_makes_its_memory_ready(harness: RememberH
     assert harness.ready_places() == {VectorLocation(mode=GENERAL, space=harness.space_digest()): 1}
 
 
-def test_a_vector_that_could_not_be_made_is_failed_with_the_reason(harness: RememberHarness) -> None:
+def test_vector_that_could_not_be_made_is_failed_with_the_reason(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     assert harness.report_embedded(told, "failed") is None
     assert (harness.memory(told).embedding.status, harness.memory(told).embedding.error) == ("failed", "a reason")
     assert (harness.ready_places(), harness.count_postings("violin")) == ({}, 1)
 
 
-def test_a_vector_that_is_missing_is_asked_for_again(harness: RememberHarness) -> None:
+def test_missing_vector_is_requested_again(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     harness.report_embedded(told)
     again = harness.report_embedded(told, "stale")
@@ -36,7 +36,7 @@ def test_a_vector_that_is_missing_is_asked_for_again(harness: RememberHarness) -
     assert (harness.memory(told).embedding.status, harness.ready_places()) == ("pending", {})
 
 
-def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(harness: RememberHarness) -> None:
+def test_stale_embedded_event_does_not_mark_ready(harness: RememberHarness) -> None:
     old = harness.say("violin", 3)
     new = harness.say("cello", 4)
     again = harness.report_embedded(old)
@@ -58,7 +58,7 @@ def test_old_vector_written_over_the_new_one_is_embedded_again(harness: Remember
     assert (harness.memory(new).embedding.status, harness.ready_places()) == ("pending", {})
 
 
-def test_news_of_a_memory_that_is_not_here_changes_nothing(harness: RememberHarness) -> None:
+def test_report_of_an_unknown_memory_changes_nothing(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     memories = FakeMemories()
     harness.agent = remember_over(fake_stores(harness.words, memories, harness.modes).at(PARTITION), harness.embedders)
@@ -67,7 +67,7 @@ def test_news_of_a_memory_that_is_not_here_changes_nothing(harness: RememberHarn
     assert list(memories.all()) == []
 
 
-def test_a_vector_is_asked_for_although_the_disk_was_full_the_first_time(harness: RememberHarness) -> None:
+def test_vector_is_requested_after_a_full_disk(harness: RememberHarness) -> None:
     old = harness.say("violin", 3)
     new = harness.say("cello", 4)
     harness.report_embedded(new)
@@ -82,7 +82,7 @@ def place(harness: RememberHarness, mode: str = GENERAL) -> VectorLocation:
     return VectorLocation(mode=mode, space=harness.space_digest(mode))
 
 
-def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(harness: RememberHarness) -> None:
+def test_edit_keeps_mode_and_vector_location(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u1", partition=PARTITION)
     harness.report_embedded(harness.say("violin", 3, mode="code"))
     edited = harness.say("cello", 4)
@@ -93,14 +93,14 @@ def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(harness: RememberHar
     )
 
 
-def test_the_vector_of_a_forgotten_memory_is_removed_when_it_comes_late(harness: RememberHarness) -> None:
+def test_late_vector_of_a_forgotten_memory_is_removed(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     harness.memories.forget(PARTITION, told.result.memory_id)
     assert harness.report_embedded(told) == Forgotten(memory_id=told.result.memory_id, places=(place(harness),))
     assert harness.report_embedded(told, "failed") is None
 
 
-def test_a_vector_that_was_overtaken_by_a_move_is_removed(harness: RememberHarness) -> None:
+def test_vector_overtaken_by_a_move_is_removed(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u1", partition=PARTITION)
     told = harness.say("violin", 3)
     there = harness.memory(told).model_copy(update={"mode": "code"})
@@ -111,27 +111,27 @@ def test_a_vector_that_was_overtaken_by_a_move_is_removed(harness: RememberHarne
     assert harness.report_embedded(told, "waiting") is None
 
 
-def test_a_vector_of_yesterdays_embedder_is_removed_and_made_again(harness: RememberHarness) -> None:
+def test_vector_of_yesterdays_embedder_is_removed_and_made_again(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     again = harness.report_embedded(told, space="yesterdays")
     assert again == Remembered(memory=harness.memory(told), strays=(VectorLocation(mode=GENERAL, space="yesterdays"),))
     assert (harness.memory(told).embedding.status, harness.ready_places()) == ("pending", {})
 
 
-def test_a_memory_waits_for_a_model_that_is_not_here_and_says_why(harness: RememberHarness) -> None:
+def test_memory_waits_for_a_missing_model_with_a_reason(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     harness.embedders.missing(GENERAL)
     assert harness.report_embedded(told, "waiting") is None
     assert (harness.memory(told).embedding.status, harness.memory(told).embedding.error) == ("pending", "a reason")
 
 
-def test_a_model_that_came_while_its_absence_was_told_is_asked_at_once(harness: RememberHarness) -> None:
+def test_outdated_waiting_report_requests_the_vector(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     assert harness.report_embedded(told, "waiting") == Remembered(memory=harness.memory(told))
     assert harness.memory(told).embedding.error is None
 
 
-def test_without_the_model_a_vector_that_was_on_its_way_counts(harness: RememberHarness) -> None:
+def test_pending_vector_counts_without_the_model(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     harness.embedders.missing(GENERAL)
     assert harness.report_embedded(told) is None
@@ -139,7 +139,7 @@ def test_without_the_model_a_vector_that_was_on_its_way_counts(harness: Remember
 
 
 @pytest.mark.parametrize("waits_by", ["stale", "waiting"])
-def test_late_vector_of_another_model_is_not_taken_for_the_awaited_one(harness: RememberHarness, waits_by: str) -> None:
+def test_late_vector_of_another_model_does_not_mark_ready(harness: RememberHarness, waits_by: str) -> None:
     told = harness.say("violin", 3)
     harness.embedders.missing(GENERAL)
     change = {"status": "stale"} if waits_by == "stale" else {"error": "no model"}
@@ -152,7 +152,7 @@ def test_late_vector_of_another_model_is_not_taken_for_the_awaited_one(harness: 
     assert harness.memory(told) == waits
 
 
-def test_a_vector_that_nobody_expected_has_the_one_before_removed(harness: RememberHarness) -> None:
+def test_vector_in_a_new_space_removes_the_old_one(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     harness.report_embedded(told)
     harness.modes.declare(GENERAL_MODE.model_copy(update={"embedder": "tiny32"}), boundary="u1", partition=PARTITION)
@@ -164,7 +164,7 @@ def test_a_vector_that_nobody_expected_has_the_one_before_removed(harness: Remem
     assert harness.memory(told).embedding.place == place(harness)
 
 
-def test_what_a_turn_is_for_is_noted_with_its_vector(harness: RememberHarness) -> None:
+def test_interaction_mode_is_stored_with_the_vector(harness: RememberHarness) -> None:
     told = harness.say("violin", 3)
     read = Interaction(mode="LEARNING", confidence=0.8)
     harness.report_embedded(told, interaction=read)
@@ -173,7 +173,7 @@ def test_what_a_turn_is_for_is_noted_with_its_vector(harness: RememberHarness) -
     assert harness.memory(told).reading.interaction == read
 
 
-def test_what_a_replaced_text_was_for_is_not_noted(harness: RememberHarness) -> None:
+def test_interaction_mode_of_a_replaced_text_is_ignored(harness: RememberHarness) -> None:
     old = harness.say("violin", 3)
     harness.say("cello", 4)
     harness.report_embedded(old, interaction=Interaction(mode="LEARNING", confidence=0.8))

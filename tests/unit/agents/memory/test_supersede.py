@@ -69,7 +69,7 @@ def harness(words: SqliteLexicalIndex) -> SupersedeHarness:
     return SupersedeHarness(words)
 
 
-def test_a_distilled_memory_takes_the_place_of_its_turns(harness: SupersedeHarness) -> None:
+def test_summary_supersedes_its_turns(harness: SupersedeHarness) -> None:
     assert harness.supersede.state_of(harness.event) == "due"
     [follows] = harness.apply()
     assert isinstance(follows, Remembered)
@@ -79,7 +79,7 @@ def test_a_distilled_memory_takes_the_place_of_its_turns(harness: SupersedeHarne
     assert harness.supersede.state_of(harness.event) == "done"
 
 
-def test_the_same_event_again_changes_nothing(harness: SupersedeHarness) -> None:
+def test_same_event_again_changes_nothing(harness: SupersedeHarness) -> None:
     harness.apply()
     ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
     harness.store(ready)
@@ -97,9 +97,7 @@ def test_the_same_event_again_changes_nothing(harness: SupersedeHarness) -> None
         {"scope": {"user_id": "ana", "project_id": "p2"}},
     ],
 )
-def test_where_one_turn_is_not_what_it_was_nothing_is_done(
-    harness: SupersedeHarness, change: dict[str, object]
-) -> None:
+def test_edited_source_prevents_superseding(harness: SupersedeHarness, change: dict[str, object]) -> None:
     harness.store(harness.turns[1].model_copy(update=change))
     before = list(harness.memories.all())
     assert harness.apply() == []
@@ -107,21 +105,21 @@ def test_where_one_turn_is_not_what_it_was_nothing_is_done(
     assert harness.supersede.state_of(harness.event) == "refused"
 
 
-def test_where_one_turn_is_forgotten_nothing_is_done(harness: SupersedeHarness) -> None:
+def test_forgotten_source_prevents_superseding(harness: SupersedeHarness) -> None:
     harness.words.remove(HERE, harness.turns[1].memory_id)
     harness.memories.forget(HERE, harness.turns[1].memory_id)
     assert harness.apply() == []
     assert harness.current_texts == {harness.turns[0].text, harness.turns[2].text}
 
 
-def test_what_a_user_has_forgotten_is_not_made_again(harness: SupersedeHarness) -> None:
+def test_forgotten_summary_is_not_recreated(harness: SupersedeHarness) -> None:
     harness.memories.forget(HERE, harness.event.memory.memory_id)
     assert harness.apply() == []
     assert harness.current_texts == {turn.text for turn in harness.turns}
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
-def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(harness: SupersedeHarness, written: int) -> None:
+def test_redelivery_completes_an_interrupted_superseding(harness: SupersedeHarness, written: int) -> None:
     harness.store(harness.event.memory)
     for turn in harness.turns[:written]:
         harness.store(turn.model_copy(update={"superseded_by": harness.event.memory.memory_id, "superseded_in": "0-3"}))
@@ -130,7 +128,7 @@ def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(harness: Superse
     assert harness.current_texts == {"Tomatoes."}
 
 
-def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(harness: SupersedeHarness) -> None:
+def test_interrupted_superseding_is_undone_without_its_turn(harness: SupersedeHarness) -> None:
     half = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
     harness.store(half)
     harness.store(harness.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
@@ -169,7 +167,7 @@ def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: Superse
     assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
 
-def test_contradicted_item_lost_from_the_index_is_hidden_on_redelivery(harness: SupersedeHarness) -> None:
+def test_redelivery_hides_an_unindexed_superseded_item(harness: SupersedeHarness) -> None:
     items = harness.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
     items.replace_items(earlier, extract_by_rules(earlier))
@@ -208,7 +206,7 @@ def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: Supers
     assert harness.current_texts == {turn.text for turn in harness.turns}
 
 
-def test_half_done_withdrawal_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
+def test_redelivery_publishes_an_interrupted_withdrawal(harness: SupersedeHarness) -> None:
     harness.apply()
     harness.store(harness.turns[2].model_copy(update={"content_hash": "edited"}))
     told = harness.apply()
@@ -216,7 +214,7 @@ def test_half_done_withdrawal_is_sent_on_redelivery(harness: SupersedeHarness) -
     assert harness.apply() == told
 
 
-def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(harness: SupersedeHarness) -> None:
+def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> None:
     harness.apply()
     harness.words.commit(HERE)
     harness.supersede.withdraw(harness.event.memory, harness.event.sources)

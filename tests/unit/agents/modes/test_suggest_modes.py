@@ -59,7 +59,7 @@ def examples(suggestion: dict[str, Any]) -> str:
     return " ".join(example["text"] for example in suggestion["examples"])
 
 
-async def test_undeclared_registers_are_suggested_with_examples_and_a_name(library: SuggestHarness) -> None:
+async def test_clusters_without_a_mode_are_suggested_with_examples(library: SuggestHarness) -> None:
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -73,7 +73,7 @@ async def test_undeclared_registers_are_suggested_with_examples_and_a_name(libra
     assert set(code["name"].split("-")) <= set(code["terms"])
 
 
-async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: SuggestHarness) -> None:
+async def test_purpose_of_a_used_mode_is_not_suggested(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
@@ -93,7 +93,7 @@ async def test_mode_with_another_embedder_is_compared_in_the_turns_space(library
     assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
 
 
-async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(library: SuggestHarness) -> None:
+async def test_unused_mode_is_compared_by_its_description(library: SuggestHarness) -> None:
     described = "simmer soup with onion, carrot, leek, season broth with salt, thyme"
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description=described))
     await library.talk(CODE, 0)
@@ -102,13 +102,13 @@ async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(librar
     assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
 
 
-async def test_what_a_caller_put_into_general_is_not_suggested(library: SuggestHarness) -> None:
+async def test_turns_set_to_general_by_a_caller_are_not_suggested(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100, mode_source="caller")
     await library.chatter()
     assert (await library.report())["suggestions"] == []
 
 
-async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: SuggestHarness) -> None:
+async def test_missing_model_skips_only_its_comparisons(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description="soup and broth"))
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -145,7 +145,7 @@ async def test_another_users_memories_change_nothing(library: SuggestHarness) ->
     assert (await library.report("nobody"))["suggestions"] == []
 
 
-async def test_the_report_changes_nothing(library: SuggestHarness) -> None:
+async def test_report_changes_nothing(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100)
     await library.chatter()
     before = deepcopy((library.records, library.modes.get(0, "ana")))
@@ -154,9 +154,7 @@ async def test_the_report_changes_nothing(library: SuggestHarness) -> None:
     assert (library.records, library.modes.get(0, "ana")) == before
 
 
-async def test_what_is_forgotten_meanwhile_is_no_example(
-    library: SuggestHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_forgotten_turn_is_no_example(library: SuggestHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = await library.talk(SOUP, 100)
     await library.chatter()
     [found] = (await library.report())["suggestions"]

@@ -23,14 +23,14 @@ class SpacesHarness:
         self.spaces = VectorSpaces(at_partition(self.modes, 0), self.embedders)
 
 
-def test_vector_lies_in_the_mode_and_space_of_its_embedder() -> None:
+def test_vector_space_is_that_of_mode_and_embedder() -> None:
     spaces = SpacesHarness(CODE).spaces
     embedder, space = spaces.of(made("a", mode="code"))
     assert (space.mode, space.fingerprint, space.fingerprint.dim) == ("code", embedder.fingerprint, 32)
     assert spaces.of(made("a"))[1].fingerprint.dim == 384
 
 
-def test_a_projects_mode_comes_before_the_users() -> None:
+def test_project_mode_precedes_the_users_mode() -> None:
     spaces = SpacesHarness(CODE, OWN).spaces
     dims = {project: spaces.of(made("a", mode="code", project=project))[1].fingerprint.dim for project in ("p1", "p2")}
     assert dims == {"p1": 48, "p2": 32}
@@ -52,7 +52,7 @@ def test_passage_prefix_changes_the_space_and_query_prefix_does_not() -> None:
 
 
 @pytest.mark.parametrize(("mode", "user"), [("gone", "ana"), ("code", "ben")])
-def test_a_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str) -> None:
+def test_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str) -> None:
     spaces = SpacesHarness(CODE).spaces
     with pytest.raises(Rejected, match="unknown_mode"):
         spaces.of(made("a", mode=mode, user=user))
@@ -60,14 +60,14 @@ def test_a_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str
         spaces.mode(user, mode, {"project_id": "default"})
 
 
-def test_a_mode_of_one_project_does_not_hold_where_no_project_is_named() -> None:
+def test_project_mode_is_unknown_without_a_project() -> None:
     spaces = SpacesHarness(OWN).spaces
     assert spaces.mode("ana", "code", {"project_id": "p1"}) == OWN
     with pytest.raises(Rejected, match="unknown_mode"):
         spaces.mode("ana", "code", {})
 
 
-def test_a_model_that_is_not_loaded_says_so_until_it_is() -> None:
+def test_unloaded_model_raises_until_loaded() -> None:
     spaces = SpacesHarness(CODE)
     spaces.embedders.missing("tiny32")
     with pytest.raises(ModelMissing, match="tiny32"):
@@ -77,7 +77,7 @@ def test_a_model_that_is_not_loaded_says_so_until_it_is() -> None:
     assert spaces.spaces.of(made("a", mode="code"))[1].mode == "code"
 
 
-def test_what_is_declared_anew_holds_at_the_next_call() -> None:
+def test_redeclaration_applies_to_the_next_call() -> None:
     spaces = SpacesHarness()
     with pytest.raises(Rejected):
         spaces.spaces.of(made("a", mode="code"))

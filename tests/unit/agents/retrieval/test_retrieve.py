@@ -32,16 +32,18 @@ def facts(**fields: Any) -> list[Memory]:
     return [made(text, number, **fields) for number, text in enumerate(FACTS)]
 
 
-async def test_the_best_hit_comes_first(library: RetrievalHarness) -> None:
+async def test_best_hit_ranks_first(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     assert (await library.texts("what is the violin teacher called?"))[0] == FACTS[1]
     assert (await library.texts("when does the tram to the harbour leave?"))[0] == FACTS[5]
 
 
-async def test_a_settled_answer_is_hybrid_and_says_how_it_was_found(library: RetrievalHarness) -> None:
+async def test_embedded_memories_give_hybrid_diagnostics(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     result, warnings = await library.ask("violin")
-    assert (result.strategy, result.modes, warnings) == ("hybrid", ["general"], [])
+    assert result.strategy == "hybrid"
+    assert result.modes == ["general"]
+    assert warnings == []
     assert result.diagnostics["candidates"] == len(FACTS)
     assert {"took_ms", "method"} <= set(result.diagnostics)
 
@@ -60,7 +62,7 @@ async def test_memories_at_the_ends_of_the_calendar_are_found(library: Retrieval
     assert FACTS[1] in await library.texts("what was the violin teacher called in May?")
 
 
-async def test_what_was_said_a_moment_before_a_full_second_was_not_said_since(library: RetrievalHarness) -> None:
+async def test_time_filter_has_subsecond_precision(library: RetrievalHarness) -> None:
     said = made("The violin is late.", occurred_at=START - timedelta(microseconds=1))
     await library.remember(said)
     assert await library.texts("violin", since=START) == []
@@ -77,7 +79,7 @@ async def test_scores_are_explained_on_demand_only(library: RetrievalHarness) ->
     assert all(hit.scores is None for hit in (await library.ask("violin"))[0].hits)
 
 
-async def test_a_hit_tells_everything_about_its_memory(library: RetrievalHarness) -> None:
+async def test_hit_has_all_fields_of_its_memory(library: RetrievalHarness) -> None:
     [memory] = await library.remember(made("Zoë 🎂 is here", speaker="Ana", importance=0.7))
     [hit] = (await library.ask("who is here?"))[0].hits
     assert hit.occurred_at == "2026-02-01T10:00:00Z"
@@ -87,7 +89,7 @@ async def test_a_hit_tells_everything_about_its_memory(library: RetrievalHarness
     assert (hit.text, hit.version, hit.embedding_status) == ("Zoë 🎂 is here", 1, "ready")
 
 
-async def test_the_evidence_of_the_record_stands(library: RetrievalHarness) -> None:
+async def test_hit_has_the_evidence_of_the_record(library: RetrievalHarness) -> None:
     evidence = (Evidence(turn_id="t-5", start=1, end=3),)
     await library.remember(made("distilled", turn_id=None, role=None, evidence=evidence, type="semantic"))
     assert (await library.ask("distilled"))[0].hits[0].evidence == evidence
@@ -99,12 +101,12 @@ async def test_top_k_limits_the_hits_and_fills_up_with_the_nearest(library: Retr
     assert len(await library.texts("something else entirely", top_k=top_k)) == min(top_k, 14)
 
 
-async def test_an_identifier_comes_first(library: RetrievalHarness) -> None:
+async def test_identifier_match_ranks_first(library: RetrievalHarness) -> None:
     await library.remember(*facts(), made("Part number ZX-81-K17 is on back order.", 9))
     assert "ZX-81-K17" in (await library.texts("ZX-81-K17"))[0]
 
 
-async def test_a_memory_without_a_vector_is_found_by_its_words(library: RetrievalHarness) -> None:
+async def test_memory_without_vector_is_found_lexically(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     library.store(made("The parcel 4711 was delivered.", 7))
     result, warnings = await library.ask("what about 4711?", explain=True)
@@ -115,7 +117,7 @@ async def test_a_memory_without_a_vector_is_found_by_its_words(library: Retrieva
     assert (result.strategy, warnings) == ("hybrid", [])
 
 
-async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: RetrievalHarness) -> None:
+async def test_vector_of_a_replaced_text_counts_for_nothing(library: RetrievalHarness) -> None:
     old, new = "locker code quagga seven", "the key hangs behind the door"
     [memory, copy] = await library.remember(made(old, 0), made(old, 1, conversation_id="c2"))
     library.store(memory.model_copy(update={"text": new, "embedding": Embedding(status="pending")}))
@@ -125,14 +127,14 @@ async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: Retriev
     assert hits[1].scores.dense == hits[1].scores.lexical == 0
 
 
-async def test_a_turn_beside_the_one_that_matches_comes_before_the_others(library: RetrievalHarness) -> None:
+async def test_neighbour_of_a_match_ranks_before_others(library: RetrievalHarness) -> None:
     talk = ["Where did you hide the spare key?", "Under the third stone.", "Lovely weather today."]
     others = [made("Somewhere beyond that hill.", 10 + n, conversation_id=f"c{n + 2}") for n in range(5)]
     await library.remember(*(made(text, n) for n, text in enumerate(talk)), *others)
     assert await library.texts("spare key hidden", top_k=2) == talk[:2]
 
 
-async def test_who_is_named_in_the_question_comes_first(library: RetrievalHarness) -> None:
+async def test_named_speaker_ranks_first(library: RetrievalHarness) -> None:
     said = "I repaired the old bicycle."
     await library.remember(
         made(said, 0, speaker="Ben", conversation_id="c1"), made(said, 1, speaker="Ana Lima", conversation_id="c2")
@@ -161,7 +163,7 @@ async def test_equal_scores_are_ordered_by_id(library: RetrievalHarness) -> None
     assert found == sorted(memory.memory_id for memory in same)[:7]
 
 
-async def test_a_moment_later_scores_have_hardly_moved(library: RetrievalHarness) -> None:
+async def test_moment_later_scores_have_hardly_moved(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     before = (await library.ask("violin lesson"))[0].hits
     library.clock.time += timedelta(seconds=30)
@@ -195,10 +197,12 @@ async def test_filters_hold_for_every_hit(library: RetrievalHarness) -> None:
     assert "violin four" in await library.texts("violin", include_superseded=True)
 
 
-async def test_an_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarness) -> None:
+async def test_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarness) -> None:
     await library.remember(*facts(project="p1"))
     result, warnings = await library.ask("violin", project="p2")
-    assert (result.hits, result.strategy, warnings) == ([], "hybrid", [])
+    assert result.hits == []
+    assert result.strategy == "hybrid"
+    assert warnings == []
     assert library.embedders.model("general").queries == [], "nothing was embedded for nothing"
 
 
@@ -210,7 +214,7 @@ async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarnes
 
 
 @pytest.mark.parametrize("broken", ["index", "embedder"])
-async def test_an_outage_makes_the_answer_lexical(library: RetrievalHarness, broken: str) -> None:
+async def test_outage_makes_the_answer_lexical(library: RetrievalHarness, broken: str) -> None:
     await library.remember(*facts())
     if broken == "index":
         library.vectors.down()
@@ -222,26 +226,26 @@ async def test_an_outage_makes_the_answer_lexical(library: RetrievalHarness, bro
     assert result.hits[0].text == FACTS[1]
 
 
-async def test_vectors_of_another_space_are_no_vectors(library: RetrievalHarness) -> None:
+async def test_vectors_of_another_space_do_not_count(library: RetrievalHarness) -> None:
     elsewhere = Embedding(status="ready", place=VectorLocation(mode="general", space="another"))
     library.store(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
     assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
 
 
-async def test_a_vector_without_a_record_is_no_hit(library: RetrievalHarness) -> None:
+async def test_vector_without_a_record_is_no_hit(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     forgotten = made("violin violin violin", 50)
     await library.embed(forgotten)
     assert forgotten.text not in await library.texts("violin", top_k=100)
 
 
-async def test_a_record_that_is_gone_is_no_hit(library: RetrievalHarness) -> None:
+async def test_removed_record_is_no_hit(library: RetrievalHarness) -> None:
     [memory] = await library.remember(made("violin"))
     del library.records[memory.memory_id]
     assert await library.texts("violin") == []
 
 
-async def test_the_same_question_has_the_same_answer(library: RetrievalHarness) -> None:
+async def test_repeated_query_has_equal_hits(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     first = (await library.ask("violin lesson", explain=True))[0].hits
     for _ in range(5):
@@ -249,25 +253,25 @@ async def test_the_same_question_has_the_same_answer(library: RetrievalHarness) 
 
 
 @pytest.mark.parametrize("mode", ["general", None, "*", ["general"], ["*"]])
-async def test_every_way_to_say_the_only_mode(library: RetrievalHarness, mode: Any) -> None:
+async def test_every_spelling_of_the_only_mode_works(library: RetrievalHarness, mode: Any) -> None:
     await library.remember(*facts())
     assert (await library.ask("violin", mode=mode))[0].modes == ["general"]
 
 
 @pytest.mark.parametrize("mode", ["journal", ["general", "journal"]])
-async def test_an_unknown_mode_is_refused(library: RetrievalHarness, mode: Any) -> None:
+async def test_unknown_mode_is_rejected(library: RetrievalHarness, mode: Any) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("violin", mode=mode)
     assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
 
 
 @pytest.mark.parametrize("query", ["???", "the", 'SELECT * FROM "x" -- NEAR(', "\x00", "a" * 32768, "word " * 6000])
-async def test_any_question_is_answered(library: RetrievalHarness, query: str) -> None:
+async def test_any_query_text_is_answered(library: RetrievalHarness, query: str) -> None:
     await library.remember(*facts())
     assert len(await library.texts(query)) == len(FACTS)
 
 
-async def test_what_is_written_while_the_question_is_embedded_is_in_the_answer(library: RetrievalHarness) -> None:
+async def test_write_during_query_embedding_is_visible(library: RetrievalHarness) -> None:
     await library.remember(*facts())
 
     library.vectors.meanwhile = lambda: library.store(made("violin case", 30))

@@ -41,7 +41,7 @@ async def deep(library: RetrievalHarness, query: str, **fields: Any) -> Retrieve
     return (await library.ask(query, depth="auto", **{"project": "default"} | fields))[0]
 
 
-async def test_an_intention_that_says_enough_ends_the_search(library: RetrievalHarness) -> None:
+async def test_sufficient_intention_ends_the_search(library: RetrievalHarness) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, "when do we ship the beta?", explain=True)
     assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
@@ -54,13 +54,13 @@ async def test_an_intention_that_says_enough_ends_the_search(library: RetrievalH
 
 
 @pytest.mark.parametrize("query", ["what are the current goals?", "what is our goal?"])
-async def test_a_question_may_name_the_list(library: RetrievalHarness, query: str) -> None:
+async def test_query_can_name_the_intention_list(library: RetrievalHarness, query: str) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, query)
     assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
 
 
-async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: RetrievalHarness) -> None:
+async def test_insufficient_intention_is_added_to_the_items(library: RetrievalHarness) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, "who tests the beta before we ship?")
     assert result.diagnostics["depth"] == "items"
@@ -69,21 +69,21 @@ async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: R
     assert len(result.intention["goals"]) == 1
 
 
-async def test_a_question_for_a_time_is_not_answered_by_an_entry_without_one(library: RetrievalHarness) -> None:
+async def test_entry_without_a_date_does_not_answer_a_time_query(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     library.intentions.put(0, SCOPE, Intention(goals=(entry("to ship the beta"),)))
     assert (await deep(library, "when do we ship the beta?")).diagnostics["depth"] == "items"
     assert (await deep(library, "how many beta testers ship?")).diagnostics["depth"] == "items"
 
 
-async def test_a_question_about_something_else_goes_down_to_the_items(library: RetrievalHarness) -> None:
+async def test_unrelated_query_drills_down_to_items(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result = await deep(library, "what was for dinner?")
     assert (result.hits[0].text, result.intention, result.categories) == (TALK[0], None, [])
     assert result.diagnostics["depth"] == "items"
 
 
-async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: RetrievalHarness) -> None:
+async def test_resolved_and_other_modes_entries_do_not_end_the_search(library: RetrievalHarness) -> None:
     library.modes.declare(Mode(name="journal", embedder="tiny48", embedding_dim=48))
     goal = await with_a_goal(library, mode="journal")
     result = await deep(library, "when do we ship the beta?", mode="general")
@@ -93,14 +93,14 @@ async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: 
     assert (await deep(library, "when do we ship the beta?")).intention is None
 
 
-async def test_the_search_stays_at_the_items_where_nobody_asks_for_more(library: RetrievalHarness) -> None:
+async def test_default_depth_is_items(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result, _ = await library.ask("when do we ship the beta?", project="default")
     assert (result.intention, result.categories, len(result.hits)) == (None, [], len(TALK) + 1)
     assert result.diagnostics["depth"] == "items"
 
 
-async def test_a_scope_shows_no_intention_of_another(library: RetrievalHarness) -> None:
+async def test_scope_shows_no_intention_of_another(library: RetrievalHarness) -> None:
     await with_a_goal(library, "p1")
     await library.remember(made("The beta is a fish.", 50, project="p2"))
     assert (await deep(library, "when do we ship the beta?", project="p2")).intention is None
@@ -142,7 +142,7 @@ async def test_sufficient_category_ends_the_search_with_its_turns(library: Retri
     assert [hit.memory_id for hit in only.hits] == [item.memory_id]
 
 
-async def test_a_category_of_what_is_gone_shows_nothing_of_it(library: RetrievalHarness) -> None:
+async def test_category_summary_of_removed_items_is_not_shown(library: RetrievalHarness) -> None:
     _, item = await with_a_category(library)
     del library.records[item.memory_id]
     result = await deep(library, "is the dentist in Harbour Street Webb?")

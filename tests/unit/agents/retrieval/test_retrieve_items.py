@@ -41,7 +41,7 @@ async def first(library: RetrievalHarness, query: str, **fields: Any) -> Hit:
     return (await library.ask(query, **fields))[0].hits[0]
 
 
-async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(library: RetrievalHarness) -> None:
+async def test_turn_hit_contains_its_matching_items(library: RetrievalHarness) -> None:
     turn, [ledger, api, _] = await dense(library)
     result, _ = await library.ask("what was decided about the ledger?")
     assert len({hit.memory_id for hit in result.hits}) == len(result.hits) == 3
@@ -53,7 +53,7 @@ async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(libra
     assert [one.memory_id for one in (await first(library, "how fast must the API answer?")).items] == [api.memory_id]
 
 
-async def test_items_come_best_first_with_scores_within_bounds(library: RetrievalHarness) -> None:
+async def test_items_are_sorted_with_scores_within_bounds(library: RetrievalHarness) -> None:
     await dense(library)
     items = (await first(library, "PostgreSQL for the ledger, and to run the release")).items
     assert [one.text for one in items][:1] == [LEDGER]
@@ -62,14 +62,14 @@ async def test_items_come_best_first_with_scores_within_bounds(library: Retrieva
     assert [one.score for one in items] == sorted((one.score for one in items), reverse=True)
 
 
-async def test_a_hit_without_matching_items_has_none_on_the_wire(library: RetrievalHarness) -> None:
+async def test_hit_without_matching_items_has_none_on_the_wire(library: RetrievalHarness) -> None:
     await dense(library)
     hit = await first(library, "when does the tram leave?")
     assert "items" not in hit.model_dump()
     assert "items" in (await first(library, "the ledger")).model_dump()
 
 
-async def test_items_inside_are_of_the_types_asked_for(library: RetrievalHarness) -> None:
+async def test_items_in_hits_have_the_requested_types(library: RetrievalHarness) -> None:
     turn, _ = await dense(library)
     query = "the ledger, and to run make release"
     hit = await first(library, query, types=["episodic", "procedural"])
@@ -77,7 +77,7 @@ async def test_items_inside_are_of_the_types_asked_for(library: RetrievalHarness
     assert (await first(library, query, types=["episodic"])).items == ()
 
 
-async def test_a_superseded_item_is_inside_only_on_demand(library: RetrievalHarness) -> None:
+async def test_superseded_item_is_inside_only_on_demand(library: RetrievalHarness) -> None:
     _, [ledger, *_] = await dense(library)
     library.store(ledger.model_copy(update={"superseded_by": "another"}))
     assert (await first(library, "the ledger")).items == ()
@@ -85,19 +85,24 @@ async def test_a_superseded_item_is_inside_only_on_demand(library: RetrievalHarn
     assert [one.memory_id for one in shown.items] == [ledger.memory_id]
 
 
-async def test_an_item_that_is_gone_is_not_inside(library: RetrievalHarness) -> None:
+async def test_removed_item_is_not_in_its_hit(library: RetrievalHarness) -> None:
     _, [ledger, *_] = await dense(library)
     del library.records[ledger.memory_id]
     assert (await first(library, "the ledger")).items == ()
 
 
-async def test_items_are_hits_where_turns_are_left_out(library: RetrievalHarness) -> None:
+async def test_items_are_hits_if_turns_are_excluded(library: RetrievalHarness) -> None:
     _, items = await dense(library)
     result, warnings = await library.ask("the ledger, the API and deploying", types=["semantic", "procedural"])
     assert {hit.memory_id for hit in result.hits} == {item.memory_id for item in items}
-    assert (result.strategy, result.diagnostics["candidates"], warnings) == ("hybrid", 3, [])
+    assert result.strategy == "hybrid"
+    assert result.diagnostics["candidates"] == 3
+    assert warnings == []
     for hit in result.hits:
-        assert (hit.turn_id, hit.conversation_id, hit.speaker, hit.items) == ("t-1", "c1", "Ana", ())
+        assert hit.turn_id == "t-1"
+        assert hit.conversation_id == "c1"
+        assert hit.speaker == "Ana"
+        assert hit.items == ()
         assert [span.turn_id for span in hit.evidence] == ["t-1"]
     scores = [hit.score for hit in result.hits]
     assert scores == sorted(scores, reverse=True)
@@ -105,7 +110,7 @@ async def test_items_are_hits_where_turns_are_left_out(library: RetrievalHarness
     assert [hit.memory_id for hit in only.hits] == [items[2].memory_id]
 
 
-async def test_items_are_found_by_words_before_they_have_vectors(library: RetrievalHarness) -> None:
+async def test_items_without_vectors_are_found_lexically(library: RetrievalHarness) -> None:
     turn, _ = await dense(library)
     library.store(item_of(turn, text="The harbour tram is line nine."))
     [hit, *_] = (await library.ask("harbour tram line", types=["semantic"], mode="general"))[0].hits
@@ -129,14 +134,16 @@ async def test_items_are_hits_across_modes_and_in_times(library: RetrievalHarnes
     await library.remember(*turns, *items)
     how: dict[str, Any] = {"types": ["semantic"], "explain": explain}
     result, [(code, _)] = await library.ask("what leaks?", mode="*", **how)
-    assert (len(result.hits), result.strategy, code) == (2, "cross_mode", "cross_mode")
+    assert len(result.hits) == 2
+    assert result.strategy == "cross_mode"
+    assert code == "cross_mode"
     later, _ = await library.ask("what leaks?", mode="*", since=START + timedelta(minutes=3), **how)
     assert [hit.memory_id for hit in later.hits] == [items[1].memory_id]
     _, [(code, message)] = await library.ask("what leaks?", **how)
     assert (code, message.endswith("code (1)")) == ("other_modes", True), "items are counted where items are asked for"
 
 
-async def test_a_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarness) -> None:
+async def test_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarness) -> None:
     turn = made("The deploy target is Heroku.", 1)
     [old] = await library.remember(item_of(turn, text="The deploy target is Heroku.", superseded_by="x"))
     assert (await library.ask("deploy target", types=["semantic"]))[0].hits == []
@@ -144,20 +151,23 @@ async def test_a_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarne
     assert hit.memory_id == old.memory_id
 
 
-async def test_what_was_distilled_is_a_hit_of_nobody_with_the_best_source_first(library: RetrievalHarness) -> None:
+async def test_summary_hit_has_no_turn_and_its_best_source_first(library: RetrievalHarness) -> None:
     texts = ["The tomatoes look healthy.", "The greenhouse key hangs by the door.", "The soil was dry on Monday."]
     turns = [made(text, place, superseded_by="distilled") for place, text in enumerate(texts)]
     summary = distilled_of(*turns, text="Ana tends a greenhouse with tomatoes.")
     await library.remember(*turns, summary)
     for types in (None, ["semantic"], ["episodic", "semantic"]):
         [hit] = (await library.ask("where does the key of the greenhouse hang?", types=types))[0].hits
-        assert (hit.memory_id, hit.turn_id, hit.conversation_id, hit.role) == (summary.memory_id, None, None, None)
+        assert hit.memory_id == summary.memory_id
+        assert hit.turn_id is None
+        assert hit.conversation_id is None
+        assert hit.role is None
         assert [span.turn_id for span in hit.evidence] == ["t-1", "t-0", "t-2"]
     [hit] = (await library.ask("was the soil dry?"))[0].hits
     assert [span.turn_id for span in hit.evidence] == ["t-2", "t-0", "t-1"]
 
 
-async def test_a_source_that_is_gone_is_no_evidence(library: RetrievalHarness) -> None:
+async def test_removed_source_is_no_evidence(library: RetrievalHarness) -> None:
     turns = [made(text, place, superseded_by="distilled") for place, text in enumerate(("One tea.", "Two teas."))]
     await library.remember(*turns, distilled_of(*turns, text="Ana drinks tea."))
     del library.records[turns[0].memory_id]
@@ -165,7 +175,7 @@ async def test_a_source_that_is_gone_is_no_evidence(library: RetrievalHarness) -
     assert [span.turn_id for span in hit.evidence] == ["t-1"]
 
 
-async def test_items_and_what_was_distilled_are_merged_by_score(library: RetrievalHarness) -> None:
+async def test_items_and_summaries_are_merged_by_score(library: RetrievalHarness) -> None:
     turns = [made("The soup was salty.", place) for place in range(3)]
     summary = distilled_of(*turns, text="Ana finds the soup salty.")
     items = [item_of(turns[0], text=text) for text in ("The soup was salty.", "The tram is late.")]

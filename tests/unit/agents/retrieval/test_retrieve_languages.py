@@ -104,7 +104,7 @@ async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
 
 
 @pytest.mark.parametrize("question", [QUESTION, PREGUNTA])
-async def test_late_interaction_over_candidates_says_what_it_says_over_all(
+async def test_maxsim_of_candidates_equals_maxsim_of_all(
     library: RetrievalHarness, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember(library, *SPANISH, *ENGLISH)
@@ -114,14 +114,14 @@ async def test_late_interaction_over_candidates_says_what_it_says_over_all(
     assert len(over_all) == 4
 
 
-async def test_a_token_of_the_question_counts_in_the_language_of_the_memory(library: RetrievalHarness) -> None:
+async def test_query_tokens_are_compared_in_the_memorys_language(library: RetrievalHarness) -> None:
     spanish, *_ = await remember(library, *SPANISH, ENGLISH[1])
     late = (await nearest(library, QUESTION)).maxsim
     assert late[0].memory_id == spanish.memory_id
     assert late[0].score > late[1].score + 0.3
 
 
-async def test_what_was_said_in_another_language_comes_first_where_it_answers(library: RetrievalHarness) -> None:
+async def test_matching_memory_in_another_language_ranks_first(library: RetrievalHarness) -> None:
     await remember(library, *SPANISH, ENGLISH[1])
     result, warnings = await library.ask(QUESTION, explain=True)
     first = result.hits[0]
@@ -141,7 +141,7 @@ async def test_what_was_said_in_another_language_comes_first_where_it_answers(li
         ([*ENGLISH, *SPANISH], PREGUNTA, (1, 1)),
     ],
 )
-async def test_a_model_is_asked_once_where_there_are_memories_of_its_kind(
+async def test_each_model_with_memories_embeds_the_query_once(
     library: RetrievalHarness, texts: Sequence[str], question: str, expected: tuple[int, int]
 ) -> None:
     await remember(library, *texts)
@@ -149,7 +149,7 @@ async def test_a_model_is_asked_once_where_there_are_memories_of_its_kind(
     assert asked(library) == expected
 
 
-async def test_a_purely_english_boundary_answers_as_without_the_other_model(library: RetrievalHarness) -> None:
+async def test_english_boundary_ranks_as_without_multilingual_model(library: RetrievalHarness) -> None:
     await remember(library, *ENGLISH)
     with_both, _ = await library.ask(QUESTION, explain=True)
     library.embedders.missing(OTHERS)
@@ -157,7 +157,7 @@ async def test_a_purely_english_boundary_answers_as_without_the_other_model(libr
     assert with_both.hits == without.hits
 
 
-async def test_only_what_the_read_may_see_decides_who_is_asked(library: RetrievalHarness) -> None:
+async def test_only_visible_memories_decide_which_models_run(library: RetrievalHarness) -> None:
     await library.remember(made(SPANISH[0], 0, project="p1"), made(ENGLISH[0], 1, project="p2"))
     await library.ask(QUESTION, project="p2")
     assert asked(library) == (1, 0)
@@ -166,16 +166,18 @@ async def test_only_what_the_read_may_see_decides_who_is_asked(library: Retrieva
 
 
 @pytest.mark.parametrize("texts", [[*ENGLISH, *SPANISH], SPANISH])
-async def test_query_model_answers_without_a_warning_until_the_other_is_loaded(
+async def test_query_model_answers_alone_until_the_other_is_loaded(
     library: RetrievalHarness, texts: Sequence[str]
 ) -> None:
     await remember(library, *texts)
     library.embedders.missing(OTHERS)
     result, warnings = await library.ask(QUESTION)
-    assert (result.strategy, warnings, asked(library)) == ("hybrid", [], (1, 0))
+    assert result.strategy == "hybrid"
+    assert warnings == []
+    assert asked(library) == (1, 0)
 
 
-async def test_outage_of_the_other_model_costs_its_memories_similarity_only(library: RetrievalHarness) -> None:
+async def test_multilingual_outage_costs_only_similarity(library: RetrievalHarness) -> None:
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(OTHERS).outage = True
     result, warnings = await library.ask(QUESTION, explain=True)
@@ -190,18 +192,20 @@ async def test_outage_of_the_querys_model_is_a_lexical_answer_with_reason(librar
     assert (result.strategy, code) == ("lexical", "degraded")
 
 
-async def test_a_memory_that_goes_while_both_are_asked_is_no_hit(library: RetrievalHarness) -> None:
+async def test_memory_removed_during_both_searches_is_no_hit(library: RetrievalHarness) -> None:
     spanish, *_ = await remember(library, *SPANISH, *ENGLISH)
     library.vectors.meanwhile = lambda: library.words.remove(0, spanish.memory_id)
     assert SPANISH[0] not in await library.texts(QUESTION)
 
 
-async def test_beside_other_modes_a_mode_is_still_asked_by_both_its_models(library: RetrievalHarness) -> None:
+async def test_cross_mode_search_uses_both_models_of_a_mode(library: RetrievalHarness) -> None:
     library.modes.declare(Mode(name="code", embedder="tiny32", embedding_dim=32))
     await library.remember(
         *(made(text, number) for number, text in enumerate([*SPANISH, *ENGLISH])),
         made("Fixed the parser.", 9, mode="code", conversation_id="c2"),
     )
     result, [(code, _)] = await library.ask(QUESTION, mode="*", explain=True)
-    assert (result.strategy, code, asked(library)) == ("cross_mode", "cross_mode", (1, 1))
+    assert result.strategy == "cross_mode"
+    assert code == "cross_mode"
+    assert asked(library) == (1, 1)
     assert {hit.text for hit in result.hits[:2]} == {SPANISH[0], ENGLISH[0]}

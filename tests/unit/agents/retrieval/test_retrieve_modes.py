@@ -18,25 +18,28 @@ def library(words: SqliteLexicalIndex) -> RetrievalHarness:
 
 
 @pytest.mark.parametrize(("name", "embedder"), [("code", "tiny32"), ("journal", "tiny48")])
-async def test_a_mode_is_searched_alone_with_its_own_embedder(
-    library: RetrievalHarness, name: str, embedder: str
-) -> None:
+async def test_mode_is_searched_alone_with_its_embedder(library: RetrievalHarness, name: str, embedder: str) -> None:
     await filled(library)
     result, warnings = await library.ask("what leaks?", mode=name)
-    assert (result.strategy, result.modes, found(result), warnings) == ("hybrid", [name], {name}, [])
+    assert result.strategy == "hybrid"
+    assert result.modes == [name]
+    assert found(result) == {name}
+    assert warnings == []
     assert result.diagnostics["method"] == "weighted_mean"
     asked = {one: library.embedders.model(one).queries for one in ("general", "tiny32", "tiny48")}
     assert asked == {"general": [], "tiny32": [], "tiny48": []} | {embedder: ["what leaks?"]}
 
 
 @pytest.mark.parametrize("mode", [["code"], ["code", "code"]])
-async def test_a_list_of_one_mode_is_that_mode(library: RetrievalHarness, mode: list[str]) -> None:
+async def test_list_of_one_mode_equals_that_mode(library: RetrievalHarness, mode: list[str]) -> None:
     await filled(library)
     result, warnings = await library.ask("what leaks?", mode=mode)
-    assert (result.strategy, result.modes, warnings) == ("hybrid", ["code"], [])
+    assert result.strategy == "hybrid"
+    assert result.modes == ["code"]
+    assert warnings == []
 
 
-async def test_no_mode_at_all_is_refused(library: RetrievalHarness) -> None:
+async def test_no_mode_at_all_is_rejected(library: RetrievalHarness) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("what leaks?", mode=[])
     assert (refused.value.code, refused.value.field) == ("invalid_value", "mode")
@@ -52,7 +55,9 @@ async def test_modes_of_another_user_are_unknown(library: RetrievalHarness) -> N
 async def test_several_modes_are_fused_by_rank_with_a_warning(library: RetrievalHarness) -> None:
     await filled(library)
     result, [(code, message)] = await library.ask("what leaks?", mode=["code", "journal"])
-    assert (result.strategy, result.modes, code) == ("cross_mode", ["code", "journal"], "cross_mode")
+    assert result.strategy == "cross_mode"
+    assert result.modes == ["code", "journal"]
+    assert code == "cross_mode"
     assert result.diagnostics["method"] == "rank_fusion"
     assert "code" in message
     assert "journal" in message
@@ -62,7 +67,7 @@ async def test_several_modes_are_fused_by_rank_with_a_warning(library: Retrieval
     assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_every_mode_is_asked_in_its_own_space_alone(library: RetrievalHarness) -> None:
+async def test_every_mode_is_searched_in_its_own_space_only(library: RetrievalHarness) -> None:
     await filled(library)
     await library.ask("what leaks?", mode="*")
     dims = {space.mode: space.fingerprint.dim for space in library.vectors.searched}
@@ -70,7 +75,7 @@ async def test_every_mode_is_asked_in_its_own_space_alone(library: RetrievalHarn
     assert library.embedders.model("general").queries == []
 
 
-async def test_modes_with_one_model_embed_the_question_once(library: RetrievalHarness) -> None:
+async def test_modes_with_one_model_embed_the_query_once(library: RetrievalHarness) -> None:
     library.modes.declare(mode("third", "tiny32"))
     await filled(library)
     await library.remember(*turns("third", ["One more."], 30))
@@ -78,7 +83,7 @@ async def test_modes_with_one_model_embed_the_question_once(library: RetrievalHa
     assert library.embedders.model("tiny32").queries == ["what leaks?"]
 
 
-async def test_modes_with_other_query_prefixes_embed_it_with_each(library: RetrievalHarness) -> None:
+async def test_modes_with_different_query_prefixes_embed_it_each(library: RetrievalHarness) -> None:
     library.modes.declare(mode("third", "tiny32").model_copy(update={"query_prefix": "search: "}))
     await filled(library)
     await library.remember(*turns("third", ["One more."], 30))
@@ -86,13 +91,13 @@ async def test_modes_with_other_query_prefixes_embed_it_with_each(library: Retri
     assert len(library.embedders.model("tiny32").queries) == 2
 
 
-async def test_a_mode_that_is_not_asked_for_is_left_out(library: RetrievalHarness) -> None:
+async def test_unrequested_mode_is_not_searched(library: RetrievalHarness) -> None:
     await filled(library)
     await library.remember(made("This leaks too.", 40))
     assert found((await library.ask("what leaks?", mode=["journal", "general"]))[0]) == {"journal", "general"}
 
 
-async def test_across_modes_the_same_question_has_the_same_answer(library: RetrievalHarness) -> None:
+async def test_repeated_cross_mode_query_has_equal_hits(library: RetrievalHarness) -> None:
     await filled(library)
     first = (await library.ask("what leaks?", mode="*", explain=True))[0].hits
     for _ in range(3):
@@ -108,30 +113,32 @@ async def test_another_users_memories_change_no_score_across_modes(library: Retr
     assert (await library.ask("what leaks?", mode="*", explain=True))[0].hits == before
 
 
-async def test_what_is_written_while_several_modes_are_searched_is_in_the_answer(library: RetrievalHarness) -> None:
+async def test_write_during_a_cross_mode_search_is_visible(library: RetrievalHarness) -> None:
     await filled(library)
     library.vectors.meanwhile = lambda: library.store(made("The roof leaks.", 50, mode="journal"))
     assert "The roof leaks." in await library.texts("the roof leaks", mode="*")
 
 
-async def test_one_name_with_two_embedders_is_searched_in_both(library: RetrievalHarness) -> None:
+async def test_mode_name_with_two_embedders_is_searched_in_both(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
     await library.remember(made(CODE[0], 1, mode="code", project="p1"), made(CODE[0], 2, mode="code", project="p2"))
     result, [(code, _)] = await library.ask("what leaks?", mode="code")
-    assert (result.strategy, result.modes, code) == ("cross_mode", ["code"], "cross_mode")
+    assert result.strategy == "cross_mode"
+    assert result.modes == ["code"]
+    assert code == "cross_mode"
     assert {space.fingerprint.dim for space in library.vectors.searched} == {32, 48}
     assert {hit.scope["project_id"] for hit in result.hits} == {"p1", "p2"}
     [alone] = (await library.ask("what leaks?", mode="code", project="p2"))[0].hits
     assert alone.scope["project_id"] == "p2"
 
 
-async def test_a_mode_with_two_embedders_is_named_once_when_its_vectors_wait(library: RetrievalHarness) -> None:
+async def test_mode_with_two_embedders_is_named_once_in_warnings(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
     library.store(*(made(CODE[0], n, mode="code", project=f"p{n}") for n in (1, 2)))
     assert dict((await library.ask("what leaks?", mode="code"))[1])["degraded"] == "code: no vectors yet"
 
 
-async def test_a_mode_of_one_project_is_searched_there(library: RetrievalHarness) -> None:
+async def test_project_mode_is_searched_in_its_project(library: RetrievalHarness) -> None:
     library.modes.declare(mode("local", "tiny32", "p1"))
     await library.remember(made("It leaks here.", 1, mode="local", project="p1"))
     assert await library.texts("what leaks?", mode="local", project=["p1", "p2"]) == ["It leaks here."]
@@ -139,7 +146,7 @@ async def test_a_mode_of_one_project_is_searched_there(library: RetrievalHarness
         await library.ask("what leaks?", mode="local", project="p2")
 
 
-async def test_without_a_mode_the_conversation_tells_it(library: RetrievalHarness) -> None:
+async def test_default_mode_is_that_of_the_conversation(library: RetrievalHarness) -> None:
     await filled(library)
 
     async def searched(conversation: str, **fields: Any) -> list[str]:
@@ -167,7 +174,7 @@ async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: R
     assert await searched("p2") == await searched(["p1", "p2"]) == await searched("*") == ["journal"]
 
 
-async def test_without_a_mode_the_others_are_named_with_their_counts(library: RetrievalHarness) -> None:
+async def test_default_mode_query_warns_of_other_modes_with_counts(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE), made("A tap leaks.", 20))
     result, [(code, message)] = await library.ask("what leaks?")
     assert (found(result), code) == ({"general"}, "other_modes")
@@ -178,7 +185,7 @@ async def test_without_a_mode_the_others_are_named_with_their_counts(library: Re
     assert (await library.ask("what leaks?", types=["semantic"]))[1] == []
 
 
-async def test_what_is_declared_is_read_once_for_a_question(library: RetrievalHarness) -> None:
+async def test_declarations_are_read_once_per_query(library: RetrievalHarness) -> None:
     await filled(library)
     before = library.modes.reads
     await library.ask("what leaks?", mode="code")

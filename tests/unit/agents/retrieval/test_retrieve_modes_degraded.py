@@ -14,7 +14,7 @@ def library(words: SqliteLexicalIndex) -> RetrievalHarness:
     return library_of_modes(words)
 
 
-async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: RetrievalHarness) -> None:
+async def test_missing_model_falls_back_to_a_lexical_merge(library: RetrievalHarness) -> None:
     await filled(library)
     library.embedders.missing("tiny48")
     result, warnings = await library.ask("what leaks?", mode="*", explain=True)
@@ -38,7 +38,7 @@ async def test_query_in_a_language_without_its_model_is_lexical_with_a_reason(li
     assert (await library.ask("what boils?"))[1] == []
 
 
-async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: RetrievalHarness) -> None:
+async def test_missing_model_of_a_mode_without_memories_costs_nothing(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.embedders.missing("tiny48")
     result, [(code, _)] = await library.ask("what leaks?", mode="*")
@@ -46,7 +46,7 @@ async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library:
     assert "tiny48" not in library.embedders.status(), "it was not even asked for"
 
 
-async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: RetrievalHarness) -> None:
+async def test_single_mode_without_model_is_lexical_with_a_reason(library: RetrievalHarness) -> None:
     await filled(library)
     library.embedders.missing("tiny48")
     result, [(code, message)] = await library.ask("what leaks?", mode="journal")
@@ -55,7 +55,7 @@ async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: 
     assert result.hits[0].text == JOURNAL[1]
 
 
-async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: RetrievalHarness) -> None:
+async def test_mode_with_pending_vectors_is_ranked_lexically(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.store(*turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
@@ -64,7 +64,7 @@ async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(li
     assert dict(warnings)["degraded"] == "journal: no vectors yet"
 
 
-async def test_missing_model_of_one_mode_leaves_other_modes_their_vectors(library: RetrievalHarness) -> None:
+async def test_missing_model_of_one_mode_does_not_affect_others(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.store(*turns("journal", JOURNAL, 10))
     library.embedders.missing("tiny48")
@@ -73,7 +73,7 @@ async def test_missing_model_of_one_mode_leaves_other_modes_their_vectors(librar
     assert "journal: embedder 'tiny48' is missing" in dict(warnings)["degraded"]
 
 
-async def test_without_any_vectors_everything_is_merged_by_words(library: RetrievalHarness) -> None:
+async def test_modes_without_vectors_are_merged_lexically(library: RetrievalHarness) -> None:
     library.store(*turns("code", CODE), *turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode="*")
     assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
@@ -81,7 +81,7 @@ async def test_without_any_vectors_everything_is_merged_by_words(library: Retrie
 
 
 @pytest.mark.parametrize("broken", ["index", "embedder"])
-async def test_an_outage_merges_the_modes_by_words(library: RetrievalHarness, broken: str) -> None:
+async def test_index_outage_falls_back_to_a_lexical_merge(library: RetrievalHarness, broken: str) -> None:
     await filled(library)
     if broken == "index":
         library.vectors.down()
@@ -94,7 +94,7 @@ async def test_an_outage_merges_the_modes_by_words(library: RetrievalHarness, br
     assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
 
 
-async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: RetrievalHarness) -> None:
+async def test_matching_topic_breaks_ties_of_a_lexical_merge(library: RetrievalHarness) -> None:
     same = "It went well."
     plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
     library.store(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))

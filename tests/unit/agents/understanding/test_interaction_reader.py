@@ -51,7 +51,7 @@ async def test_text_is_classified_by_words_and_the_indexed_vector() -> None:
     assert np.allclose(vector, (await model.passage("tea [image: a cup]")).pooled)
 
 
-async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() -> None:
+async def test_stored_interaction_is_not_classified_again() -> None:
     judging = ReaderHarness("TASK", 0.9)
     model = judging.embedders.model("general")
     shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
@@ -68,26 +68,26 @@ async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() 
     assert (await reader.read("tea", "tea [image: a cup]")).mode == "TASK", "captions are not what the turn is for"
 
 
-async def test_what_leads_is_given_whatever_the_threshold() -> None:
+async def test_leading_mode_is_returned_below_the_threshold() -> None:
     read = await ReaderHarness("TASK", 0.6).reader.read("tea", "tea")
     assert read == Interaction(mode="TASK", confidence=0.6)
 
 
-async def test_a_models_intent_counts() -> None:
+async def test_models_intent_counts() -> None:
     judging = ReaderHarness()
     assert (await judging.reader.read("tea", "tea", intent="explain")).mode == "LEARNING"
     plain, said = [await judging.reader.read("tea", "tea", intent=intent) for intent in (None, "general")]
     assert plain == said, "that nothing is meant says nothing"
 
 
-async def test_a_models_vote_counts() -> None:
+async def test_models_vote_counts() -> None:
     judging = ReaderHarness()
     vote = Interaction(mode="EXPLORATION", confidence=0.9)
     assert (await judging.reader.read("tea", "tea", model=vote)).mode == "EXPLORATION"
     assert (await judging.reader.read("tea", "tea")).confidence < vote.confidence
 
 
-async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> None:
+async def test_classification_does_not_depend_on_earlier_texts() -> None:
     judging = ReaderHarness("TASK", 0.75)
     first = await judging.reader.read("tea", "tea")
     for _ in range(DRIFT_WINDOW):
@@ -95,7 +95,7 @@ async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> 
     assert await judging.reader.read("tea", "tea") == first
 
 
-async def test_nothing_is_read_while_the_general_embedder_is_not_there() -> None:
+async def test_nothing_is_classified_without_the_general_embedder() -> None:
     judging = ReaderHarness()
     judging.embedders.missing("general")
     with pytest.raises(ModelMissing):
@@ -108,14 +108,14 @@ async def test_nothing_is_read_while_the_general_embedder_is_not_there() -> None
         await judging.reader.read("tea", "tea")
 
 
-async def test_a_request_is_judged_by_its_query_which_waits_for_no_passages() -> None:
+async def test_request_is_classified_by_its_query_without_queueing() -> None:
     judging = ReaderHarness("TASK", 0.9)
     assert (await judging.judge("tea")).mode == "TASK"
     model = judging.embedders.model("general")
     assert (model.queries, model.passages) == (["tea"], [])
 
 
-async def test_the_users_last_turns_move_the_confidence() -> None:
+async def test_users_last_turns_move_the_confidence() -> None:
     judging = ReaderHarness("LEARNING", 0.68)
     alone = await judging.judge("tea")
     steady = await judging.judge("tea", [said(number, LEARNING) for number in range(3)])
@@ -123,14 +123,14 @@ async def test_the_users_last_turns_move_the_confidence() -> None:
     assert steady.confidence > alone.confidence
 
 
-async def test_turns_of_others_and_older_ones_do_not_count() -> None:
+async def test_other_speakers_and_older_turns_do_not_count() -> None:
     judging = ReaderHarness("LEARNING", 0.68)
     task = Interaction(mode="TASK", confidence=0.9)
     turns = [said(0, task), *(said(number, LEARNING) for number in (1, 2, 3)), said(4, task, "assistant")]
     assert (await judging.judge("tea", turns)).mode == "LEARNING"
 
 
-async def test_a_turn_that_was_not_read_yet_is_read_now() -> None:
+async def test_unclassified_turn_is_classified_on_demand() -> None:
     judging = ReaderHarness("LEARNING", 0.9)
     await judging.judge("tea", [said(1, None), said(2, LEARNING)])
     assert [text for text, _ in judging.classifier.asked] == ["tea", "turn 1"]
@@ -143,7 +143,7 @@ def noted(judging: ReaderHarness, mode: InteractionMode, times: int, *, correcte
             judging.reader.record_correction()
 
 
-def test_deployment_drifts_when_recent_modes_differ_from_earlier_ones() -> None:
+def test_drift_is_reported_if_recent_modes_differ() -> None:
     judging = ReaderHarness()
     assert not judging.reader.is_unstable
     noted(judging, "TASK", DRIFT_WINDOW)

@@ -18,7 +18,7 @@ from tests.builders.memories import embedded_in, made
 READY = embedded_in("space-1")
 
 
-def test_a_replaced_text_is_no_longer_found(words: LexicalStore) -> None:
+def test_replaced_text_is_no_longer_found(words: LexicalStore) -> None:
     old = made("The locker code is quagga seven.", speaker="Ana", entities=("Quagga",))
     words.put(0, LexicalDocument(old))
     words.put(0, LexicalDocument(old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()})))
@@ -28,7 +28,7 @@ def test_a_replaced_text_is_no_longer_found(words: LexicalStore) -> None:
     assert words.memory_columns(0, "ana").documents == 1
 
 
-def test_the_same_memory_again_changes_nothing(words: LexicalStore) -> None:
+def test_same_memory_again_changes_nothing(words: LexicalStore) -> None:
     memory = made("violin and bow")
     for _ in range(3):
         words.put(0, LexicalDocument(memory))
@@ -37,7 +37,7 @@ def test_the_same_memory_again_changes_nothing(words: LexicalStore) -> None:
     assert words.memory_columns(0, "ana").documents == 1
 
 
-def test_what_changes_beside_the_text_is_seen(words: LexicalStore) -> None:
+def test_changes_of_other_fields_are_visible(words: LexicalStore) -> None:
     memory = made("violin")
     words.put(0, LexicalDocument(memory))
     roster = words.memory_columns(0, "ana")
@@ -51,20 +51,20 @@ def test_what_changes_beside_the_text_is_seen(words: LexicalStore) -> None:
     assert set(roster.speakers) == {"Ben"}
 
 
-def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: LexicalStore) -> None:
+def test_vector_of_a_replaced_text_does_not_count(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("violin", embedding=embedded_in("space-1", status="stale"))))
     assert not words.memory_columns(0, "ana").embedded("space-1").any()
     assert words.ready_places(0) == {}
 
 
-def test_entities_that_are_found_later_replace_those_before(words: LexicalStore) -> None:
+def test_later_entities_replace_earlier_ones(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("Lunch with Mrs Okafor", entities=("Lunch",))))
     words.put(0, LexicalDocument(made("Lunch with Mrs Okafor", entities=("Mrs Okafor",))))
     [okafor, lunch] = words.entity_postings(0, "ana", ["Mrs Okafor", "Lunch"])
     assert (len(okafor.numbers), len(lunch.numbers)) == (1, 0)
 
 
-def test_marks_are_kept_and_follow_the_text(words: LexicalStore) -> None:
+def test_labels_are_stored_and_follow_the_text(words: LexicalStore) -> None:
     memory = made("Where is the key?", role="assistant")
     for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
         memory = memory.model_copy(update={"text": text})
@@ -77,7 +77,7 @@ def test_marks_are_kept_and_follow_the_text(words: LexicalStore) -> None:
     assert words.memory_columns(0, "ana").columns.labels[0] == int(label_memory(spoken)) != int(label_memory(memory))
 
 
-def test_a_forgotten_memory_is_found_by_nothing(words: LexicalStore) -> None:
+def test_removed_memory_is_not_found(words: LexicalStore) -> None:
     kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
     words.put(0, LexicalDocument(kept))
     words.put(0, LexicalDocument(gone))
@@ -92,7 +92,7 @@ def test_a_forgotten_memory_is_found_by_nothing(words: LexicalStore) -> None:
     assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
 
 
-def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalStore) -> None:
+def test_removed_boundary_leaves_nothing_and_can_be_reused(words: LexicalStore) -> None:
     memories = [made(f"violin {n}", n) for n in range(3)]
     for memory in memories:
         words.put(0, LexicalDocument(memory))
@@ -104,7 +104,7 @@ def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalStore) 
     assert found(words, "violin") == {memories[1].memory_id}
 
 
-def test_a_write_that_fails_changes_nothing(words: LexicalStore) -> None:
+def test_write_that_fails_changes_nothing(words: LexicalStore) -> None:
     first = made("violin", 0)
     words.put(0, LexicalDocument(first))
     words.memory_columns(0, "ana")
@@ -117,7 +117,7 @@ def test_a_write_that_fails_changes_nothing(words: LexicalStore) -> None:
     assert found(words, "violin harbour") == {first.memory_id, second.memory_id}
 
 
-def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
+def test_incremental_columns_equal_reloaded_ones(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     rng = np.random.default_rng(1)

@@ -29,7 +29,7 @@ from tests.builders.memories import made
         ("Reitstunden!", "Was kostet die Reitstunde?"),
     ],
 )
-def test_a_word_is_found_by_its_other_forms_in_every_language(words: LexicalStore, written: str, asked: str) -> None:
+def test_word_is_found_by_its_other_forms_in_every_language(words: LexicalStore, written: str, asked: str) -> None:
     memory = made(written)
     words.put(0, LexicalDocument(memory))
     words.put(0, LexicalDocument(made("zzz", 1)))
@@ -45,14 +45,14 @@ def test_text_of_unknown_language_is_found_by_its_word(words: LexicalStore) -> N
     assert found(words, "Fahrt") == {short.memory_id}
 
 
-def test_words_that_are_only_alike_count_on_demand(words: LexicalStore) -> None:
+def test_similar_terms_match_only_on_demand(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("Die Mieterhöhung ist da", 0)))
     [alike] = words.postings(0, "ana", ["erhohung"])
     [stems] = words.postings(0, "ana", ["erhohung"], fuzzy=False)
     assert (len(alike.numbers), len(stems.numbers)) == (1, 0)
 
 
-def test_words_that_are_written_after_a_question_count_in_the_next(words: LexicalStore) -> None:
+def test_new_terms_count_in_the_next_query(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("violin", 0)))
     assert found(words, "violins") != set()
     late = made("She brought her harps and a Mieterhöhung", 1)

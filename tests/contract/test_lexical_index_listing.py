@@ -18,7 +18,7 @@ def test_counts_are_by_mode_and_status(words: LexicalStore) -> None:
     assert words.counts(0, "nobody") == {}
 
 
-def test_an_index_has_what_was_put_and_not_removed(words: LexicalStore) -> None:
+def test_index_lists_stored_memories_until_removal(words: LexicalStore) -> None:
     memory = made("a", 0)
     assert not words.has(0, memory.memory_id)
     words.put(0, LexicalDocument(memory))
@@ -56,7 +56,7 @@ def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: Lexica
     }
 
 
-def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: LexicalStore) -> None:
+def test_vectors_are_counted_at_their_current_location(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("a", 0, embedding=READY)))
     words.put(0, LexicalDocument(made("a", 0, mode="code", embedding=embedded_in("space-1", "code"))))
     assert words.ready_places(0) == {VectorLocation(mode="code", space="space-1"): 1}
@@ -67,7 +67,7 @@ def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: LexicalStore)
     assert words.ready_places(0) == {}
 
 
-def test_unread_memories_are_listed_until_read_replaced_or_gone(words: LexicalStore) -> None:
+def test_memories_are_pending_until_understood_replaced_or_removed(words: LexicalStore) -> None:
     unread = TurnUnderstanding(status="pending", text_hash="hash")
     read, gone, waits = (made("a", number, reading=unread) for number in range(3))
     for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
@@ -78,7 +78,7 @@ def test_unread_memories_are_listed_until_read_replaced_or_gone(words: LexicalSt
     assert set(words.awaiting_understanding(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
 
 
-def test_all_that_is_unread_is_listed_while_it_is_written(words: LexicalStore) -> None:
+def test_pending_memories_are_listed_during_writes(words: LexicalStore) -> None:
     memories = {
         one.memory_id: one for one in (made("a", n, reading=TurnUnderstanding(status="pending")) for n in range(1200))
     }

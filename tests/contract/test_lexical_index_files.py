@@ -12,7 +12,7 @@ from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
 
-def test_partitions_know_nothing_of_each_other(words: LexicalStore) -> None:
+def test_partitions_are_independent(words: LexicalStore) -> None:
     words.open(1)
     words.put(0, LexicalDocument(made("violin")))
     words.commit(0)
@@ -21,7 +21,7 @@ def test_partitions_know_nothing_of_each_other(words: LexicalStore) -> None:
     assert found(words, "violin") != set()
 
 
-def test_a_dropped_partition_begins_anew(words: LexicalStore) -> None:
+def test_dropped_partition_is_empty(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("violin")))
     words.set_applied(0, "turns", 7)
     words.commit(0)
@@ -39,7 +39,7 @@ def test_progress_is_kept_by_topic(words: LexicalStore) -> None:
     assert words.applied(0) == {"turns": 8, "embedded": 3}
 
 
-def test_committed_writes_survive_and_others_go_with_their_progress(tmp_path: Path) -> None:
+def test_restart_keeps_committed_writes_and_progress_only(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     safe, lost = made("violin", 0), made("harbour", 1)
@@ -66,7 +66,7 @@ def test_closing_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no database at all " * 300, b""])
-def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+def test_corrupt_file_is_recreated(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "words-0.sqlite").write_bytes(content)
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
@@ -75,7 +75,7 @@ def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     words.close()
 
 
-def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
+def test_file_of_another_version_is_recreated(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     words.put(0, LexicalDocument(made("violin")))
