@@ -17,8 +17,8 @@ def learned(text: str, number: int = 0, kind: ItemKind | None = None, **fields: 
 
 def learned_of(turn: Memory, *items: Memory, **update: list[str]) -> Learned:
     """Return the event of a turn with items, and with a language model's intention update if any list is given."""
-    said = IntentionUpdate.model_validate(update) if update else None
-    return Learned(memory_id=turn.memory_id, scope=turn.scope, memory=turn, items=items, update=said)
+    intention_update = IntentionUpdate.model_validate(update) if update else None
+    return Learned(memory_id=turn.memory_id, scope=turn.scope, memory=turn, items=items, update=intention_update)
 
 
 def forgotten(event: Learned) -> Learned:

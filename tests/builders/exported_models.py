@@ -23,6 +23,6 @@ def exported_e5(precision: Precision, temporary: pytest.TempPathFactory) -> Path
 
 
 def _exported(model: str, precision: Precision, temporary: pytest.TempPathFactory) -> Path:
-    kept = os.environ.get("MODESTREAM_MODEL_DIR")
-    folder = Path(kept) if kept else temporary.getbasetemp() / "models"
+    cache_dir = os.environ.get("MODESTREAM_MODEL_DIR")
+    folder = Path(cache_dir) if cache_dir else temporary.getbasetemp() / "models"
     return export_model(model, folder / f"{model}-{precision}", precision, print)

@@ -184,20 +184,20 @@ async def test_mode_may_name_the_model_and_gets_the_same_space(stage: EmbeddersU
 
 async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: EmbeddersUnderTest) -> None:
     plain = await stage.ready(mode("tiny"))
-    noted = stage.embedders.of(mode("tiny", passage_prefix="note "))
-    assert noted.fingerprint == plain.fingerprint.model_copy(update={"passage_prefix": "note "})
-    assert close(await noted.passage("the house"), await plain.passage("note the house"))
-    assert not close(await noted.passage("the house"), await plain.passage("the house"))
-    assert close(await noted.query("the house"), await plain.query("the house"))
+    prefixed = stage.embedders.of(mode("tiny", passage_prefix="note "))
+    assert prefixed.fingerprint == plain.fingerprint.model_copy(update={"passage_prefix": "note "})
+    assert close(await prefixed.passage("the house"), await plain.passage("note the house"))
+    assert not close(await prefixed.passage("the house"), await plain.passage("the house"))
+    assert close(await prefixed.query("the house"), await plain.query("the house"))
 
 
 async def test_mode_query_prefix_applies_to_its_queries_only(stage: EmbeddersUnderTest) -> None:
     plain = await stage.ready(mode("tiny"))
-    noted = stage.embedders.of(mode("tiny", query_prefix="note "))
-    assert noted.fingerprint == plain.fingerprint
-    assert close(await noted.query("the house"), await plain.query("note the house"))
-    assert not close(await noted.query("the house"), await plain.query("the house"))
-    assert close(await noted.passage("the house"), await plain.passage("the house"))
+    prefixed = stage.embedders.of(mode("tiny", query_prefix="note "))
+    assert prefixed.fingerprint == plain.fingerprint
+    assert close(await prefixed.query("the house"), await plain.query("note the house"))
+    assert not close(await prefixed.query("the house"), await plain.query("the house"))
+    assert close(await prefixed.passage("the house"), await plain.passage("the house"))
 
 
 async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: EmbeddersUnderTest) -> None:

@@ -57,7 +57,7 @@ def test_entities_match_case_insensitively(words: LexicalStore) -> None:
     assert len(okafor.numbers) == 1
     assert len(cologne.numbers) == 1
     assert len(lunch.numbers) == 0
-    assert words.memory_columns(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
+    assert words.memory_columns(0, "ana").columns.lengths[0] == 4, "entities are not terms of the text"
 
 
 def under(words: LexicalStore, name: str, boundary: str = "ana") -> set[str]:

@@ -40,15 +40,15 @@ def test_same_memory_again_changes_nothing(words: LexicalStore) -> None:
 def test_changes_of_other_fields_are_visible(words: LexicalStore) -> None:
     memory = made("violin")
     words.put(0, LexicalDocument(memory))
-    roster = words.memory_columns(0, "ana")
-    assert not roster.embedded("space-1").any()
+    columns = words.memory_columns(0, "ana")
+    assert not columns.embedded("space-1").any()
     words.put(
         0, LexicalDocument(memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
     )
-    roster = words.memory_columns(0, "ana")
-    assert roster.embedded("space-1").any()
-    assert not roster.admitted(MemoryFilter("ana")).any()
-    assert set(roster.speakers) == {"Ben"}
+    columns = words.memory_columns(0, "ana")
+    assert columns.embedded("space-1").any()
+    assert not columns.admitted(MemoryFilter("ana")).any()
+    assert set(columns.speakers) == {"Ben"}
 
 
 def test_vector_of_a_replaced_text_does_not_count(words: LexicalStore) -> None:
@@ -86,9 +86,9 @@ def test_removed_memory_is_not_found(words: LexicalStore) -> None:
     words.remove(0, gone.memory_id)
     words.remove(0, "unknown")
     assert found(words, "violin bow") == {kept.memory_id}
-    roster = words.memory_columns(0, "ana")
-    assert set(roster.number_of) == {kept.memory_id}
-    assert set(roster.speakers) == {"Ana"}
+    columns = words.memory_columns(0, "ana")
+    assert set(columns.number_of) == {kept.memory_id}
+    assert set(columns.speakers) == {"Ana"}
     assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
 
 
@@ -128,8 +128,8 @@ def test_incremental_columns_equal_reloaded_ones(tmp_path: Path) -> None:
             words.remove(0, memory.memory_id)
         else:
             words.put(0, LexicalDocument(memory))
-        followed = words.memory_columns(0, "ana") if step % 7 == 0 else None
-        del followed
+        columns = words.memory_columns(0, "ana") if step % 7 == 0 else None
+        del columns
     kept = _described(words)
     words.close()
     words.open(0)
@@ -138,18 +138,18 @@ def test_incremental_columns_equal_reloaded_ones(tmp_path: Path) -> None:
 
 
 def _described(words: LexicalStore) -> dict[str, tuple[object, ...]]:
-    roster = words.memory_columns(0, "ana")
-    order = roster.order()
-    speakers = {place: name for name, place in roster.speakers.items()}
+    columns = words.memory_columns(0, "ana")
+    order = columns.order()
+    speakers = {place: name for name, place in columns.speakers.items()}
     return {
         memory_id: (
-            speakers[int(roster.columns.speakers[number])],
-            int(roster.columns.lengths[number]),
-            int(roster.columns.languages[number]),
-            int(roster.columns.labels[number]),
+            speakers[int(columns.columns.speakers[number])],
+            int(columns.columns.lengths[number]),
+            int(columns.columns.languages[number]),
+            int(columns.columns.labels[number]),
             int(order.positions[number]),
-            roster.id_of.get(int(order.before[number])),
-            roster.id_of.get(int(order.after[number])),
+            columns.id_of.get(int(order.before[number])),
+            columns.id_of.get(int(order.after[number])),
         )
-        for memory_id, number in roster.number_of.items()
+        for memory_id, number in columns.number_of.items()
     }

@@ -69,12 +69,12 @@ def test_vectors_are_counted_at_their_current_location(words: LexicalStore) -> N
 
 def test_memories_are_pending_until_understood_replaced_or_removed(words: LexicalStore) -> None:
     unread = TurnUnderstanding(status="pending", text_hash="hash")
-    read, gone, waits = (made("a", number, reading=unread) for number in range(3))
-    for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
+    read, removed, waits = (made("a", number, reading=unread) for number in range(3))
+    for memory in (read, removed, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
         words.put(0, LexicalDocument(memory))
     assert len(list(words.awaiting_understanding(0))) == 4
     words.put(0, LexicalDocument(read.model_copy(update={"reading": TurnUnderstanding(status="model")})))
-    words.remove(0, gone.memory_id)
+    words.remove(0, removed.memory_id)
     assert set(words.awaiting_understanding(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
 
 

@@ -23,8 +23,8 @@ pytestmark = QUIET
 
 @pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    async with opened(request.param, tmp_path) as made:
-        yield made
+    async with opened(request.param, tmp_path) as opened_index:
+        yield opened_index
 
 
 async def test_unwritten_space_is_empty_and_has_no_collection(index: VectorIndex) -> None:
@@ -163,25 +163,25 @@ async def test_unit_vectors_are_returned_unchanged(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((20, 384)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
-    kept = await index.vectors(space, [memory(3), memory(17), memory(99), memory(3)])
-    assert set(kept) == {memory(3), memory(17)}
+    vectors = await index.vectors(space, [memory(3), memory(17), memory(99), memory(3)])
+    assert set(vectors) == {memory(3), memory(17)}
     for number in (3, 17):
-        assert kept[memory(number)].pooled.dtype == np.float32
-        assert np.allclose(kept[memory(number)].pooled, drawn[number], atol=1e-6)
+        assert vectors[memory(number)].pooled.dtype == np.float32
+        assert np.allclose(vectors[memory(number)].pooled, drawn[number], atol=1e-6)
 
 
 async def test_vectors_are_returned_normalised(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, vector=vector(0, 3, 0, -4)), point(2, vector=vector(0, 0, 0, 0))])
-    kept = await index.vectors(SPACE, [memory(1), memory(2)])
-    assert kept[memory(1)].pooled == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
-    assert kept[memory(2)].pooled == pytest.approx([0, 0, 0, 0])
+    vectors = await index.vectors(SPACE, [memory(1), memory(2)])
+    assert vectors[memory(1)].pooled == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
+    assert vectors[memory(2)].pooled == pytest.approx([0, 0, 0, 0])
 
 
 async def test_returned_vectors_can_be_written_to_another_space(index: VectorIndex) -> None:
     renamed = space_of(mode="renamed")
     await index.upsert(SPACE, [point(1, vector=vector(1, 2, 3, 4))])
-    kept = await index.vectors(SPACE, [memory(1)])
-    pooled = kept[memory(1)].pooled
+    vectors = await index.vectors(SPACE, [memory(1)])
+    pooled = vectors[memory(1)].pooled
     await index.upsert(renamed, [point(1, vector=pooled, mode="renamed")])
     [found] = await index.search(renamed, vector(1, 2, 3, 4), EVERYTHING, 1)
     assert found.score == pytest.approx(1, abs=1e-6)

@@ -21,8 +21,8 @@ WIDE = space_of(token_dim=128)
 
 @pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    async with opened(request.param, tmp_path) as made:
-        yield made
+    async with opened(request.param, tmp_path) as opened_index:
+        yield opened_index
 
 
 def rows(*numbers: tuple[float, float]) -> Matrix:
@@ -131,11 +131,11 @@ async def test_same_id_again_replaces_its_tokens_or_removes_them(index: VectorIn
 
 
 async def test_tokens_are_returned_in_order_with_the_vector(index: VectorIndex) -> None:
-    kept = rows((0, 1), (-0.5, 0.25), (0, 1))
-    await index.upsert(SPACE, [point(1, tokens=kept), point(2)])
+    vectors = rows((0, 1), (-0.5, 0.25), (0, 1))
+    await index.upsert(SPACE, [point(1, tokens=vectors), point(2)])
     found = await index.vectors(SPACE, [memory(1), memory(2), memory(3)])
     assert set(found) == {memory(1), memory(2)}
-    assert found[memory(1)].tokens.tolist() == kept.tolist()
+    assert found[memory(1)].tokens.tolist() == vectors.tolist()
     assert found[memory(1)].tokens.dtype == np.float32
     assert found[memory(2)].tokens.shape == (0, 2)
     assert all(one.pooled == pytest.approx(X) for one in found.values())
@@ -150,9 +150,10 @@ async def test_space_without_tokens_gives_none(index: VectorIndex) -> None:
 async def test_moved_vectors_keep_their_scores(index: VectorIndex) -> None:
     renamed, question = space_of(mode="renamed", token_dim=128), drawn(5, 11) / np.float32(11)
     await index.upsert(WIDE, [wide(number) for number in range(70)])
-    kept = await index.vectors(WIDE, [memory(number) for number in range(70)])
+    vectors = await index.vectors(WIDE, [memory(number) for number in range(70)])
     moved = [
-        point(number, vector=kept[memory(number)].pooled, tokens=kept[memory(number)].tokens) for number in range(70)
+        point(number, vector=vectors[memory(number)].pooled, tokens=vectors[memory(number)].tokens)
+        for number in range(70)
     ]
     await index.upsert(renamed, moved)
     assert await index.maxsim(renamed, question, EVERYTHING, 70) == await index.maxsim(WIDE, question, EVERYTHING, 70)

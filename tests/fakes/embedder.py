@@ -104,12 +104,12 @@ class FakeEmbedder:
             raise Unavailable("the embedder is out of order")
         if self.rejected_word and self.rejected_word in text:
             raise ValueError(text)
-        spoken, kept = WORD.findall(prefix), list(WORD.finditer(text))
-        words = [*spoken, *(match.group() for match in kept)][: self._fingerprint.max_tokens]
+        prefix_words, matches = WORD.findall(prefix), list(WORD.finditer(text))
+        words = [*prefix_words, *(match.group() for match in matches)][: self._fingerprint.max_tokens]
         rows = self._directions([word.lower() for word in words])
         pooled = rows.sum(axis=0) if len(rows) else self._direction("")
-        states = rows[len(spoken) :]
-        spans = np.array([match.span() for match in kept], np.int32).reshape(-1, 2)[: len(states)]
+        states = rows[len(prefix_words) :]
+        spans = np.array([match.span() for match in matches], np.int32).reshape(-1, 2)[: len(states)]
         return pooled / np.linalg.norm(pooled), states, spans
 
     def _directions(self, words: list[str]) -> Matrix:

@@ -50,8 +50,8 @@ class FakeIndex:
         """Write points; an existing id is replaced."""
         self._points(space)
         if fresh := validate_points(space, points):
-            kept = self.collections.setdefault(space.collection, FakeCollection(space.fingerprint))
-            kept.points |= {point.memory_id: point for point in fresh}
+            collection = self.collections.setdefault(space.collection, FakeCollection(space.fingerprint))
+            collection.points |= {point.memory_id: point for point in fresh}
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
@@ -100,7 +100,7 @@ class FakeIndex:
     async def spaces(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprint of each collection by name."""
         self._answer()
-        return {name: kept.fingerprint for name, kept in self.collections.items()}
+        return {name: collection.fingerprint for name, collection in self.collections.items()}
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -111,11 +111,11 @@ class FakeIndex:
 
     def _points(self, space: VectorSpace) -> dict[str, Point]:
         self._answer()
-        kept = self.collections.get(space.collection)
-        if kept is None:
+        collection = self.collections.get(space.collection)
+        if collection is None:
             return {}
-        check_fingerprint(space, kept.fingerprint)
-        return kept.points
+        check_fingerprint(space, collection.fingerprint)
+        return collection.points
 
     def _admitted(self, space: VectorSpace, where: MemoryFilter, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)

@@ -68,18 +68,18 @@ class CategoriesHarness:
 
     async def embed_memory(self, memory: Memory) -> Embedded:
         """Embed a memory and report it to `Remember`."""
-        [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
-        self.worker.remember.embedded(said)
-        return said
+        [report] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
+        self.worker.remember.embedded(report)
+        return report
 
     async def command(self, what: str, scope: Scope | None = None, **arguments: Any) -> dict[str, Any]:
         """Handle a command, apply its change and return its result."""
         command = Command(command=what, scope=scope or Scope(user_id="u1"), arguments=arguments)
         handler: CommandHandler = getattr(self.agent, what)
-        governed = await handler(command, 0)
-        if governed.change is not None:
-            list(self.worker.remember.changed(governed.change))
-        return governed.result
+        result = await handler(command, 0)
+        if result.change is not None:
+            list(self.worker.remember.changed(result.change))
+        return result.result
 
     async def member_texts(self, name: str = "health") -> set[str]:
         """Return the texts of a category's members."""

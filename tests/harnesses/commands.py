@@ -58,8 +58,8 @@ class CommandsHarness:
         """Handle a command of u1, at the next offset by default."""
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
-        given = Command(command=command, scope=scope, arguments=arguments)
-        return await self.dispatch.handle(given, self.offset)
+        message = Command(command=command, scope=scope, arguments=arguments)
+        return await self.dispatch.handle(message, self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
         """Return the result of a command."""

@@ -25,8 +25,10 @@ PARTITION = 1
 
 def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
     """Return the record of a turn without a vector."""
-    said = turn(text, turn_id=turn_id)
-    return next_memory(said, identify_turn(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
+    message = turn(text, turn_id=turn_id)
+    return next_memory(
+        message, identify_turn(message, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False
+    )
 
 
 class RejectingEmbedder:
@@ -81,26 +83,26 @@ class EmbedHarness:
             mode = Mode(name=name, embedder=embedder, embedding_dim=dim)
             self.modes.declare(mode, boundary="u1", partition=PARTITION)
 
-    def of(self, mode: str) -> VectorSpace:
+    def space(self, mode: str) -> VectorSpace:
         """Return the vector space of a mode."""
         return self.spaces.resolve(self.spaces.mode("u1", mode, {}))[1]
 
     def location(self, mode: str) -> VectorLocation:
         """Return the vector location of a mode."""
-        return VectorLocation(mode=mode, space=self.of(mode).fingerprint.digest)
+        return VectorLocation(mode=mode, space=self.space(mode).fingerprint.digest)
 
-    async def encoded(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
+    async def encode(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
         """Encode memories and events."""
-        told = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
-        return [await self.embed.encode(one, PARTITION) for one in told]
+        remembered_events = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
+        return [await self.embed.encode(one, PARTITION) for one in remembered_events]
 
-    async def written(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
+    async def write(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
         """Write them as one batch and return the reports."""
-        return await self.embed.write(await self.encoded(*events))
+        return await self.embed.write(await self.encode(*events))
 
-    async def hash_of(self, memory: Memory, mode: str | None = None) -> str | None:
+    async def stored_hash(self, memory: Memory, mode: str | None = None) -> str | None:
         """Return the content hash of the stored point, in the memory's mode or another."""
-        found = await self.index.hashes(self.of(mode or memory.mode), [memory.memory_id])
+        found = await self.index.hashes(self.space(mode or memory.mode), [memory.memory_id])
         return found.get(memory.memory_id)
 
     def ready(self, memory: Memory) -> Memory:

@@ -37,23 +37,23 @@ class ItemsHarness:
     def say(self, text: str, number: int, offset: int | None = None, **fields: Any) -> Memory:
         """Remember a turn of minute `number`, unless `fields` say otherwise, and return its memory."""
         known = {"turn_id": f"t{number}", "occurred_at": f"2026-03-01T09:{number:02}:00Z"}
-        said = turn(text, **(known | fields))
-        accepted = self.agent.turn(said, record(offset=number if offset is None else offset))
+        message = turn(text, **(known | fields))
+        accepted = self.agent.turn(message, record(offset=number if offset is None else offset))
         self.events = accepted.events
         return self.get(accepted.result.memory_id)
 
-    def understand(self, said: Memory, found: Understanding | None) -> Memory:
+    def understand(self, message: Memory, found: Understanding | None) -> Memory:
         """Apply a language model's answer about a turn."""
         event = Understood(
-            memory_id=said.memory_id,
-            text_hash=said.versions[said.current].text_hash,
+            memory_id=message.memory_id,
+            text_hash=message.versions[message.current].text_hash,
             found=found,
             profile="default",
             prompt="p",
             at=FakeClock().now(),
         )
         self.events = self.agent.understood(event).events
-        return self.get(said.memory_id)
+        return self.get(message.memory_id)
 
     def change(self, action: Any, **fields: Any) -> int:
         """Apply a change and return how many memories it forgets."""
@@ -75,11 +75,11 @@ class ItemsHarness:
 
     def items(self) -> dict[str, Memory]:
         """Return all items by text, after checking the lexical index against the records."""
-        there = list(self.memories.all())
-        for shelf in index_names("u1"):
-            ids = {one.memory_id for one in there if one.index_name == shelf}
-            assert set(self.words.memory_columns(HERE, shelf).number_of) == ids
-        return {one.text: one for one in there if one.origin == "extracted"}
+        memories = list(self.memories.all())
+        for index_name in index_names("u1"):
+            ids = {one.memory_id for one in memories if one.index_name == index_name}
+            assert set(self.words.memory_columns(HERE, index_name).number_of) == ids
+        return {one.text: one for one in memories if one.origin == "extracted"}
 
     def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
         """Return all stored memories and claims."""

@@ -38,9 +38,9 @@ class LanguageModelHarness:
         """Return models of one profile; `fields` override its settings."""
         settings = {"model": "openai/any", "api_base": self.server.url, "api_key_env": "ANY_KEY", "retries": 0}
         profile = Profile.model_validate(settings | fields)
-        given = {"ANY_KEY": KEY} if environment is None else environment
+        variables = {"ANY_KEY": KEY} if environment is None else environment
         outside = EndpointDependencies(
-            environment=given, sleep=self._pause, random_number=lambda: 1.0, breaker_limits=limits
+            environment=variables, sleep=self._pause, random_number=lambda: 1.0, breaker_limits=limits
         )
         self.made.append(LiteLLMModels(Profiles({"default": profile}), self.meters, outside))
         return self.made[-1]

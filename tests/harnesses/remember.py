@@ -1,110 +1,91 @@
-"""The steps of `Remember` in a worker, on a disk that is sometimes full."""
+"""`Remember` over fakes, on a disk that can be full."""
 
-import json
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
+from agents.memory.remember import TurnResult
+from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
-from schemas.internal.changes import Change
+from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.requests.channel import Channel
-from streams.flow.requests.events import EventReader
-from streams.flow.steps.apply_changes import ApplyChanges
-from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
-from streams.flow.steps.step import CommittingStep
-from streams.flow.support.lexical_commit import LexicalCommit
 from tests.builders.stores import fake_stores, remember_over
-from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change, event_record, run_step
+from tests.builders.turns import record, turn
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
-REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
+PARTITION = record().partition
+NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
+CODE = Mode(name="code", embedder="tiny32", embedding_dim=32, decay="slow")
+
+Status = Literal["ready", "failed", "waiting", "stale"]
+Follows = Remembered | Forgotten | None
 
 
-class SometimesFullIndex(SqliteLexicalIndex):
-    """A lexical index that fails every `every`th write."""
+class FullIndex(SqliteLexicalIndex):
+    """A lexical index whose disk can be full."""
 
-    every = 0
-    writes = 0
+    full = False
 
     def put(self, partition: int, document: LexicalDocument) -> None:
         """Write, or raise Unavailable."""
-        self._room()
+        if self.full:
+            raise Unavailable("the disk is full")
         super().put(partition, document)
 
-    def remove(self, partition: int, memory_id: str) -> None:
-        """Remove, or raise Unavailable."""
-        self._room()
-        super().remove(partition, memory_id)
 
-    def _room(self) -> None:
-        self.writes += 1
-        if self.every and self.writes % self.every == 0:
-            raise Unavailable("the disk is full")
+class RememberHarness:
+    """`Remember` with its stores."""
 
+    def __init__(self, words: FullIndex) -> None:
+        self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
+        self.words = words
+        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.spaces = VectorSpaces(stores.modes, self.embedders)
+        self.agent = remember_over(stores, self.embedders)
 
-class RememberSteps(WorkerHarness):
-    """The steps of `Remember` in a worker."""
+    def say(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
+        """Remember a turn from the record at this offset."""
+        message = turn(text, turn_id=turn_id, mode=mode)
+        return self.agent.turn(message, record(offset=offset))
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory / "first")
-        self.words.close()
-        self.words = self.full = SometimesFullIndex(directory)
-        self.words.open(HERE)
-        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
-        self.ctx = replace(self.ctx, stores=self.stores, commit=LexicalCommit(self.words, self.meters))
-        self.remember = remember_over(self.stores.at(HERE), self.embedders, asks_model=True)
-        self.changed: list[tuple[Change, int]] = []
-        self.declare("code", "tiny32")
-        self.declare("journal", "tiny48")
-        changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
-        self.turns = self.turns_step()
-        self.events = CommittingStep(self.events_step(), self.ctx.commit)
-        self.changes = self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
-
-    def events_step(self, has_vector: HasVector | None = None) -> RememberEvents:
-        """Return the step for events; without `has_vector` every reported vector is trusted."""
-        return RememberEvents(
-            EventReader(MEMORY_EVENTS, self.ctx.replies),
-            lambda _: self.remember,
-            self.stores,
-            self.publisher,
-            TOPICS,
-            self.meters,
-            worker_run_id=self.ctx.worker_run_id,
-            has_vector=has_vector,
+    def report_embedded(
+        self, of: TurnResult, status: Status = "ready", space: str | None = None, **changes: Any
+    ) -> Follows:
+        """Report the vector of an event's memory, in the space of its mode by default."""
+        assert of.event is not None
+        memory = of.event.memory
+        message = Embedded(
+            memory_id=memory.memory_id,
+            content_hash=memory.content_hash,
+            mode=memory.mode,
+            status=status,
+            space=None if status in ("stale", "waiting") else space or self.space_digest(memory.mode),
+            at=NOW,
+            error="a reason" if status in ("failed", "waiting") else None,
         )
+        return self.agent.embedded(message.model_copy(update=changes))
 
-    def changes_step(self) -> ApplyChanges:
-        """Return the handler of changes."""
-        return ApplyChanges(
-            lambda _: self.remember,
-            self.stores,
-            self.ctx.commit,
-            self.publisher,
-            TOPICS,
-            self.meters,
-            progress=self.progress,
-            turns_log=self.ctx.turns_log,
-            on_changed=lambda change, partition: self.changed.append((change, partition)),
-        )
+    def space_digest(self, mode: str = GENERAL) -> str:
+        """Return the space digest of a mode."""
+        found = self.modes.get(PARTITION, "u1").find(mode, "p1")
+        assert found is not None
+        return FakeEmbedders().of(found).fingerprint.digest
 
-    async def apply(self, made: Change, offset: int = 0) -> Any:
-        """Apply a change and return its reply."""
-        self.publisher.replies.clear()
-        await run_step(self.changes, event_record(made, TOPICS.changes, offset, headers=REPLY))
-        [reply] = self.publisher.replies
-        answer = json.loads(reply.value or b"")
-        return answer.get("result", answer.get("error"))
+    def memory(self, of: TurnResult) -> Memory:
+        """Return the stored record."""
+        memory = self.memories.get(PARTITION, of.result.memory_id)
+        assert memory is not None
+        return memory
 
-    def texts(self, mode: str) -> list[str]:
-        """Return the sorted texts in a mode."""
-        return sorted(memory.text for memory in self.memories.all() if memory.mode == mode)
+    def count_postings(self, term: str) -> int:
+        """Return how many memories contain a term."""
+        [found] = self.words.postings(PARTITION, "u1", [term])
+        return len(found.numbers)
 
-    def usage(self, name: str, **labels: str) -> float:
-        """Return the value of a counter."""
-        return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
-
-
-MOVE = change("move", mode="code", to="journal", result={"name": "code", "moved": 0, "forgotten": 0})
-FORGET = change("forget", mode="code", result={"name": "code", "moved": 0, "forgotten": 0})
+    def ready_places(self) -> dict[VectorLocation, int]:
+        """Return the embedded memories per vector location, as the lexical index counts them."""
+        return dict(self.words.ready_places(PARTITION))

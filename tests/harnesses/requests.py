@@ -42,8 +42,8 @@ class RequestHarness:
         replies = Replies(self.publisher, "memory.dead-letters", self.clock, self.meters)
         self._requests = RequestPipeline(admission, self._handle, replies)
 
-    async def _handle(self, _message: Any, taken: Record, asked: ReplyOptions) -> HandlerResult:
-        self.handled.append((taken, asked))
+    async def _handle(self, _message: Any, received: Record, reply_options: ReplyOptions) -> HandlerResult:
+        self.handled.append((received, reply_options))
         if self.problem is not None:
             raise self.problem
         return self.result
@@ -53,13 +53,13 @@ class RequestHarness:
         value = turn_fields() if self.channel is TURNS else COMMAND
         return record(value, topic=self.channel.topic, headers=(*REPLY, *headers), **changes)
 
-    async def take(self, taken: Record) -> None:
+    async def process(self, received: Record) -> None:
         """Process a record completely."""
-        await (await self.begin(taken))
+        await (await self.begin(received))
 
-    async def begin(self, taken: Record) -> Awaitable[object]:
+    async def begin(self, received: Record) -> Awaitable[object]:
         """Begin a record; await the result to finish it."""
-        return await self._requests.begin(taken)
+        return await self._requests.begin(received)
 
     @property
     def errors(self) -> list[dict[str, Any]]:

@@ -145,8 +145,8 @@ class WorkerHarness:
 
     async def embed_memory(self, memory: Memory) -> Memory:
         """Embed a memory and report it to `Remember`."""
-        [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
-        self.remember.embedded(said)
+        [report] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
+        self.remember.embedded(report)
         return self.stored(memory)
 
     async def say_embedded(self, text: str, offset: int, **fields: Any) -> Memory:

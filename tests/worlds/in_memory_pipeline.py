@@ -122,10 +122,10 @@ class InMemoryPipeline:
         app = create_kafka_app(self.settings, "in-memory")
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
-        asking, reembedding = self._background_workers(agents, ctx)
-        beside = BackgroundHooks(asking.ask, partial(_changed, reembedding))
+        queue, reembedding = self._background_workers(agents, ctx)
+        hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
-        readers = self._readers(words, beside)
+        readers = self._readers(words, hooks)
         channels = {reader.topic: app.channel() for reader in readers}
         connect(app, channels, readers, self.meters, lambda: self.defects.append("an agent ended"))
         app.finalize()
@@ -134,7 +134,7 @@ class InMemoryPipeline:
         app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
         for agent in app.agents.values():
             await agent.start()
-        runs = [asyncio.create_task(one.run()) for one in (asking, reembedding)]
+        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding)]
         reembedding.look(range(self.partitions))
         await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
         try:
@@ -170,13 +170,13 @@ class InMemoryPipeline:
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
 
-    def _readers(self, words: SqliteLexicalIndex, beside: BackgroundHooks) -> list[Subscription]:
+    def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
         """Return the subscriptions, each with a publisher that records its agents."""
         agents, ctx = self.wire(words)
-        each = [one.agent_names for one in subscriptions(agents, beside, ctx)]
+        each = [one.agent_names for one in subscriptions(agents, hooks, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
-            subscriptions(agents, beside, replace(ctx, publisher=publisher))[number]
+            subscriptions(agents, hooks, replace(ctx, publisher=publisher))[number]
             for number, publisher in enumerate(publishers)
         ]
 
@@ -184,12 +184,12 @@ class InMemoryPipeline:
         """Return the background workers."""
         here = list(range(self.partitions))
         publisher = InMemoryPublisher(self.topics, (Understand.__name__,), self.arrows)
-        told = replace(ctx, publisher=publisher)
-        asking = UnderstandingQueue(
+        queue_ctx = replace(ctx, publisher=publisher)
+        queue = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
             self.language,
             lambda: here,
-            told,
+            queue_ctx,
             at_once=4,
             backlog_per_second=1000,
         )
@@ -197,7 +197,7 @@ class InMemoryPipeline:
         def spaces_at(partition: int) -> VectorSpaces:
             return VectorSpaces(ctx.stores.at(partition).modes, self.embedders)
 
-        return asking, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
+        return queue, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record keyed by its user, unless `how` overrides the key or partition."""

@@ -31,10 +31,10 @@ class InMemoryPublisher:
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Write a reply, if its topic exists."""
-        there = self._topics.has(out.topic)
-        if there:
+        exists = self._topics.has(out.topic)
+        if exists:
             await self.send(out)
-        return _done(there)
+        return _done(exists)
 
 
 def _done(result: Result) -> asyncio.Future[Result]:

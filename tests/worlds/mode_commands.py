@@ -33,8 +33,8 @@ async def count_vectors(pipeline: InMemoryPipeline) -> Counter[str]:
     ids = [memory.memory_id for memory in pipeline.memories.all()]
     for name, fingerprint in (await pipeline.index.spaces()).items():
         mode = name.removesuffix(f"-{fingerprint.digest}")
-        if there := await pipeline.vectors_in(mode, fingerprint, ids):
-            found[f"{mode}/{fingerprint.embedder}"] = len(there)
+        if ids_in_mode := await pipeline.vectors_in(mode, fingerprint, ids):
+            found[f"{mode}/{fingerprint.embedder}"] = len(ids_in_mode)
     return found
 
 

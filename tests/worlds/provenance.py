@@ -73,39 +73,41 @@ def check_items(known: dict[str, Memory]) -> Iterator[str]:
 def check_words(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterator[str]:
     """Every index of the lexical store has its records with mode, status and whether they are current."""
     records = list(pipeline.memories.all())
-    for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in index_names(boundary)):
-        there = [one for one in records if one.index_name == shelf]
-        rosters = [words.memory_columns(partition, shelf) for partition in range(pipeline.partitions)]
+    for index_name in (index_name for boundary in (USER, BYSTANDER) for index_name in index_names(boundary)):
+        there = [one for one in records if one.index_name == index_name]
+        columns_by_partition = [words.memory_columns(partition, index_name) for partition in range(pipeline.partitions)]
         live = [
-            (roster.id_of[n], bool(roster.columns.superseded[n]))
-            for roster in rosters
-            for n in np.flatnonzero(roster.columns.live).tolist()
+            (memory_columns.id_of[n], bool(memory_columns.columns.superseded[n]))
+            for memory_columns in columns_by_partition
+            for n in np.flatnonzero(memory_columns.columns.live).tolist()
         ]
-        wanted = [(one.memory_id, one.superseded_by is not None) for one in there]
-        if sorted(live) != sorted(wanted):
-            yield f"the words of {shelf} have {set(live) - set(wanted)} and lack {set(wanted) - set(live)}"
+        expected = [(one.memory_id, one.superseded_by is not None) for one in there]
+        if sorted(live) != sorted(expected):
+            yield f"the words of {index_name} have {set(live) - set(expected)} and lack {set(expected) - set(live)}"
         counted: Counter[tuple[str, str]] = Counter()
         for partition in range(pipeline.partitions):
-            for mode, statuses in words.counts(partition, shelf).items():
+            for mode, statuses in words.counts(partition, index_name).items():
                 counted.update({(mode, status): number for status, number in statuses.items()})
         if +counted != Counter((one.mode, one.embedding.status) for one in there):
-            yield f"the words of {shelf} count {+counted}"
+            yield f"the words of {index_name} count {+counted}"
 
 
 async def check_vectors(pipeline: InMemoryPipeline) -> list[str]:
     """Every memory has the vector of its current text in its mode's space, and there are no others."""
     records = list(pipeline.memories.all())
     found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != "ready"]
-    lying: set[tuple[str, str, str]] = set()
+    stored: set[tuple[str, str, str]] = set()
     for name, fingerprint in (await pipeline.index.spaces()).items():
         space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
         there = await pipeline.index.hashes(space, [one.memory_id for one in records])
-        lying |= {(memory_id, space.mode, content) for memory_id, content in there.items()}
+        stored |= {(memory_id, space.mode, content) for memory_id, content in there.items()}
         count = sum([await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)])
         if count != len(there):
             found.append(f"{count - len(there)} vectors in {space.mode} have no memory")
-    wanted = {(one.memory_id, one.mode, one.content_hash) for one in records}
-    return found + ([] if lying == wanted else [f"vectors too many {lying - wanted}, missing {wanted - lying}"])
+    expected = {(one.memory_id, one.mode, one.content_hash) for one in records}
+    return found + (
+        [] if stored == expected else [f"vectors too many {stored - expected}, missing {expected - stored}"]
+    )
 
 
 def check_removed_texts(
@@ -175,5 +177,5 @@ def _text(span: Evidence, known: dict[str, Memory]) -> str | None:
 
 def _occurs(mark: str, words: SqliteLexicalIndex, partitions: int) -> Iterable[bool]:
     for partition in range(partitions):
-        for shelf in index_names(USER):
-            yield any(len(one.numbers) for one in words.postings(partition, shelf, [mark], fuzzy=False))
+        for index_name in index_names(USER):
+            yield any(len(one.numbers) for one in words.postings(partition, index_name, [mark], fuzzy=False))

@@ -128,11 +128,11 @@ class ActionRunner:
 
     async def delete(self, name: int, fate: int) -> None:
         """Delete a mode; forget its memories or move them to `general`."""
-        there = [one.memory_id for one in self._said() if one.mode == NAMES[name]]
+        ids = [one.memory_id for one in self._said() if one.mode == NAMES[name]]
         memories = ("forget", "move:general")[fate]
         reply = await self._command("delete_mode", name=NAMES[name], memories=memories)
         if reply["status"] == "ok" and memories == "forget":
-            self._expect_forgotten(there)
+            self._expect_forgotten(ids)
         await self._command("declare_mode", name=NAMES[name], embedder="tiny32")
 
     async def consolidate(self, project: int) -> None:
@@ -159,8 +159,8 @@ class ActionRunner:
 
     async def forget_turn(self, number: int) -> None:
         """Forget a turn by its id."""
-        if said := self._said():
-            one = said[number % len(said)]
+        if turns := self._said():
+            one = turns[number % len(turns)]
             named = {"turn_id": one.turn_id, "conversation_id": one.conversation_id}
             await self._command("forget", one.scope["project_id"], **named)
             self._expect_forgotten([one.memory_id])
@@ -168,21 +168,21 @@ class ActionRunner:
     async def forget_conversation(self, conversation: int, project: int) -> None:
         """Forget a conversation."""
         name = CONVERSATIONS[conversation]
-        there = [one for one in self._said(project) if one.conversation_id == name]
+        ids = [one for one in self._said(project) if one.conversation_id == name]
         await self._command("forget", PROJECTS[project], conversation_id=name)
-        self._expect_forgotten(one.memory_id for one in there)
+        self._expect_forgotten(one.memory_id for one in ids)
 
     async def forget_project(self, project: int) -> None:
         """Forget a project."""
-        there = [one.memory_id for one in self._said(project)]
+        ids = [one.memory_id for one in self._said(project)]
         await self._command("forget", PROJECTS[project], project=True)
-        self._expect_forgotten(there)
+        self._expect_forgotten(ids)
 
     async def forget_user(self) -> None:
         """Forget all memories of the user."""
-        there = [one.memory_id for one in self._said()]
+        ids = [one.memory_id for one in self._said()]
         await self._command("forget", user=True)
-        self._expect_forgotten(there)
+        self._expect_forgotten(ids)
 
     async def replay_all(self) -> None:
         """Publish all turn records again, in their order."""
@@ -197,8 +197,8 @@ class ActionRunner:
         return sorted(mine, key=lambda one: one.memory_id)
 
     def _said(self, project: int | None = None) -> list[Memory]:
-        wanted = PROJECTS if project is None else (PROJECTS[project],)
-        return [one for one in self.memories() if one.origin == "said" and one.scope["project_id"] in wanted]
+        projects = PROJECTS if project is None else (PROJECTS[project],)
+        return [one for one in self.memories() if one.origin == "said" and one.scope["project_id"] in projects]
 
     def _pick_memory(self, number: int) -> Memory | None:
         known = self.memories()
@@ -212,16 +212,19 @@ class ActionRunner:
     async def _say(self, text: str, mark: str, turn_id: str, conversation: int, project: int, **more: Any) -> None:
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
         fields = {"conversation_id": CONVERSATIONS[conversation], "metadata": {"mark": mark}, **more}
-        said = turn_message(text, turn_id, USER, **fields) | {"scope": scope}
-        self._expect(said, await self.pipeline.ask(self.pipeline.names.turns, said))
+        turns = turn_message(text, turn_id, USER, **fields) | {"scope": scope}
+        self._expect(turns, await self.pipeline.ask(self.pipeline.names.turns, turns))
 
     async def _publish_again(self, record: Record) -> None:
         await self.pipeline.topics.append(_without_reply(record))
         await self.pipeline.topics.settled()
         self._expect(json.loads(record.value or b""))
 
-    def _expect(self, said: Mapping[str, Any], reply: Json | None = None) -> None:
-        one, mark = derive_memory_id(said["scope"], said["conversation_id"], said["turn_id"]), said["metadata"]["mark"]
+    def _expect(self, turns: Mapping[str, Any], reply: Json | None = None) -> None:
+        one, mark = (
+            derive_memory_id(turns["scope"], turns["conversation_id"], turns["turn_id"]),
+            turns["metadata"]["mark"],
+        )
         self.marks.add(mark)
         warned = [] if reply is None else [warning["code"] for warning in reply["warnings"]]
         if one not in self.forgotten:
@@ -230,8 +233,8 @@ class ActionRunner:
             assert (reply["status"], "forgotten" in warned) == ("ok", one in self.forgotten)
 
     async def _command(self, command: str, project: str = PROJECTS[0], /, **arguments: Any) -> Json:
-        given = command_message(command, USER, project) | {"arguments": arguments}
-        reply = await self.pipeline.ask(self.pipeline.names.commands, given)
+        message = command_message(command, USER, project) | {"arguments": arguments}
+        reply = await self.pipeline.ask(self.pipeline.names.commands, message)
         assert reply["status"] == "ok" or reply["error"]["code"] in REFUSALS, reply
         return reply
 

@@ -23,8 +23,8 @@ class FakeCategories:
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
         """Return the categories of a scope, including those of the deployment."""
-        kept = self.stored.get((partition, tuple(sorted(scope.items()))), "{}")
-        return merge_deployment_categories(Taxonomy.model_validate_json(kept), self.deployment)
+        stored = self.stored.get((partition, tuple(sorted(scope.items()))), "{}")
+        return merge_deployment_categories(Taxonomy.model_validate_json(stored), self.deployment)
 
     def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Replace the categories of a scope."""

@@ -47,8 +47,8 @@ class FakeMemories:
     def removed(self, partition: int) -> Iterator[str | None]:
         """Yield removed memories that were not forgotten; None for each existing record."""
         yield from [None for _ in self._kept.get(partition, {})]
-        gone = [memory_id for place, memory_id in self._removed if place == partition]
-        yield from [memory_id for memory_id in gone if not self.is_forgotten(partition, memory_id)]
+        removed = [memory_id for place, memory_id in self._removed if place == partition]
+        yield from [memory_id for memory_id in removed if not self.is_forgotten(partition, memory_id)]
 
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         """Return the location that was given to `forget` or `remove`."""
@@ -66,7 +66,7 @@ class FakeMemories:
 
     def all(self) -> Iterator[Memory]:
         """Return all records."""
-        return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
+        return (Memory.model_validate_json(value) for records in self._kept.values() for value in records.values())
 
     def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
         """Return the ids of removed memories with their last vector locations."""

@@ -16,8 +16,8 @@ class FakeModes:
     def get(self, partition: int, boundary: str) -> ModeDeclarations:
         """Return the declarations of a boundary, by default only `general`."""
         self.reads += 1
-        kept = self._kept.get((partition, boundary))
-        return ModeDeclarations() if kept is None else ModeDeclarations.model_validate_json(kept)
+        stored = self._kept.get((partition, boundary))
+        return ModeDeclarations() if stored is None else ModeDeclarations.model_validate_json(stored)
 
     def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
         """Replace the declarations."""

@@ -84,8 +84,8 @@ async def test_clients_on_one_reply_topic_get_only_their_replies(live_broker: Ru
     ):
         clients = [a, b, c, d, e]
         calls = [client.remember(f"{name} {n}") for name in names for n, client in enumerate(clients)]
-        told = [done.memory_id for done in await asyncio.gather(*calls)]
-    assert told == [f"{name} {n}" for name in names for n in range(len(clients))]
+        memory_ids = [done.memory_id for done in await asyncio.gather(*calls)]
+    assert memory_ids == [f"{name} {n}" for name in names for n in range(len(clients))]
 
 
 async def test_second_reply_is_ignored(memory: MemoryClient, service: StandIn) -> None:
@@ -144,8 +144,8 @@ async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, s
     asked = [(await service.next("commands")).value for _ in range(3)]
     assert [one["command"] for one in asked] == ["declare_mode", "list_modes", "set_memory_mode"]
     assert asked[0]["scope"] == {"user_id": "u1", "project_id": "p2"}
-    given = {name: value for name, value in asked[0]["arguments"].items() if value is not None}
-    assert given == {
+    arguments = {name: value for name, value in asked[0]["arguments"].items() if value is not None}
+    assert arguments == {
         "name": "journal",
         "embedder": "general",
         "decay": "slow",

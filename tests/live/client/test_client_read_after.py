@@ -58,7 +58,7 @@ async def test_rejected_or_unanswered_turn_counts_as_written(memory: MemoryClien
 async def test_cancelled_turn_counts_once_kafka_has_it(
     memory: MemoryClient, service: StandIn, live_broker: RunningBroker
 ) -> None:
-    # In the same partition as u1's, so that it is acknowledged after it.
+    # In u1's partition, so that it is acknowledged after u1's turn.
     neighbour = next(user for n in count() if partition_of(user := f"n{n}") == partition_of("u1"))
     await memory.remember("x", user_id=neighbour)
     os.kill(live_broker.pid, signal.SIGSTOP)

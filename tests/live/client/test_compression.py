@@ -15,16 +15,16 @@ TURNS = 20
 
 def turn(number: int) -> bytes:
     """Return a turn as JSON in one line."""
-    told = {"schema": "turn.v1", "scope": {"user_id": "ana"}, "conversation_id": "c1", "role": "user"}
-    return json.dumps(told | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
+    message = {"schema": "turn.v1", "scope": {"user_id": "ana"}, "conversation_id": "c1", "role": "user"}
+    return json.dumps(message | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
 
 
 @needs_kcat
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 async def test_every_compression_is_read(deployment: Deployment, codec: str) -> None:
     await deployment.ready()
-    said = b"".join(turn(number) + b"\n" for number in range(TURNS))
-    await produce(deployment, deployment.topics.turns, said, "-z", codec, "-X", "linger.ms=200")
+    lines = b"".join(turn(number) + b"\n" for number in range(TURNS))
+    await produce(deployment, deployment.topics.turns, lines, "-z", codec, "-X", "linger.ms=200")
     async with deployment.client() as client:
 
         async def all_found() -> bool:

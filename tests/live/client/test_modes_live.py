@@ -35,11 +35,11 @@ class ModeUser:
 
     async def say(self, text: str, mode: str | None = None, project: str = "default") -> str:
         """Remember a turn and return the memory's id."""
-        told = await self.client.remember(
+        remembered = await self.client.remember(
             text, turn_id=f"{project} {text}", mode=mode, user_id=self.user_id, project_id=project
         )
-        assert told.memory_id is not None
-        return told.memory_id
+        assert remembered.memory_id is not None
+        return remembered.memory_id
 
     async def settle_in(self) -> dict[str, str]:
         """Declare, rename, delete and correct modes; return the projects of the remaining memories by id."""
@@ -136,8 +136,8 @@ async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
         return dict((await one.command("health"))["modes"]["code"]["error"] or {})
 
     async def is_missing() -> bool:
-        stands = await error()
-        return stands["code"] == "unavailable" and "being loaded" not in stands["message"]
+        status = await error()
+        return status["code"] == "unavailable" and "being loaded" not in status["message"]
 
     await eventually(is_missing, "the model is known to be missing")
     health = (await one.command("health"))["modes"]
@@ -159,5 +159,5 @@ async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
 
 
 async def _is_ready(one: ModeUser, mode: str) -> bool:
-    stands = (await one.command("health"))["modes"][mode]
-    return bool(stands["ready"] == stands["eligible"])
+    status = (await one.command("health"))["modes"][mode]
+    return bool(status["ready"] == status["eligible"])

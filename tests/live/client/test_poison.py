@@ -29,7 +29,7 @@ async def test_invalid_records_are_dead_letters_and_all_turns_are_found(deployme
                 garbage
             )
 
-        await eventually(all_there, "every bad record is a dead letter, once")
+        await eventually(all_there, "every invalid record is one dead letter")
 
 
 @needs_kcat
@@ -48,5 +48,5 @@ async def test_records_of_other_clients_do_not_block_the_topic(deployment: Deplo
             letters = [value async for value in written(deployment, deployment.topics.dead_letters)]
             return sorted(letters) == [b""] * 3 + [b"no json"] * 6
 
-        await eventually(all_there, "every one of them is a dead letter, once")
+        await eventually(all_there, "every invalid record is one dead letter")
     assert worker.is_running

@@ -31,7 +31,7 @@ async def test_client_uses_the_fields_of_the_scope_model(deployment: Deployment)
         ]
         assert len((await eve.command("get_intention"))["goals"]) == 1
     probe = readiness_probe(deployment.prefix)
-    assert await probe(deployment.bootstrap), "the probe's user is none of this model's, and is answered all the same"
+    assert await probe(deployment.bootstrap), "the probe is answered although its user is invalid in this model"
     await worker.terminate(30)
     del deployment.more["SCOPE_MODEL"]
     other = deployment.start()

@@ -18,7 +18,7 @@ async def test_interrupted_consolidation_has_the_same_result(deployment: Deploym
     async with deployment.client() as client:
         turns = {user: await remember_layers(client, user) for user in users}
         end = await collect_end_states(deployment, client, turns, consolidate)
-        assert end.in_the_middle or KILLS < ENOUGH, "each was over before it could be killed"
+        assert end.in_the_middle or KILLS < ENOUGH, "every attempt ended before the kill"
         distilled = [one for one in end.of["u0"] if one[0] == "distilled"]
         assert len(distilled) == len(SUBJECTS)
         for user in users[1:]:

@@ -32,8 +32,8 @@ async def remember_turns(client: MemoryClient, user: str, count: int) -> list[An
 
     async def say(number: int) -> Any:
         async with gate:
-            said = f"The box crate{number}x is on the shelf."
-            return await client.remember(said, turn_id=f"t-{number}", user_id=user, conversation_id=f"c{number % 2}")
+            text = f"The box crate{number}x is on the shelf."
+            return await client.remember(text, turn_id=f"t-{number}", user_id=user, conversation_id=f"c{number % 2}")
 
     return await asyncio.gather(*map(say, range(count)))
 
@@ -68,7 +68,7 @@ async def kill_during_forget(
         # It ended too soon: this user is ignored.
         await forgetting
         await client.command("forget", {"user": True}, user_id=user)
-    raise AssertionError("each was over before it could be killed")
+    raise AssertionError("every attempt ended before the kill")
 
 
 @pytest.mark.parametrize("selector", [{"user": True}, {"conversation_id": "c0"}], ids=["user", "conversation"])
@@ -92,9 +92,9 @@ async def test_interrupted_forget_is_completed(deployment: Deployment, selector:
     worker = deployment.workers[-1]
     assert await worker.terminate(within_s=20) == 0
     known = [one.memory_id for one in (*again, *others, fresh) if one.memory_id is not None]
-    lying, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
-    assert not forgotten & {one.memory_id for one in lying}
-    assert counted == len(lying) == left + len(others) + 1
+    stored, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
+    assert not forgotten & {one.memory_id for one in stored}
+    assert counted == len(stored) == left + len(others) + 1
 
 
 async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployment: Deployment) -> None:
@@ -109,7 +109,7 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
             return await client.command("forget", {"conversation_id": "c0"}, user_id=user)
 
         end = await collect_end_states(deployment, client, turns, forget)
-        assert end.in_the_middle or KILLS < ENOUGH, "each was over before it could be killed"
+        assert end.in_the_middle or KILLS < ENOUGH, "every attempt ended before the kill"
         assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
         for user in users[1:]:
             assert end.of[user] == end.of["u0"]

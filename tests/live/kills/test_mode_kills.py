@@ -156,7 +156,7 @@ class Speaker:
             memory_id: mode and (mode.name, "ready") for memory_id, mode in expected.items()
         }
         health = (await self.client.command("health", user_id=self.user_id))["modes"]
-        counted = {name: stands["eligible"] for name, stands in health.items()}
+        counted = {name: status["eligible"] for name, status in health.items()}
         assert counted == {mode.name: _number(mode, expected.values()) for mode in self.declared.living}
         for mode in self.declared.living:
             await self._check_found(mode, {one for one in expected if expected[one] is mode})
@@ -213,9 +213,9 @@ async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: De
         await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
     memory_ids = list(chain.from_iterable(speaker.said for speaker in speakers))
-    lying, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
-    assert lying == set().union(*(speaker.due_vectors() for speaker in speakers))
-    assert counted == len(lying)
+    stored, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
+    assert stored == set().union(*(speaker.due_vectors() for speaker in speakers))
+    assert counted == len(stored)
 
 
 async def settled_and_right(client: MemoryClient, speakers: Collection[Speaker]) -> None:

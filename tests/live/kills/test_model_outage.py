@@ -70,55 +70,55 @@ class Conversation:
         gate = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._publish(ConversationTurn(number), gate) for number in numbers))
 
-    async def _publish(self, said: ConversationTurn, gate: asyncio.Semaphore) -> None:
+    async def _publish(self, turn: ConversationTurn, gate: asyncio.Semaphore) -> None:
         async with gate:
-            while said not in self.accepted:
+            while turn not in self.accepted:
                 try:
-                    self.accepted[said] = await self.client.remember(
-                        said.text, turn_id=f"t-{said.number}", user_id=said.user_id, mode=said.mode
+                    self.accepted[turn] = await self.client.remember(
+                        turn.text, turn_id=f"t-{turn.number}", user_id=turn.user_id, mode=turn.mode
                     )
                 except (MemoryTimeout, MemoryUnreachable):
                     continue
 
     async def check_unread(self, numbers: Iterable[int]) -> None:
         """Check that these turns are in the mode of their caller or the default, and are not understood."""
-        for said in map(ConversationTurn, numbers):
-            shown = await self.shown(said)
-            decided = ("code", "caller") if said.mode else ("general", "fallback")
-            assert (self.accepted[said].mode, self.accepted[said].mode_source) == decided
+        for turn in map(ConversationTurn, numbers):
+            shown = await self.shown(turn)
+            decided = ("code", "caller") if turn.mode else ("general", "fallback")
+            assert (self.accepted[turn].mode, self.accepted[turn].mode_source) == decided
             assert (shown["mode"], shown["mode_source"], shown["understanding"]) == (*decided, "pending")
 
     async def understood(self) -> bool:
         """True if every turn is understood and has its vector."""
-        return all([await self._is_understood(said) for said in self.accepted])
+        return all([await self._is_understood(turn) for turn in self.accepted])
 
-    async def _is_understood(self, said: ConversationTurn) -> bool:
-        shown = await self.shown(said)
+    async def _is_understood(self, turn: ConversationTurn) -> bool:
+        shown = await self.shown(turn)
         return (shown["understanding"], shown["embedding"]["status"]) == ("model", "ready")
 
-    async def shown(self, said: ConversationTurn) -> dict[str, Any]:
+    async def shown(self, turn: ConversationTurn) -> dict[str, Any]:
         """Return the record of a turn."""
-        memory_id = self.accepted[said].memory_id
-        return await self.client.command("get_memory", {"memory_id": memory_id}, user_id=said.user_id)
+        memory_id = self.accepted[turn].memory_id
+        return await self.client.command("get_memory", {"memory_id": memory_id}, user_id=turn.user_id)
 
     async def check(self) -> None:
         """Check that each turn is in its mode and found there, and that there are no others."""
-        for said in self.accepted:
-            shown = await self.shown(said)
-            assert (shown["mode"], shown["mode_source"]) == said.decided
-            assert (shown["text"], shown["version"], shown["model"]) == (said.text, 1, "default")
+        for turn in self.accepted:
+            shown = await self.shown(turn)
+            assert (shown["mode"], shown["mode_source"]) == turn.decided
+            assert (shown["text"], shown["version"], shown["model"]) == (turn.text, 1, "default")
         for user_id in USERS:
-            mine = [said.decided[0] for said in self.accepted if said.user_id == user_id]
+            mine = [turn.decided[0] for turn in self.accepted if turn.user_id == user_id]
             health = (await self.client.command("health", user_id=user_id))["modes"]
-            assert {mode: stands["eligible"] for mode, stands in health.items()} == {
+            assert {mode: status["eligible"] for mode, status in health.items()} == {
                 mode: mine.count(mode) for mode in MODES
             }
 
     def due_vectors(self) -> set[StoredVector]:
         """Return the expected vectors of all turns."""
         return {
-            StoredVector(told.memory_id or "", said.decided[0], DIMS[MODES[said.decided[0]]])
-            for said, told in self.accepted.items()
+            StoredVector(accepted.memory_id or "", turn.decided[0], DIMS[MODES[turn.decided[0]]])
+            for turn, accepted in self.accepted.items()
         }
 
 
@@ -135,9 +135,9 @@ async def test_turns_of_a_model_outage_are_understood_after_a_kill(with_embedder
             await conversation.check()
         await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
-    memory_ids = [told.memory_id or "" for told in conversation.accepted.values()]
-    lying, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
-    assert lying == conversation.due_vectors()
+    memory_ids = [accepted.memory_id or "" for accepted in conversation.accepted.values()]
+    stored, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
+    assert stored == conversation.due_vectors()
     assert counted == TURNS
 
 

@@ -37,10 +37,10 @@ async def test_worker_without_vector_index_finds_turns_lexically(deployment: Dep
     deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
     await deployment.ready()
     async with deployment.client() as client:
-        told = FlowTurn(1)
-        await client.remember(told.content, turn_id=told.turn_id)
-        answer = await client.retrieve(f"where is the box {told.word}?")
-        assert [hit.turn_id for hit in answer.hits] == [told.turn_id]
+        turn = FlowTurn(1)
+        await client.remember(turn.content, turn_id=turn.turn_id)
+        answer = await client.retrieve(f"where is the box {turn.word}?")
+        assert [hit.turn_id for hit in answer.hits] == [turn.turn_id]
         assert (answer.strategy, [one.code for one in answer.warnings]) == ("lexical", ["degraded"])
         assert answer.hits[0].embedding_status == "pending"
         assert (await client.command("health"))["vector_index"].startswith("unavailable")

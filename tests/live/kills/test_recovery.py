@@ -21,12 +21,12 @@ async def test_worker_restores_its_state_on_an_empty_disk(deployment: Deployment
         shutil.rmtree(worker.data_dir)
         await deployment.ready()
 
-        kept = await client.command("get_memory", {"memory_id": edited.memory_id})
-        assert (kept["text"], kept["version"], len(kept["versions"])) == ("We deploy to fly.io.", 2, 2)
+        record = await client.command("get_memory", {"memory_id": edited.memory_id})
+        assert (record["text"], record["version"], len(record["versions"])) == ("We deploy to fly.io.", 2, 2)
         again = await client.remember("We deploy to fly.io.", turn_id="edited")
         assert (again.duplicate, again.version, again.memory_id) == (True, 2, edited.memory_id)
-        for told, before in flow.accepted.items():
-            assert [hit.memory_id for hit in await hits_of(client, told)] == [before.memory_id]
+        for turn, before in flow.accepted.items():
+            assert [hit.memory_id for hit in await hits_of(client, turn)] == [before.memory_id]
         await flow.embedded()
         answer = await client.retrieve("where do we deploy?")
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
@@ -48,5 +48,5 @@ async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment
         await worker.kill()
     ids = {before.memory_id for before in flow.accepted.values() if before.memory_id}
     assert len(ids) == 3 * TURNS
-    lying, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
-    assert ({one.memory_id for one in lying}, points) == (ids, len(ids))
+    stored, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
+    assert ({one.memory_id for one in stored}, points) == (ids, len(ids))

@@ -50,9 +50,9 @@ class Notebook:
             texts.append(turn["content"])
             self.pending = 2
         self.latest = turn
-        told = {"memory_id": turn["turn_id"], "turn_id": turn["turn_id"], "version": len(set(texts))}
+        result = {"memory_id": turn["turn_id"], "turn_id": turn["turn_id"], "version": len(set(texts))}
         mode = self.modes.setdefault(turn["turn_id"], turn["mode"] or "general")
-        return {**told, "mode": mode, "mode_source": "fallback", "duplicate": duplicate}
+        return {**result, "mode": mode, "mode_source": "fallback", "duplicate": duplicate}
 
     def health(self) -> Json:
         left, self.pending = self.pending, max(0, self.pending - 1)

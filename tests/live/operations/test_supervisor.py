@@ -153,7 +153,7 @@ async def test_worker_that_never_starts_ends_the_start_with_its_reason(directory
     with supervised(directory, free_port()) as up:
         assert await up.code() == 1
         assert await up.line() == ""
-        said = up.errors.read_text()
-        assert "a setting is wrong" in said
-        assert "the worker does not start" in said
+        errors = up.errors.read_text()
+        assert "a setting is wrong" in errors
+        assert "the worker does not start" in errors
         assert list((directory / "run").glob("*.pid*")) == []

@@ -98,10 +98,10 @@ async def test_spent_token_budget_defers_the_rest_to_the_next_run(tmp_path: Path
 async def test_run_does_not_cluster_again_without_new_turns(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = []
+    clustered = []
 
     def noted(sources: Any, vectors: Any, enough: Any) -> Any:
-        looked.append(len(sources))
+        clustered.append(len(sources))
         return cluster_turns(sources, vectors, enough)
 
     monkeypatch.setattr(distilling, "cluster_turns", noted)
@@ -109,10 +109,10 @@ async def test_run_does_not_cluster_again_without_new_turns(
     await remember_many(pipeline, 1, "The violin needs a new bow.")
     for _ in range(3):
         await consolidate(pipeline)
-    assert looked == [5]
+    assert clustered == [5]
     await remember_many(pipeline, 1, "My sister moves to Lisbon.")
     await consolidate(pipeline)
-    assert looked == [5, 2]
+    assert clustered == [5, 2]
 
 
 async def test_turns_are_clustered_outside_the_event_loop(

@@ -9,8 +9,8 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 async def test_forgetting_a_turn_forgets_its_distilled_memory_only(pipeline: InMemoryPipeline) -> None:
     await remember_many(pipeline, 5)
     await consolidate(pipeline)
-    gone = pipeline.memory(WATERED.format(2))
-    await pipeline.command("forget", memory_id=gone.memory_id)
+    forgotten = pipeline.memory(WATERED.format(2))
+    await pipeline.command("forget", memory_id=forgotten.memory_id)
     assert of_origin(pipeline, "distilled") == []
     left = {WATERED.format(number) for number in (0, 1, 3, 4)}
     assert set(await pipeline.texts("watered the tomatoes")) == left

@@ -104,7 +104,7 @@ async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryPipeline, list[s
 def is_free_of(reply: Json, ids: list[str]) -> bool:
     """True if a reply has no text and no id of A."""
     text = json.dumps(reply, ensure_ascii=False)
-    return not any(said in text for said in (*TALK, *ids))
+    return not any(part in text for part in (*TALK, *ids))
 
 
 async def test_no_read_path_returns_another_users_memories(stored: tuple[InMemoryPipeline, list[str]]) -> None:
@@ -129,7 +129,7 @@ async def test_no_read_path_returns_another_users_memories(stored: tuple[InMemor
     assert all(reply["result"].get("hits", []) == [] for reply in replies)
     assert all(is_free_of(reply, ids) for reply in replies)
     refused = [await pipeline.retrieve("diary", user="b", mode="journal")]
-    assert [reply["error"]["code"] for reply in refused] == ["unknown_mode"], "nor does he learn of her modes"
+    assert [reply["error"]["code"] for reply in refused] == ["unknown_mode"], "modes are private too"
     listed = await pipeline.command("list_modes", user="b")
     assert [mode["name"] for mode in listed["result"]["modes"]] == ["general"]
     health = (await pipeline.command("health", user="b"))["result"]
@@ -147,7 +147,7 @@ async def test_id_opens_nothing_to_another_user(stored: tuple[InMemoryPipeline, 
             )
             assert [seen["error"]["code"], moved["error"]["code"]] == ["not_found", "not_found"]
     pinned = await pipeline.assemble("diary", user="b", pins=ids)
-    assert not any(said in json.dumps(pinned) for said in TALK)
+    assert not any(part in json.dumps(pinned) for part in TALK)
     assert {memory.memory_id: memory for memory in pipeline.memories.all()} == before
 
 
@@ -160,4 +160,4 @@ async def test_project_is_as_closed_to_another_of_the_same_user(stored: tuple[In
             assert reply["result"]["hits"] == []
             assert is_free_of(reply, ids)
         reply = await pipeline.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
-        assert not any(said in json.dumps(reply) for said in TALK)
+        assert not any(part in json.dumps(reply) for part in TALK)

@@ -140,17 +140,17 @@ async def test_backfill_fails_memories_of_a_missing_model_until_it_is_loaded(pip
 async def test_reconcile_adds_missing_and_removes_orphaned_vectors(pipeline: InMemoryPipeline) -> None:
     await remember_turns(pipeline, "violin", "cello")
     await remember_turns(pipeline, "drum", user="u2")
-    space, kept = pipeline.space("general", "general"), pipeline.memory("cello")
+    space, stored = pipeline.space("general", "general"), pipeline.memory("cello")
     await pipeline.index.delete(space, [pipeline.memory("violin").memory_id])
-    [vector] = (await pipeline.index.vectors(space, [kept.memory_id])).values()
+    [vector] = (await pipeline.index.vectors(space, [stored.memory_id])).values()
     stray = pipeline.space("lost", "tiny32")
-    for where, dim, one in ((space, 384, "00000000-0000-0000-0000-000000000001"), (stray, 32, kept.memory_id)):
+    for where, dim, one in ((space, 384, "00000000-0000-0000-0000-000000000001"), (stray, 32, stored.memory_id)):
         point = Point(
             memory_id=one,
             vector=vector.pooled if dim == 384 else np.eye(1, dim, dtype=np.float32)[0],
             boundary="u1",
             partition=pipeline.topics.records(pipeline.names.turns)[0].partition,
-            scope=kept.scope,
+            scope=stored.scope,
             mode=where.mode,
             type="episodic",
             occurred_ms=0,
@@ -171,8 +171,8 @@ async def test_interrupted_job_resumes_with_the_rest(tmp_path: Path) -> None:
     async with pipeline.running():
         await pipeline.publish(pipeline.names.commands, command_message("rebuild"))
         await pipeline.until(lambda: pipeline.topics.refused)
-    made = sum(memory.embedding.embedded_at == pipeline.clock.now() for memory in pipeline.memories.all())
-    assert made < 20
+    rebuilt = sum(memory.embedding.embedded_at == pipeline.clock.now() for memory in pipeline.memories.all())
+    assert rebuilt < 20
     pipeline.topics.stop_after(None)
     async with pipeline.running():
         await pipeline.topics.settled()

@@ -101,10 +101,10 @@ def words_of(pipeline: InMemoryPipeline) -> Json:
     """Return the contents of the lexical index on disk."""
     words = SqliteLexicalIndex(pipeline.directory / "words")
     words.open(HERE)
-    roster = words.memory_columns(HERE, "u1")
-    modes = [kind.mode for kind in roster.kinds]
+    columns = words.memory_columns(HERE, "u1")
+    modes = [kind.mode for kind in columns.kinds]
     found = {
-        "modes": {IDS[one]: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()},
+        "modes": {IDS[one]: modes[columns.columns.kinds[number]] for one, number in columns.number_of.items()},
         "counts": words.counts(HERE, "u1"),
         "places": words.ready_places(HERE),
         "unread": named(words.awaiting_understanding(HERE)),
@@ -136,7 +136,7 @@ async def assert_kills_change_nothing(before: InMemoryPipeline, directory: Path,
         pipeline.lose_files(*lost)
         found = await ended(pipeline)
         wrong |= {(after, name): (found[name], expected[name]) for name in expected if found[name] != expected[name]}
-    assert after > 2, "it writes something"
+    assert after > 2, "the pipeline writes records"
     assert wrong == {}
 
 

@@ -84,7 +84,7 @@ async def test_superseded_fact_is_found_only_on_demand(pipeline: InMemoryPipelin
     ever = [hit["text"] for hit in await hits(pipeline, "deploy target", types=["semantic"], include_superseded=True)]
     assert any("Heroku" in text for text in ever)
     turns = await hits(pipeline, "deploy target", types=["episodic", "semantic"])
-    assert {"d-0", "d-1"} <= {hit["turn_id"] for hit in turns}, "what was said stays as it was said"
+    assert {"d-0", "d-1"} <= {hit["turn_id"] for hit in turns}, "the turn is unchanged"
     inside = [item["text"] for hit in turns for item in hit.get("items", ())]
     assert any("fly.io" in text for text in inside)
     assert not any("Heroku" in text for text in inside)

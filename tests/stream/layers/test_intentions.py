@@ -108,8 +108,8 @@ async def test_forgetting_a_project_removes_its_intention(tmp_path: Path) -> Non
         assert await intention(pipeline) == {}
         assert await intention(pipeline, "p2") == {"goals": ["learn to row"], "constraints": ["no debts"]}
         await pipeline.topics.settled()
-        kept = stored(pipeline)
-        assert not any(text in kept for text in ("learn", "debts", "beta", "PostgreSQL"))
+        before = stored(pipeline)
+        assert not any(text in before for text in ("learn", "debts", "beta", "PostgreSQL"))
 
 
 async def test_forgetting_a_user_removes_all_intentions(tmp_path: Path) -> None:

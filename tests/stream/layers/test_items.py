@@ -34,22 +34,22 @@ async def forget_user(pipeline: InMemoryPipeline) -> Json:
 
 
 async def test_item_is_embedded_shown_and_published(pipeline: InMemoryPipeline) -> None:
-    said = await pipeline.ask(pipeline.names.turns, turn_message(f"{PLAIN} {FLY}", "t-1"))
+    accepted = await pipeline.ask(pipeline.names.turns, turn_message(f"{PLAIN} {FLY}", "t-1"))
     await pipeline.topics.settled()
     [item] = items(pipeline).values()
     assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
-    assert await vectors(pipeline) == {item.memory_id, said["result"]["memory_id"]}
+    assert await vectors(pipeline) == {item.memory_id, accepted["result"]["memory_id"]}
     shown = (await pipeline.command("get_memory", memory_id=item.memory_id))["result"]
     assert shown["text"] == FLY
     assert shown["kind"] == "fact"
     assert shown["valid_until"] is None
     assert shown["origin"] == "extracted"
     assert "supports" not in shown
-    assert (await pipeline.command("get_memory", memory_id=said["result"]["memory_id"]))["result"]["items"] == [
+    assert (await pipeline.command("get_memory", memory_id=accepted["result"]["memory_id"]))["result"]["items"] == [
         item.memory_id
     ]
-    [told] = learned(pipeline)
-    assert (told.memory_id, [one.text for one in told.items]) == (said["result"]["memory_id"], [FLY])
+    [event] = learned(pipeline)
+    assert (event.memory_id, [one.text for one in event.items]) == (accepted["result"]["memory_id"], [FLY])
 
 
 async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline) -> None:
@@ -66,8 +66,8 @@ async def test_correction_replaces_an_item_and_leaves_its_turn(pipeline: InMemor
     await pipeline.remember(FLY, "t-1", occurred_at="2026-03-01T09:00:00Z")
     await pipeline.remember(AWS, "t-2", occurred_at="2026-03-01T10:00:00Z")
     await pipeline.topics.settled()
-    kept = items(pipeline)
-    assert kept[FLY].superseded_by == kept[AWS].memory_id
+    before = items(pipeline)
+    assert before[FLY].superseded_by == before[AWS].memory_id
     assert pipeline.memory(FLY).superseded_by is None
     assert set(await pipeline.texts("deploy target")) == {AWS, FLY}
     await pipeline.command("forget", memory_id=pipeline.memory(AWS).memory_id)
@@ -86,7 +86,7 @@ async def test_forgetting_removes_items_and_vectors(pipeline: InMemoryPipeline) 
     assert reply["result"] == {"forgotten": 2}
     await pipeline.topics.settled()
     assert list(pipeline.memories.all()) == []
-    assert not any(kept.points for kept in pipeline.index.collections.values())
+    assert not any(before.points for before in pipeline.index.collections.values())
     assert learned(pipeline)[-1].memory is None
     reply = await forget_user(pipeline)
     assert reply["result"] == {"forgotten": 0}
@@ -109,12 +109,12 @@ async def test_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline) 
 async def test_replay_into_nothing_gives_the_same_items(
     pipeline: InMemoryPipeline, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    said = [(FLY, "t-1", 1), (AWS, "t-2", 2), (FLY, "t-3", 3), (PLAIN, "t-2", 2), (AWS, "t-4", 4)]
-    for text, turn_id, hour in said:
+    accepted = [(FLY, "t-1", 1), (AWS, "t-2", 2), (FLY, "t-3", 3), (PLAIN, "t-2", 2), (AWS, "t-4", 4)]
+    for text, turn_id, hour in accepted:
         await pipeline.remember(text, turn_id, occurred_at=f"2026-03-01T0{hour}:00:00Z")
     await pipeline.topics.settled()
     async with InMemoryPipeline(tmp_path_factory.mktemp("other")).running() as other:
-        for text, turn_id, hour in said * 2:
+        for text, turn_id, hour in accepted * 2:
             await other.remember(text, turn_id, occurred_at=f"2026-03-01T0{hour}:00:00Z")
         await other.topics.settled()
         assert {text: (one.memory_id, one.evidence) for text, one in items(other).items()} == {

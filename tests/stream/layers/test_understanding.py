@@ -182,7 +182,7 @@ async def test_nothing_waits_for_a_model_that_hangs(pipeline: InMemoryPipeline) 
     await pipeline.topics.settled()
     assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
     assert {memory.reading.status for memory in pipeline.memories.all()} == {"pending"}
-    assert len(pipeline.language.asked) == 4, "as many as are asked at the same time"
+    assert len(pipeline.language.asked) == 4, "the limit of concurrent requests"
     assert (await pipeline.command("health"))["status"] == "ok"
     pipeline.language.released.set()
     await pipeline.until(lambda: all(one.reading.status == "model" for one in pipeline.memories.all()))
@@ -195,7 +195,7 @@ async def test_prompt_has_modes_and_earlier_turns(pipeline: InMemoryPipeline) ->
     await say(pipeline, "And then coffee.", "t-3", occurred_at="2026-03-01T09:01:00Z")
     await until_read(pipeline, "And then coffee.")
     asked: Prompt = pipeline.language.asked[-1]
-    assert all(told in asked.user for told in ("programming", "We had tea.", "And then coffee."))
+    assert all(text in asked.user for text in ("programming", "We had tea.", "And then coffee."))
     assert "Of another conversation." not in asked.user
     assert "coffee" not in asked.system
     memory = pipeline.memory("And then coffee.")
@@ -204,10 +204,10 @@ async def test_prompt_has_modes_and_earlier_turns(pipeline: InMemoryPipeline) ->
 
 async def test_interaction_mode_is_on_records_of_user_turns(pipeline: InMemoryPipeline) -> None:
     pipeline.language.answers = lambda _: {"interaction_mode": "DEBUGGING", "interaction_confidence": 0.97}
-    said = await say(pipeline, "The login fails after five minutes and nobody knows why.")
+    accepted = await say(pipeline, "The login fails after five minutes and nobody knows why.")
     answered = await say(pipeline, "Let me see.", role="assistant")
     await until_read(pipeline, "The login fails after five minutes and nobody knows why.", "Let me see.")
-    shown = (await pipeline.command("get_memory", memory_id=said["memory_id"]))["result"]
+    shown = (await pipeline.command("get_memory", memory_id=accepted["memory_id"]))["result"]
     assert shown["interaction_mode"] == "DEBUGGING"
     assert shown["interaction_confidence"] > 0.7
     other = (await pipeline.command("get_memory", memory_id=answered["memory_id"]))["result"]
@@ -225,10 +225,10 @@ async def test_rules_classify_turns_without_a_language_model(tmp_path: Path) -> 
 
 
 async def test_context_has_the_last_turns_and_the_interaction_mode(pipeline: InMemoryPipeline) -> None:
-    said = [await say(pipeline, f"Crate {number} is in the hall.", f"t-{number}") for number in range(2)]
+    accepted = [await say(pipeline, f"Crate {number} is in the hall.", f"t-{number}") for number in range(2)]
     reply = await pipeline.assemble("where is crate 1?", conversation_id="c1", interaction_mode="TASK", read_after=1)
     assert (reply["status"], reply["result"]["interaction_mode"]) == ("ok", "TASK")
-    assert reply["result"]["sections"]["recent_window"] == [one["memory_id"] for one in said]
+    assert reply["result"]["sections"]["recent_window"] == [one["memory_id"] for one in accepted]
     assert "Crate 1 is in the hall." in reply["result"]["messages"][1]["content"]
     judged = (await pipeline.assemble("why does the login fail?", conversation_id="c1"))["result"]
     assert 0 <= judged["interaction_confidence"] <= 1

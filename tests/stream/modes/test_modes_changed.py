@@ -18,7 +18,7 @@ async def test_memories_follow_a_renamed_mode_with_their_vectors(pipeline: InMem
         await pipeline.remember(f"Crate {number}.", f"t-{number}")
     await pipeline.topics.settled()
     model = pipeline.embedders.model("tiny32")
-    made = list(model.passages)
+    passages = list(model.passages)
     reply = await pipeline.command("rename_mode", name="code", new_name="craft")
     assert reply["result"]["name"] == "craft"
     found = await pipeline.retrieve("crate", mode="craft", top_k=100)
@@ -26,7 +26,7 @@ async def test_memories_follow_a_renamed_mode_with_their_vectors(pipeline: InMem
     await pipeline.topics.settled()
     assert {(memory.mode, memory.embedding.status) for memory in pipeline.memories.all()} == {("craft", "ready")}
     assert await count_vectors(pipeline) == {"craft/tiny32": 120}
-    assert model.passages == made, "vectors are moved, not made again"
+    assert model.passages == passages, "vectors are moved, not made again"
     assert code_of(await pipeline.retrieve("crate", mode="code")) == "unknown_mode"
     assert await chosen_mode(pipeline, "Later.") == ("craft", "user_default")
 
@@ -61,7 +61,7 @@ async def test_rename_of_a_user_mode_spares_the_project_mode(pipeline: InMemoryP
 async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     for number in range(3):
-        gone = await remember_turn(pipeline, f"Fixed parser {number}.", mode="code")
+        forgotten = await remember_turn(pipeline, f"Fixed parser {number}.", mode="code")
     await remember_turn(pipeline, "Kept.")
     reply = await pipeline.command("delete_mode", name="code", memories="forget")
     assert (reply["result"]["forgotten"], reply["result"]["moved"]) == (3, 0)
@@ -69,7 +69,7 @@ async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemo
     await pipeline.topics.settled()
     assert [memory.text for memory in pipeline.memories.all()] == ["Kept."]
     assert await pipeline.index.count(pipeline.space("code", "tiny32"), HERE) == 0
-    assert code_of(await pipeline.command("get_memory", memory_id=gone["memory_id"])) == "not_found"
+    assert code_of(await pipeline.command("get_memory", memory_id=forgotten["memory_id"])) == "not_found"
     for text in ("Fixed parser 0.", "Fixed parser 0, edited."):
         replayed = await pipeline.ask(pipeline.names.turns, turn_message(text, "Fixed parser 0.", mode="code"))
         assert (replayed["status"], [one["code"] for one in replayed["warnings"]]) == ("ok", ["forgotten"])

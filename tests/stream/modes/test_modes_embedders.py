@@ -29,17 +29,19 @@ async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: In
     await declare(pipeline, "code", "tiny48")
     await remember_turn(pipeline, "Fixed the parser.", mode="code")
     await remember_turn(pipeline, "Of another mode.")
-    assert pipeline.memory("Of another mode.").embedding.status == "ready", "nobody waits for the missing model"
+    assert pipeline.memory("Of another mode.").embedding.status == "ready", (
+        "other modes do not wait for the missing model"
+    )
     reply = await pipeline.retrieve("the parser", mode="code")
     assert [hit["embedding_status"] for hit in reply["result"]["hits"]] == ["pending"]
     assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
-    stands = (await pipeline.command("health"))["result"]["modes"]["code"]
-    assert (stands["eligible"], stands["pending"], stands["error"]["code"]) == (1, 1, "unavailable")
+    status = (await pipeline.command("health"))["result"]["modes"]["code"]
+    assert (status["eligible"], status["pending"], status["error"]["code"]) == (1, 1, "unavailable")
     pipeline.embedders.load("tiny48")
     await pipeline.until(lambda: pipeline.memory("Fixed the parser.").embedding.status == "ready")
     assert (await pipeline.retrieve("the parser", mode="code"))["result"]["strategy"] == "hybrid"
-    stands = (await pipeline.command("health"))["result"]["modes"]["code"]
-    assert (stands["ready"], stands["pending"], stands["error"]) == (1, 0, None)
+    status = (await pipeline.command("health"))["result"]["modes"]["code"]
+    assert (status["ready"], status["pending"], status["error"]) == (1, 0, None)
 
 
 async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(pipeline: InMemoryPipeline) -> None:
@@ -48,7 +50,9 @@ async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(p
     await remember_turn(pipeline, "The kettle is in the garden.")
     await pipeline.topics.settled()
     assert pipeline.memory("Der Hund schläft im Garten.").embedding.status == "pending"
-    assert pipeline.memory("The kettle is in the garden.").embedding.status == "ready", "nobody waits for it"
+    assert pipeline.memory("The kettle is in the garden.").embedding.status == "ready", (
+        "queries do not wait for the missing model"
+    )
     reply = await pipeline.retrieve("Wo schläft der Hund?")
     assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
     assert (await pipeline.retrieve("where is the kettle?"))["warnings"] == []

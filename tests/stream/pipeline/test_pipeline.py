@@ -24,8 +24,8 @@ async def test_published_turn_is_retrieved(pipeline: InMemoryPipeline) -> None:
 async def test_turn_is_answered_with_its_memory(pipeline: InMemoryPipeline) -> None:
     reply = await pipeline.ask(pipeline.names.turns, turn_message("Tea, please.", "t-1"))
     memory_id = reply["result"].pop("memory_id")
-    told = {"turn_id": "t-1", "mode": "general", "mode_source": "fallback", "version": 1, "duplicate": False}
-    assert (reply["status"], reply["result"]) == ("ok", told)
+    expected = {"turn_id": "t-1", "mode": "general", "mode_source": "fallback", "version": 1, "duplicate": False}
+    assert (reply["status"], reply["result"]) == ("ok", expected)
     assert (await pipeline.command("get_memory", memory_id=memory_id))["result"]["text"] == "Tea, please."
 
 
@@ -114,12 +114,12 @@ async def test_turns_are_lexical_without_the_vector_index_and_embedded_later(pip
     assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
     assert reply["result"]["hits"][0]["embedding_status"] == "pending"
     await pipeline.until_waiting_for("vector index")
-    told = pipeline.topics.unacknowledged(pipeline.names.remembered)
-    assert len(told) == 2, "the turn, and what was found in it"
+    expected = pipeline.topics.unacknowledged(pipeline.names.remembered)
+    assert len(expected) == 2, "the turn and its item"
     pipeline.index.up()
     await pipeline.topics.settled()
-    kept = await pipeline.command("get_memory", memory_id=accepted["result"]["memory_id"])
-    assert kept["result"]["embedding"]["status"] == "ready"
+    shown = await pipeline.command("get_memory", memory_id=accepted["result"]["memory_id"])
+    assert shown["result"]["embedding"]["status"] == "ready"
     assert (await pipeline.retrieve("deploy target"))["result"]["strategy"] == "hybrid"
 
 
@@ -213,8 +213,8 @@ async def test_unreadable_event_is_a_dead_letter_and_delays_no_other(pipeline: I
     await pipeline.remember("Tea, please.")
     await pipeline.topics.settled()
     assert [memory.embedding.status for memory in pipeline.memories.all()] == ["ready"]
-    told = [letter.header("dead_letter_topic") for letter in pipeline.dead_letters()]
-    assert told == [pipeline.names.remembered.encode(), pipeline.names.embedded.encode()]
+    expected = [letter.header("dead_letter_topic") for letter in pipeline.dead_letters()]
+    assert expected == [pipeline.names.remembered.encode(), pipeline.names.embedded.encode()]
 
 
 async def test_pipeline_finishes_after_a_restart(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ class AgentScopePipeline(InMemoryPipeline):
 
 @asynccontextmanager
 async def agent_pipeline(directory: Path) -> AsyncIterator[AgentScopePipeline]:
-    kept = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
-    async with kept.running():
-        yield kept
+    pipeline = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
+    async with pipeline.running():
+        yield pipeline
 
 
 async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
         both = [("bob", KETTLE), ("eve", KETTLE)]
         assert await pipeline.found(agent_id="bob") == await pipeline.found(agent_id="BOB") == both[:1]
         assert await pipeline.found(agent_id=["bob", "eve"]) == await pipeline.found(agent_id="*") == both
-        assert await pipeline.found() == [], "the agent that is left out is main"
+        assert await pipeline.found() == [], "the default agent is main"
         assert await pipeline.found(agent_id="*", channel="mail") == []
         [memory] = [memory for memory in pipeline.memories.all() if memory.memory_id == ids[1]]
         assert memory.scope == {"user_id": "u1", "project_id": "default", "agent_id": "eve", "channel": "chat"}
@@ -104,8 +104,8 @@ async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path
         reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert reply["status"] == "ok"
         assert len(reply["result"]["created"]) == 1
-        told = [json.loads(one.value or b"") for one in pipeline.topics.records(pipeline.names.consolidated)]
-        assert [one["scope"]["agent_id"] for one in told if one["schema"] == "consolidated.v1"] == ["bob"]
+        published = [json.loads(one.value or b"") for one in pipeline.topics.records(pipeline.names.consolidated)]
+        assert [one["scope"]["agent_id"] for one in published if one["schema"] == "consolidated.v1"] == ["bob"]
         await pipeline.topics.settled()
         assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"bob", "eve"}
         await pipeline.command_as("bob", "forget", project=True)

@@ -53,9 +53,9 @@ def drawn_nodes(side: str) -> list[str]:
 
 async def test_every_topic_has_a_reader_or_writer_in_the_topology(tmp_path: Path) -> None:
     topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()}
-    there = await arrows(tmp_path)
-    read = {left for left, _ in there} & topics
-    written = {right for _, right in there} & topics
+    observed = await arrows(tmp_path)
+    read = {left for left, _ in observed} & topics
+    written = {right for _, right in observed} & topics
     assert read == topics - FOR_OUTSIDE
     assert written == topics - FROM_OUTSIDE
 

@@ -57,7 +57,7 @@ async def test_current_lexical_index_is_unchanged(worker: ArrivalHarness) -> Non
     worker.memories = FakeMemories()
     worker.committed = {(TOPICS.turns, HERE): 5}
     await worker.arrival.prepare({HERE})
-    assert worker.count_postings("violin") == 1, "made again it would be empty"
+    assert worker.count_postings("violin") == 1, "a rebuilt index would be empty"
     assert worker.progress.next_offset(HERE) == 5
 
 
@@ -74,11 +74,11 @@ async def test_lexical_index_ahead_of_the_commit_is_unchanged(worker: ArrivalHar
 async def test_outdated_lexical_index_is_rebuilt_from_the_table(worker: ArrivalHarness, topic: str) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
-    gone = worker.say("cello", 5)
+    forgotten = worker.say("cello", 5)
     worker.words.commit(HERE)
-    worker.words.remove(HERE, gone.memory_id)
+    worker.words.remove(HERE, forgotten.memory_id)
     worker.words.commit(HERE)
-    worker.words.put(HERE, LexicalDocument(gone.model_copy(update={"text": "trumpet"})))
+    worker.words.put(HERE, LexicalDocument(forgotten.model_copy(update={"text": "trumpet"})))
     worker.words.commit(HERE)
     worker.committed = {(TOPICS.turns, HERE): 6, (TOPICS.embedded, HERE): 0, (topic, HERE): 9}
     await worker.arrival.prepare({HERE})
@@ -152,8 +152,8 @@ async def test_pending_understanding_survives_a_rebuilt_lexical_index(tmp_path: 
 async def test_rebuilt_lexical_index_has_no_forgotten_memories(worker: ArrivalHarness) -> None:
     worker.words.open(HERE)
     worker.say("violin", 4)
-    gone = worker.say("cello", 5)
-    worker.memories.forget(HERE, gone.memory_id)
+    forgotten = worker.say("cello", 5)
+    worker.memories.forget(HERE, forgotten.memory_id)
     worker.words.drop(HERE)
     worker.committed = {(TOPICS.changes, HERE): 1}
     await worker.arrival.prepare({HERE})
@@ -161,7 +161,7 @@ async def test_rebuilt_lexical_index_has_no_forgotten_memories(worker: ArrivalHa
 
 
 @pytest.fixture
-async def cut_off(worker: ArrivalHarness) -> ArrivalHarness:
+async def interrupted(worker: ArrivalHarness) -> ArrivalHarness:
     """A worker without lexical files, killed in the middle of a move and of a forget.
 
     A third is ready, and a fourth never had a vector.
@@ -172,41 +172,41 @@ async def cut_off(worker: ArrivalHarness) -> ArrivalHarness:
         await worker.say_embedded(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])
     ]
     worker.say("trumpet", 3)
-    for made in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
-        assert [step for step in worker.remember.changed(made) if step[1]]
+    for command in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
+        assert [step for step in worker.remember.changed(command) if step[1]]
     worker.words.drop(HERE)
     worker.changes = 2
     worker.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}
     return worker
 
 
-async def test_untold_command_is_sent_when_the_index_does_not_know_it(cut_off: ArrivalHarness) -> None:
-    await cut_off.arrival.prepare({HERE})
-    place = VectorLocation(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
-    assert [(one.text, one.mode) for one in cut_off.remembered_memories()] == [("violin", "code")]
-    assert [one.places for one in cut_off.forgotten_events()] == [(place,)]
-    assert {out.partition for out in cut_off.publisher.sent} == {HERE}
+async def test_untold_command_is_sent_when_the_index_does_not_know_it(interrupted: ArrivalHarness) -> None:
+    await interrupted.arrival.prepare({HERE})
+    place = VectorLocation(mode="general", space=interrupted.space("general", "general").fingerprint.digest)
+    assert [(one.text, one.mode) for one in interrupted.remembered_memories()] == [("violin", "code")]
+    assert [one.places for one in interrupted.forgotten_events()] == [(place,)]
+    assert {out.partition for out in interrupted.publisher.sent} == {HERE}
 
 
-async def test_finished_commands_publish_nothing_on_assignment(cut_off: ArrivalHarness) -> None:
-    cut_off.changes = 1
-    await cut_off.arrival.prepare({HERE})
-    assert cut_off.publisher.sent == []
+async def test_finished_commands_publish_nothing_on_assignment(interrupted: ArrivalHarness) -> None:
+    interrupted.changes = 1
+    await interrupted.arrival.prepare({HERE})
+    assert interrupted.publisher.sent == []
 
 
-async def test_unknown_command_progress_counts_as_unfinished(cut_off: ArrivalHarness) -> None:
-    cut_off.unknown = True
-    await cut_off.arrival.prepare({HERE})
-    assert len(cut_off.publisher.sent) == 2
+async def test_unknown_command_progress_counts_as_unfinished(interrupted: ArrivalHarness) -> None:
+    interrupted.unknown = True
+    await interrupted.arrival.prepare({HERE})
+    assert len(interrupted.publisher.sent) == 2
 
 
-async def test_lexical_commit_waits_for_recovered_events(cut_off: ArrivalHarness, tmp_path: Path) -> None:
-    cut_off.publisher.hold()
-    arriving = asyncio.create_task(cut_off.arrival.prepare({HERE}))
-    while len(cut_off.publisher.sent) < 2:
+async def test_lexical_commit_waits_for_recovered_events(interrupted: ArrivalHarness, tmp_path: Path) -> None:
+    interrupted.publisher.hold()
+    arriving = asyncio.create_task(interrupted.arrival.prepare({HERE}))
+    while len(interrupted.publisher.sent) < 2:
         await asyncio.sleep(0)
     assert applied_on_disk(tmp_path) == {}, "a restart publishes it again"
-    cut_off.publisher.release()
+    interrupted.publisher.release()
     await arriving
     assert applied_on_disk(tmp_path)[TOPICS.turns] == 4
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from streams.flow.background import asking_model
-from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, until, yield_to_loop
+from tests.harnesses.model_queue import AT_ONCE, ModelQueueHarness, until, yield_to_loop
 from tests.harnesses.worker import HERE
 
 
@@ -26,21 +26,21 @@ async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
 
 
 async def test_fresh_turn_is_asked_about_and_published(worker: ModelQueueHarness) -> None:
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         [memory] = worker.say_pending(1)
-        asking.ask(HERE, memory)
+        queue.ask(HERE, memory)
         await until(lambda: bool(worker.understood_events()))
-    [said] = worker.understood_events()
-    assert said.found is not None
-    assert (said.memory_id, said.found.mode, said.profile) == (memory.memory_id, "code", "default")
+    [event] = worker.understood_events()
+    assert event.found is not None
+    assert (event.memory_id, event.found.mode, event.profile) == (memory.memory_id, "code", "default")
     assert [out.key for out in worker.publisher.sent] == [b"u1"]
 
 
 async def test_concurrent_questions_are_limited(worker: ModelQueueHarness) -> None:
     worker.language.released.clear()
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         for memory in worker.say_pending(10):
-            asking.ask(HERE, memory)
+            queue.ask(HERE, memory)
         await until(lambda: len(worker.language.asked) == AT_ONCE)
         await yield_to_loop()
         assert len(worker.language.asked) == AT_ONCE
@@ -58,12 +58,12 @@ async def test_pending_records_are_asked_about_without_a_call(worker: ModelQueue
 
 @pytest.mark.usefixtures("quick")
 async def test_turn_in_queue_and_backlog_is_asked_about_once(worker: ModelQueueHarness) -> None:
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         for memory in worker.say_pending(20):
-            asking.ask(HERE, memory)
+            queue.ask(HERE, memory)
         await until(lambda: len(worker.understood_events()) == 20)
         await yield_to_loop()
-        assert len(worker.language.asked) == 20, "also while the records do not say yet that they are read"
+        assert len(worker.language.asked) == 20, "also before the records are updated"
         worker.apply_understood()
         await yield_to_loop()
     assert len(worker.language.asked) == 20
@@ -73,8 +73,8 @@ async def test_turn_in_queue_and_backlog_is_asked_about_once(worker: ModelQueueH
 async def test_turn_in_both_queues_is_asked_once_after_an_outage(worker: ModelQueueHarness) -> None:
     worker.language.become("down")
     [memory] = worker.say_pending(1)
-    async with worker.asking() as asking:
-        asking.ask(HERE, memory)
+    async with worker.asking() as queue:
+        queue.ask(HERE, memory)
         await yield_to_loop()
         worker.language.released.clear()
         worker.language.become("ok")
@@ -89,10 +89,10 @@ async def test_turn_in_both_queues_is_asked_once_after_an_outage(worker: ModelQu
 async def test_running_question_is_not_repeated(worker: ModelQueueHarness) -> None:
     worker.language.released.clear()
     worker.say_pending(1)
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         await until(lambda: len(worker.language.asked) == 1)
         for memory in worker.memories.all():
-            asking.ask(HERE, memory)
+            queue.ask(HERE, memory)
         await yield_to_loop()
     assert len(worker.language.asked) == 1
 
@@ -114,17 +114,17 @@ async def test_backlog_is_rate_limited_and_fresh_turns_do_not_wait(
 
     backlog = worker.say_pending(3)
     monkeypatch.setattr(asyncio, "sleep", paced)
-    async with worker.asking(per_second=4) as asking:
+    async with worker.asking(per_second=4) as queue:
         for step in (1, 2, 3):
             async with asyncio.timeout(10):
                 while len(worker.understood_events()) < step:
                     await sleep(0.005)
             await sleep(0.02)
-            assert (len(worker.understood_events()), len(pauses)) == (step, step), "one for each pause"
+            assert (len(worker.understood_events()), len(pauses)) == (step, step), "one poll for each pause"
             go_on.set()
         go_on.clear()
         fresh = worker.say("fresh [[code]]", 9)
-        asking.ask(HERE, fresh)
+        queue.ask(HERE, fresh)
         async with asyncio.timeout(10):
             while len(worker.understood_events()) < 4:
                 await sleep(0.005)
@@ -136,8 +136,8 @@ async def test_backlog_is_rate_limited_and_fresh_turns_do_not_wait(
 async def test_busy_worker_delays_the_backlog_but_not_fresh_turns(worker: ModelQueueHarness) -> None:
     old, fresh = worker.say_pending(2)
     worker.busy = True
-    async with worker.asking() as asking:
-        asking.ask(HERE, fresh)
+    async with worker.asking() as queue:
+        queue.ask(HERE, fresh)
         await until(lambda: worker.understood_texts() == [fresh.text])
         await yield_to_loop()
         assert worker.understood_texts() == [fresh.text]
@@ -146,15 +146,15 @@ async def test_busy_worker_delays_the_backlog_but_not_fresh_turns(worker: ModelQ
 
 
 async def test_understood_or_forgotten_turn_is_not_asked_about(worker: ModelQueueHarness) -> None:
-    read, gone = worker.say_pending(2)
+    read, forgotten = worker.say_pending(2)
     done = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "model"})})
     worker.memories.put(HERE, done)
-    worker.memories.forget(HERE, gone.memory_id)
-    worker.words.remove(HERE, gone.memory_id)
+    worker.memories.forget(HERE, forgotten.memory_id)
+    worker.words.remove(HERE, forgotten.memory_id)
     worker.words.put(HERE, LexicalDocument(done))
-    async with worker.asking() as asking:
-        asking.ask(HERE, read)
-        asking.ask(HERE, gone)
+    async with worker.asking() as queue:
+        queue.ask(HERE, read)
+        queue.ask(HERE, forgotten)
         await yield_to_loop()
     assert worker.language.asked == []
 
@@ -165,10 +165,10 @@ async def test_overflowing_fresh_turns_are_found_in_the_backlog(
     monkeypatch.setattr(asking_model, "MAX_FRESH", 2)
     monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
     memories = worker.say_pending(6)
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         for memory in memories:
-            asking.ask(HERE, memory)
-        assert len(asking._fresh) == 2
+            queue.ask(HERE, memory)
+        assert len(queue._fresh) == 2
         await until(lambda: len(worker.understood_events()) == 6)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.models.language import Prompt
 from streams.flow.background import asking_model
-from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, until, yield_to_loop
+from tests.harnesses.model_queue import AT_ONCE, ModelQueueHarness, until, yield_to_loop
 from tests.harnesses.worker import HERE
 
 
@@ -27,9 +27,9 @@ async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
 @pytest.mark.usefixtures("quick")
 async def test_outage_delays_all_questions_which_are_then_asked_once(worker: ModelQueueHarness) -> None:
     worker.language.become("down")
-    async with worker.asking() as asking:
+    async with worker.asking() as queue:
         for memory in worker.say_pending(30):
-            asking.ask(HERE, memory)
+            queue.ask(HERE, memory)
         await yield_to_loop()
         assert (worker.language.asked, worker.understood_events()) == ([], [])
         worker.language.become("ok")
@@ -84,11 +84,11 @@ async def test_answer_without_general_embedder_is_requested_once(worker: ModelQu
 @pytest.mark.usefixtures("quick")
 async def test_revoked_partition_is_skipped_until_it_returns(worker: ModelQueueHarness) -> None:
     [memory] = worker.say_pending(1)
-    gone = (HERE + 1) % 4
-    worker.here = {gone}
-    async with worker.asking() as asking:
-        asking.ask(gone, memory)
+    revoked = (HERE + 1) % 4
+    worker.here = {revoked}
+    async with worker.asking() as queue:
+        queue.ask(revoked, memory)
         await yield_to_loop()
         assert worker.language.asked == []
-        worker.here = {gone, HERE}
+        worker.here = {revoked, HERE}
         await until(lambda: bool(worker.understood_events()))

@@ -30,11 +30,11 @@ class ReembeddingHarness(WorkerHarness):
         """Return the texts whose vectors are requested."""
         self.publisher.sent.clear()
         number = await self.reembedding.reconcile(HERE)
-        said = self.embedded_events()
-        assert len(self.publisher.sent) == len(said) == number
-        assert {one.status for one in said} <= {"stale"}
+        reports = self.embedded_events()
+        assert len(self.publisher.sent) == len(reports) == number
+        assert {one.status for one in reports} <= {"stale"}
         texts = {memory.memory_id: memory.text for memory in self.memories.all()}
-        return sorted(texts[one.memory_id] for one in said)
+        return sorted(texts[one.memory_id] for one in reports)
 
     def stale(self, memory: Memory) -> None:
         """Mark a record as stale, as `declare_mode` with another embedder does."""
@@ -71,10 +71,10 @@ async def test_missing_vector_is_requested_and_made_again(worker: ReembeddingHar
     ]
     await worker.index.delete(worker.space("code", "tiny32"), [memories[1].memory_id])
     assert await worker.requested_texts() == ["cello"]
-    [said] = worker.embedded_events()
-    assert (said.content_hash, said.mode, said.status) == (memories[1].content_hash, "code", "stale")
+    [report] = worker.embedded_events()
+    assert (report.content_hash, report.mode, report.status) == (memories[1].content_hash, "code", "stale")
     assert worker.publisher.sent[0].key == b"u1"
-    assert worker.remember.embedded(said) is not None
+    assert worker.remember.embedded(report) is not None
     assert worker.stored(memories[1]).embedding.status == "pending"
 
 
@@ -99,9 +99,9 @@ async def test_only_incomplete_locations_are_scanned(
 
 
 async def test_vector_of_another_text_is_requested_again(worker: ReembeddingHarness) -> None:
-    kept, other = [await worker.say_embedded(text, offset) for offset, text in enumerate(["violin", "cello"])]
+    changed, other = [await worker.say_embedded(text, offset) for offset, text in enumerate(["violin", "cello"])]
     await worker.index.delete(worker.space("general", "general"), [other.memory_id])
-    edited = kept.model_copy(update={"content_hash": "of another text"})
+    edited = changed.model_copy(update={"content_hash": "of another text"})
     worker.words.put(HERE, LexicalDocument(edited))
     worker.memories.put(HERE, edited)
     assert await worker.requested_texts() == ["cello", "violin"]
@@ -202,14 +202,14 @@ async def test_partition_without_memories_needs_nothing(worker: ReembeddingHarne
 async def test_reembedding_runs_on_request_and_survives_a_revoked_partition(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0)
     await worker.index.delete(worker.space("general", "general"), [memory.memory_id])
-    gone = (HERE + 1) % 4
+    revoked = (HERE + 1) % 4
     running = asyncio.create_task(worker.reembedding.run())
     await asyncio.sleep(0)
     assert worker.embedded_events() == []
-    worker.reembedding.look({gone, HERE})
+    worker.reembedding.look({revoked, HERE})
     await until(lambda: bool(worker.embedded_events()))
     worker.publisher.sent.clear()
-    worker.reembedding.look({gone, HERE})
+    worker.reembedding.look({revoked, HERE})
     await until(lambda: bool(worker.embedded_events()))
     assert not running.done()
     running.cancel()

@@ -11,7 +11,7 @@ from schemas.internal.changes import Change
 from streams.flow.steps import apply_changes as changing
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record, turn_fields
-from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
+from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
 
 
@@ -50,13 +50,13 @@ async def test_change_is_not_answered_before_its_events_are_written(worker: Reme
 
 
 async def test_forgotten_memories_leave_records_index_and_vectors(worker: RememberSteps) -> None:
-    gone = await worker.say_embedded("violin", 0, mode="code")
+    forgotten = await worker.say_embedded("violin", 0, mode="code")
     assert await worker.apply(FORGET) == {"name": "code", "moved": 0, "forgotten": 1}
-    assert worker.memories.get(HERE, gone.memory_id) is None
-    assert worker.memories.is_forgotten(HERE, gone.memory_id)
+    assert worker.memories.get(HERE, forgotten.memory_id) is None
+    assert worker.memories.is_forgotten(HERE, forgotten.memory_id)
     assert worker.count_postings("violin") == 0
     assert [(one.memory_id, one.places) for one in worker.forgotten_events()] == [
-        (gone.memory_id, (gone.embedding.place,))
+        (forgotten.memory_id, (forgotten.embedding.place,))
     ]
 
 
@@ -86,10 +86,10 @@ async def test_disk_full_at_times_changes_each_memory_once(worker: RememberSteps
     answer = await worker.apply(made)
     worker.full.every = 0
     assert answer["moved"] + answer["forgotten"] == 120
-    told = [memory.memory_id for memory in worker.remembered_memories()] + [
+    published = [memory.memory_id for memory in worker.remembered_memories()] + [
         one.memory_id for one in worker.forgotten_events()
     ]
-    assert len(told) == len(set(told)) == 120
+    assert len(published) == len(set(published)) == 120
     assert worker.texts("code") == []
     assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 120}} if made is MOVE else {})
 
@@ -165,6 +165,6 @@ async def test_change_cut_off_before_its_events_sends_them_on_redelivery(worker:
     answer = await worker.apply(made)
     assert answer["moved"] + answer["forgotten"] == 1
     assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
-    told = {one.memory_id: one.embedding.place for one in worker.remembered_memories()}
-    told |= {one.memory_id: one.places[0] for one in worker.forgotten_events()}
-    assert told == {memory.memory_id: memory.embedding.place}
+    published = {one.memory_id: one.embedding.place for one in worker.remembered_memories()}
+    published |= {one.memory_id: one.places[0] for one in worker.forgotten_events()}
+    assert published == {memory.memory_id: memory.embedding.place}

@@ -59,27 +59,27 @@ LEARNED = Learned(memory_id=GOES.memory_id, scope=SCOPE)
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> Step:
+def step(tmp_path: Path) -> Step:
     return Step(tmp_path)
 
 
-async def test_stale_summary_parts_are_removed_before_the_event_is_done(one: Step) -> None:
-    one.table.held = True
-    finishing = asyncio.ensure_future(await one.begin(LEARNED))
-    assert one.summary() == "It stays."
+async def test_stale_summary_parts_are_removed_before_the_event_is_done(step: Step) -> None:
+    step.table.held = True
+    finishing = asyncio.ensure_future(await step.begin(LEARNED))
+    assert step.summary() == "It stays."
     done, _ = await asyncio.wait([finishing], timeout=0.01)
     assert not done
-    one.table.held = False
+    step.table.held = False
     await finishing
 
 
-async def test_event_that_changes_nothing_writes_nothing(one: Step) -> None:
-    one.worker.memories.put(HERE, GOES)
-    await (await one.begin(LEARNED))
-    assert one.summary() == "It stays.\nIt goes."
-    assert one.table.writes == 1, "the one that made it"
+async def test_event_that_changes_nothing_writes_nothing(step: Step) -> None:
+    step.worker.memories.put(HERE, GOES)
+    await (await step.begin(LEARNED))
+    assert step.summary() == "It stays.\nIt goes."
+    assert step.table.writes == 1, "only the write of the test setup"
 
 
-async def test_unreadable_event_is_a_dead_letter(one: Step) -> None:
-    await (await one.begin(b"nonsense"))
-    assert [out.topic for out in one.worker.publisher.sent] == [TOPICS.dead_letters]
+async def test_unreadable_event_is_a_dead_letter(step: Step) -> None:
+    await (await step.begin(b"nonsense"))
+    assert [out.topic for out in step.worker.publisher.sent] == [TOPICS.dead_letters]

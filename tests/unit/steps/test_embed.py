@@ -45,13 +45,13 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_one_event_has_vector_and_interaction_mode(worker: EmbedSteps) -> None:
     memory = worker.say("The login fails and nobody knows why.", 0, mode="code")
     await run_step(worker.step, remembered(memory))
-    [said] = worker.embedded_events()
-    assert (said.memory_id, said.status, said.mode) == (memory.memory_id, "ready", "code")
-    assert said.interaction is not None
-    assert said.run == worker.ctx.worker_run_id
+    [report] = worker.embedded_events()
+    assert (report.memory_id, report.status, report.mode) == (memory.memory_id, "ready", "code")
+    assert report.interaction is not None
+    assert report.run == worker.ctx.worker_run_id
     assert await worker.index.count(worker.space("code", "tiny32"), HERE) == 1
-    worker.remember.embedded(said)
-    assert worker.stored(memory).reading.interaction == said.interaction
+    worker.remember.embedded(report)
+    assert worker.stored(memory).reading.interaction == report.interaction
 
 
 async def test_only_user_turns_are_classified_and_once(worker: EmbedSteps) -> None:
@@ -61,7 +61,7 @@ async def test_only_user_turns_are_classified_and_once(worker: EmbedSteps) -> No
     worker.remember.embedded(worker.embedded_events()[0])
     worker.publisher.sent.clear()
     await run_step(worker.step, remembered(theirs), remembered(worker.stored(known), 1))
-    assert [said.interaction for said in worker.embedded_events()] == [None, None]
+    assert [report.interaction for report in worker.embedded_events()] == [None, None]
 
 
 async def test_pending_memories_are_queued_after_the_report_and_only_they(worker: EmbedSteps) -> None:
@@ -88,17 +88,17 @@ async def test_memory_gets_its_vector_without_the_general_model(worker: EmbedSte
     worker.embedders.missing("general")
     memory = worker.say("violin", 0, mode="code")
     await run_step(worker.step, remembered(memory))
-    assert [(said.status, said.interaction) for said in worker.embedded_events()] == [("ready", None)]
+    assert [(report.status, report.interaction) for report in worker.embedded_events()] == [("ready", None)]
 
 
 async def test_mode_without_model_delays_no_other(worker: EmbedSteps) -> None:
     worker.embedders.missing("tiny32")
     memories = [worker.say("violin", 0, mode="code"), worker.say("cello", 1)]
     await run_step(worker.step, *(remembered(memory, offset) for offset, memory in enumerate(memories)))
-    said = {one.memory_id: one for one in worker.embedded_events()}
-    assert [said[memory.memory_id].status for memory in memories] == ["waiting", "ready"]
-    assert "tiny32" in (said[memories[0].memory_id].error or "")
-    assert said[memories[0].memory_id].interaction is not None
+    reports = {one.memory_id: one for one in worker.embedded_events()}
+    assert [reports[memory.memory_id].status for memory in memories] == ["waiting", "ready"]
+    assert "tiny32" in (reports[memories[0].memory_id].error or "")
+    assert reports[memories[0].memory_id].interaction is not None
 
 
 @pytest.mark.parametrize("what", ["embedder", "vector index"])
@@ -115,15 +115,15 @@ async def test_unavailable_dependency_is_retried(worker: EmbedSteps, what: str) 
     general.outage = False
     worker.index.up()
     await running
-    assert [said.status for said in worker.embedded_events()] == ["ready"]
+    assert [report.status for report in worker.embedded_events()] == ["ready"]
 
 
 async def test_forgotten_memory_loses_its_vectors_silently(worker: EmbedSteps) -> None:
     memory = await worker.say_embedded("violin", 0)
     place = memory.embedding.place
     assert place is not None
-    gone = Forgotten(memory_id=memory.memory_id, places=(place,))
-    await run_step(worker.step, event_record(gone, TOPICS.remembered))
+    forgotten = Forgotten(memory_id=memory.memory_id, places=(place,))
+    await run_step(worker.step, event_record(forgotten, TOPICS.remembered))
     assert await worker.index.count(worker.space("general", "general"), HERE) == 0
     assert (worker.publisher.sent, worker.due) == ([], [])
 
@@ -132,4 +132,4 @@ async def test_unreadable_event_is_a_dead_letter_without_delay(worker: EmbedStep
     memory = worker.say("violin", 0)
     await run_step(worker.step, record(b"nonsense", topic=TOPICS.remembered), remembered(memory, 1))
     assert [out.value for out in worker.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
-    assert [said.status for said in worker.embedded_events()] == ["ready"]
+    assert [report.status for report in worker.embedded_events()] == ["ready"]

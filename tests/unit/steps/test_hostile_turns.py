@@ -31,30 +31,30 @@ class TurnSteps(WorkerHarness):
         self.turns = self.turns_step()
         self.vectors = self.embed_step()
 
-    async def take(self, taken: Record) -> str:
+    async def process(self, received: Record) -> str:
         """Process a record and return `ok` or the error code."""
         self.publisher.sent, self.publisher.replies = [], []
-        await self.turns.settle([await (await self.turns.begin(taken))])
-        assert self.progress.next_offset(HERE) == taken.offset + 1
+        await self.turns.settle([await (await self.turns.begin(received))])
+        assert self.progress.next_offset(HERE) == received.offset + 1
         letters = self.publisher.to(TOPICS.dead_letters)
         if letters:
             [letter] = letters
-            assert (letter.key, letter.value) == (taken.key, taken.value)
+            assert (letter.key, letter.value) == (received.key, received.value)
             return (dict(letter.headers)["dead_letter_code"] or b"").decode()
-        told = self.publisher.to(TOPICS.remembered)
-        assert told
-        for out in told:
-            await self._stands(Remembered.model_validate_json(out.value or b"").memory)
+        published = self.publisher.to(TOPICS.remembered)
+        assert published
+        for out in published:
+            await self._assert_stored(Remembered.model_validate_json(out.value or b"").memory)
             await self.vectors.settle([await (await self.vectors.begin(record(out.value, topic=out.topic)))])
-        said = [json.loads(one.value or b"")["status"] for one in self.publisher.to(TOPICS.embedded)]
-        assert said == ["ready"] * len(told)
+        statuses = [json.loads(one.value or b"")["status"] for one in self.publisher.to(TOPICS.embedded)]
+        assert statuses == ["ready"] * len(published)
         return "ok"
 
-    async def _stands(self, told: Memory) -> None:
+    async def _assert_stored(self, published: Memory) -> None:
         """Check that table and event have the same record, which serialises to JSON."""
-        assert self.memories.get(HERE, told.memory_id) == told
-        assert told.memory_id in self.words.memory_columns(HERE, told.index_name).number_of
-        json.loads(SuccessReply(build_memory_view(told)).encode(), parse_constant=pytest.fail)
+        assert self.memories.get(HERE, published.memory_id) == published
+        assert published.memory_id in self.words.memory_columns(HERE, published.index_name).number_of
+        json.loads(SuccessReply(build_memory_view(published)).encode(), parse_constant=pytest.fail)
 
 
 @pytest.fixture
@@ -109,16 +109,16 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_it_ends_as_a_memory_or_as_an_error(steps: TurnSteps, name: str) -> None:
     value, outcome = HOSTILE[name]
-    assert await steps.take(record(value, headers=(REPLY,))) == outcome
+    assert await steps.process(record(value, headers=(REPLY,))) == outcome
     [reply] = steps.publisher.replies
-    told = json.loads(reply.value or b"")
-    assert told["status"] == ("ok" if outcome == "ok" else "error")
+    published = json.loads(reply.value or b"")
+    assert published["status"] == ("ok" if outcome == "ok" else "error")
     assert len(reply.value or b"") < 3000
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 10**18, -(10**18), 2**63 - 1, -(2**63)])
 async def test_any_timestamp_of_a_record_is_a_time(steps: TurnSteps, timestamp_ms: int) -> None:
-    assert await steps.take(record(turn_fields(), timestamp_ms=timestamp_ms)) == "ok"
+    assert await steps.process(record(turn_fields(), timestamp_ms=timestamp_ms)) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ async def test_any_timestamp_of_a_record_is_a_time(steps: TurnSteps, timestamp_m
     ],
 )
 async def test_any_header_ends_as_a_memory_or_as_an_error(steps: TurnSteps, headers: Any) -> None:
-    assert await steps.take(record(turn_fields(), headers=headers)) in ("ok", "reply_topic_refused", "invalid_value")
+    assert await steps.process(record(turn_fields(), headers=headers)) in ("ok", "reply_topic_refused", "invalid_value")
 
 
 JSON = some.recursive(

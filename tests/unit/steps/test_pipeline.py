@@ -15,7 +15,7 @@ from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY
 
 async def test_valid_request_is_answered_with_its_key_and_correlation(harness: RequestHarness) -> None:
     harness.result = HandlerResult(SuccessReply({"n": 1}, (ReplyWarning("late", "a bit"),)), [EVENT])
-    await harness.take(harness.valid(("trace", b"x")))
+    await harness.process(harness.valid(("trace", b"x")))
     assert len(harness.handled) == 1
     assert harness.publisher.sent == [EVENT]
     [reply] = harness.publisher.replies
@@ -31,15 +31,15 @@ async def test_valid_request_is_answered_with_its_key_and_correlation(harness: R
 
 
 async def test_request_without_reply_headers_gets_no_reply(harness: RequestHarness) -> None:
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     quiet = record(harness.valid().value, topic=harness.channel.topic)
-    await harness.take(quiet)
+    await harness.process(quiet)
     assert (len(harness.handled), len(harness.publisher.replies)) == (2, 1)
 
 
 async def test_lost_reply_does_not_affect_the_request(harness: RequestHarness) -> None:
     harness.publisher.lost = True
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     assert (len(harness.handled), harness.dead_letters) == (1, [])
 
 
@@ -47,7 +47,7 @@ async def test_request_finishes_after_its_events_and_tables_are_written(harness:
     table = asyncio.Event()
     harness.result = HandlerResult(SuccessReply({}), [EVENT], [table.wait()])
     harness.publisher.hold()
-    taking = asyncio.create_task(harness.take(harness.valid()))
+    taking = asyncio.create_task(harness.process(harness.valid()))
     for let_go in (harness.publisher.release, table.set):
         for _ in range(20):
             await asyncio.sleep(0)
@@ -61,7 +61,7 @@ async def test_unreadable_request_is_answered_and_only_turns_are_dead_letters(
     harness: RequestHarness, value: bytes | None
 ) -> None:
     bad = record(value, topic=harness.channel.topic, headers=REPLY)
-    await harness.take(bad)
+    await harness.process(bad)
     assert harness.handled == []
     assert len(harness.errors) == 1
     assert harness.publisher.replies[0].headers == (("correlation_id", b"\x00\xff"),)
@@ -69,7 +69,7 @@ async def test_unreadable_request_is_answered_and_only_turns_are_dead_letters(
 
 
 async def test_unreadable_request_without_reply_is_a_dead_letter(harness: RequestHarness) -> None:
-    await harness.take(record(b"{", key=None, topic=harness.channel.topic))
+    await harness.process(record(b"{", key=None, topic=harness.channel.topic))
     [letter] = harness.dead_letters
     assert (letter.key, letter.value, dict(letter.headers)["dead_letter_code"]) == (None, b"{", b"invalid_json")
     assert harness.counted("rejected", topic=harness.channel.topic, code="invalid_json") == 1
@@ -77,7 +77,7 @@ async def test_unreadable_request_without_reply_is_a_dead_letter(harness: Reques
 
 async def test_rejection_by_the_handler_has_its_field(harness: RequestHarness) -> None:
     harness.problem = Rejected("not_found", "there is none", "arguments.memory_id")
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     assert harness.errors == [{"code": "not_found", "message": "there is none", "field": "arguments.memory_id"}]
     assert len(harness.dead_letters) == (harness.channel is TURNS)
 
@@ -85,13 +85,13 @@ async def test_rejection_by_the_handler_has_its_field(harness: RequestHarness) -
 async def test_rejection_with_a_lost_reply_is_no_dead_letter(commands: RequestHarness) -> None:
     commands.publisher.lost = True
     commands.problem = Rejected("not_found", "there is none")
-    await commands.take(commands.valid())
+    await commands.process(commands.valid())
     assert commands.dead_letters == []
 
 
 async def test_handler_defect_is_an_internal_error_without_details(harness: RequestHarness) -> None:
     harness.problem = KeyError("a secret text")
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     [error] = harness.errors
     assert error["code"] == "internal"
     assert "secret" not in error["message"]
@@ -100,14 +100,14 @@ async def test_handler_defect_is_an_internal_error_without_details(harness: Requ
 
 async def test_answer_that_cannot_be_written_is_an_internal_error(harness: RequestHarness) -> None:
     harness.result = HandlerResult(SuccessReply({"a": object()}), [EVENT])
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     assert [error["code"] for error in harness.errors] == ["internal"]
 
 
 async def test_too_large_answer_is_an_error_after_the_work_is_done(harness: RequestHarness) -> None:
     for bytes_, errors in ((MAX_REPLY_BYTES - 1000, 0), (MAX_REPLY_BYTES, 1)):
         harness.result = HandlerResult(SuccessReply({"a": "a" * bytes_}), [EVENT])
-        await harness.take(harness.valid())
+        await harness.process(harness.valid())
         assert len(harness.publisher.replies[-1].value or b"") <= MAX_REPLY_BYTES
         assert harness.publisher.replies[-1].headers == (("correlation_id", b"\x00\xff"),)
         assert harness.publisher.sent.count(EVENT) == 1 + errors
@@ -119,7 +119,7 @@ async def test_too_large_answer_is_an_error_after_the_work_is_done(harness: Requ
 async def test_unavailable_error_asks_to_retry(channel: Channel) -> None:
     harness = RequestHarness(channel)
     harness.problem = Unavailable("the index is away")
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     [error] = harness.errors
     assert (error["code"], harness.dead_letters) == ("unavailable", [])
     assert "the index is away" in error["message"]
@@ -128,14 +128,14 @@ async def test_unavailable_error_asks_to_retry(channel: Channel) -> None:
 async def test_turn_is_not_refused_because_something_is_unavailable(turns: RequestHarness) -> None:
     turns.problem = Unavailable("the disk is full")
     with pytest.raises(Unavailable):
-        await turns.take(turns.valid())
+        await turns.process(turns.valid())
     assert (turns.publisher.replies, turns.publisher.sent) == ([], [])
 
 
 @pytest.mark.parametrize("topic", [b"memory.turns", b"", b"\xff", b"memory.replies.\n"])
 async def test_request_with_a_forbidden_reply_topic_is_not_handled(harness: RequestHarness, topic: bytes) -> None:
     forbidden = record(harness.valid().value, topic=harness.channel.topic, headers=(("reply_to", topic),))
-    await harness.take(forbidden)
+    await harness.process(forbidden)
     assert (harness.handled, harness.publisher.replies) == ([], [])
     [letter] = harness.dead_letters
     assert dict(letter.headers)["dead_letter_code"] == b"reply_topic_refused"
@@ -145,7 +145,7 @@ async def test_request_with_a_forbidden_reply_topic_is_not_handled(harness: Requ
 @pytest.mark.parametrize("header", [("deadline", b"soon"), ("reply_partition", b"x")])
 async def test_unreadable_header_is_reported_to_the_sender(commands: RequestHarness, header: tuple[str, bytes]) -> None:
     sent = record(COMMAND, topic="memory.commands", headers=(("reply_to", b"memory.replies"), header))
-    await commands.take(sent)
+    await commands.process(sent)
     assert [(error["code"], error["field"]) for error in commands.errors] == [("invalid_value", f"headers.{header[0]}")]
     assert commands.publisher.replies[0].partition is None
     assert commands.handled == []
@@ -164,4 +164,4 @@ async def test_publisher_failure_does_not_acknowledge(harness: RequestHarness) -
     harness.result = HandlerResult(SuccessReply({}), [EVENT])
     harness.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):
-        await harness.take(harness.valid())
+        await harness.process(harness.valid())

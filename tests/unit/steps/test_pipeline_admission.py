@@ -19,7 +19,7 @@ def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
 
 
 async def test_request_before_its_deadline_is_handled_and_knows_it(harness: RequestHarness) -> None:
-    await harness.take(harness.valid(at(harness.clock, 1)))
+    await harness.process(harness.valid(at(harness.clock, 1)))
     [(_, asked)] = harness.handled
     assert asked.deadline_ms == round((harness.clock.now().timestamp() + 1) * 1000)
     assert len(harness.publisher.replies) == 1
@@ -28,14 +28,14 @@ async def test_request_before_its_deadline_is_handled_and_knows_it(harness: Requ
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
 async def test_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
     harness = RequestHarness(channel)
-    await harness.take(harness.valid(at(harness.clock, -1)))
+    await harness.process(harness.valid(at(harness.clock, -1)))
     assert (harness.handled, harness.publisher.replies, harness.publisher.sent) == ([], [], [])
     assert harness.counted("expired", topic=channel.topic) == 1
 
 
 async def test_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHarness) -> None:
     turns.result = HandlerResult(SuccessReply({}), [EVENT])
-    await turns.take(turns.valid(at(turns.clock, -1)))
+    await turns.process(turns.valid(at(turns.clock, -1)))
     [(_, asked)] = turns.handled
     assert asked == ReplyOptions()
     assert (turns.publisher.replies, turns.publisher.sent) == ([], [EVENT])
@@ -43,7 +43,7 @@ async def test_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHa
 
 
 async def test_invalid_expired_turn_is_a_dead_letter_without_reply(turns: RequestHarness) -> None:
-    await turns.take(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
+    await turns.process(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
     assert (turns.publisher.replies, len(turns.dead_letters)) == ([], 1)
 
 
@@ -55,22 +55,22 @@ async def test_unauthorised_turn_is_a_dead_letter_with_an_error_reply(
     principal: bytes | None, *, allowed: bool
 ) -> None:
     harness = RequestHarness(TURNS, Admit(PolicyFile(ANA_WRITES)))
-    taken = harness.valid(*(() if principal is None else (("principal", principal),)))
-    await harness.take(taken)
+    received = harness.valid(*(() if principal is None else (("principal", principal),)))
+    await harness.process(received)
     assert len(harness.handled) == allowed
     [reply] = harness.publisher.replies
     assert (b"not_allowed" in (reply.value or b"")) is not allowed
-    assert [letter.value for letter in harness.dead_letters] == ([] if allowed else [taken.value])
+    assert [letter.value for letter in harness.dead_letters] == ([] if allowed else [received.value])
 
 
 async def test_command_needs_more_than_writing() -> None:
     harness = RequestHarness(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
-    await harness.take(harness.valid(("principal", b"app")))
+    await harness.process(harness.valid(("principal", b"app")))
     assert (harness.handled, [error["code"] for error in harness.errors]) == ([], ["not_allowed"])
 
 
 async def test_internal_channel_needs_no_principal() -> None:
     internal = Channel("memory.changes", {"command.v1": Command}, None)
     harness = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
-    await harness.take(harness.valid())
+    await harness.process(harness.valid())
     assert len(harness.handled) == 1

@@ -15,7 +15,7 @@ from tests.harnesses.requests import REPLY, RequestHarness
 async def test_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHarness, key: bytes | None) -> None:
     right = partition_of(b"u1", PARTITIONS)
     misplaced = harness.valid(("trace", b"x"), key=key, partition=(right + 1) % PARTITIONS, offset=9)
-    await harness.take(misplaced)
+    await harness.process(misplaced)
     assert (harness.handled, harness.publisher.replies, harness.dead_letters) == ([], [], [])
     [out] = harness.publisher.sent
     assert (out.topic, out.key, out.partition) == (harness.channel.topic, b"u1", right)
@@ -34,12 +34,12 @@ def arrived(out: Outgoing) -> Record:
 async def moved_by(harness: RequestHarness, **changes: Any) -> Record:
     """Return a record of this channel after its move."""
     wrong = (partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS
-    await harness.take(harness.valid(key=b"as it was", partition=wrong, offset=9, **changes))
+    await harness.process(harness.valid(key=b"as it was", partition=wrong, offset=9, **changes))
     return arrived(harness.publisher.sent.pop())
 
 
 async def test_moved_request_is_answered_under_the_key_as_it_was_sent(harness: RequestHarness) -> None:
-    await harness.take(await moved_by(harness))
+    await harness.process(await moved_by(harness))
     [reply] = harness.publisher.replies
     assert (reply.key, reply.headers) == (b"as it was", (("correlation_id", b"\x00\xff"),))
 
@@ -47,34 +47,34 @@ async def test_moved_request_is_answered_under_the_key_as_it_was_sent(harness: R
 async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: RequestHarness) -> None:
     turns.problem = Rejected("unknown_mode", "no", "mode")
     moved = await moved_by(turns)
-    await turns.take(moved)
+    await turns.process(moved)
     [letter] = turns.dead_letters
-    told = dict(letter.headers)
-    assert (letter.key, told["dead_letter_offset"]) == (b"as it was", b"9")
-    assert told["dead_letter_partition"] != str(moved.partition).encode()
-    assert MOVED_FROM not in told
+    headers = dict(letter.headers)
+    assert (letter.key, headers["dead_letter_offset"]) == (b"as it was", b"9")
+    assert headers["dead_letter_partition"] != str(moved.partition).encode()
+    assert MOVED_FROM not in headers
     assert letter.headers[: len(REPLY)] == REPLY
 
 
 async def test_moved_record_that_a_tool_copied_elsewhere_is_moved_again(harness: RequestHarness) -> None:
     moved = await moved_by(harness)
     copied = Record(moved.topic, (moved.partition + 1) % PARTITIONS, 0, 0, moved.key, moved.value, moved.headers)
-    await harness.take(copied)
+    await harness.process(copied)
     [out] = harness.publisher.sent
     assert out.partition == moved.partition
 
 
 async def test_record_that_never_arrives_is_rejected_in_the_end(harness: RequestHarness) -> None:
     headers = [(MOVED_FROM, b"0:1:-")] * MAX_MOVES
-    await harness.take(harness.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
+    await harness.process(harness.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
     assert [error["code"] for error in harness.errors] == ["internal"]
     assert harness.handled == []
 
 
 @pytest.mark.parametrize("forged", [b"", b"\xff", b"1:1:A", b"1:1:AB=", b"x", b"9" * 1000, b"1:1:" + b"=" * 100])
 async def test_forged_header_does_not_block_the_channel(harness: RequestHarness, forged: bytes) -> None:
-    await harness.take(harness.valid((MOVED_FROM, forged)))
+    await harness.process(harness.valid((MOVED_FROM, forged)))
     assert [reply.key for reply in harness.publisher.replies] == [b"u1"]
-    await harness.take(record(b"{", headers=((MOVED_FROM, forged),), topic=harness.channel.topic))
+    await harness.process(record(b"{", headers=((MOVED_FROM, forged),), topic=harness.channel.topic))
     [letter] = harness.dead_letters
     assert (MOVED_FROM, forged) in letter.headers

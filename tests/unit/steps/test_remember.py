@@ -13,7 +13,7 @@ from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
-from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
+from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, event_record, run_step
 
 
@@ -38,9 +38,9 @@ async def test_forgotten_turn_gets_a_warning_and_is_not_stored(worker: RememberS
 
 
 async def test_mode_source_is_counted_once_for_each_new_text(worker: RememberSteps) -> None:
-    said = turn_fields("violin", turn_id="t", mode="code")
+    message = turn_fields("violin", turn_id="t", mode="code")
     for offset in range(2):
-        await run_step(worker.turns, record(said, offset=offset))
+        await run_step(worker.turns, record(message, offset=offset))
     await run_step(worker.turns, record(turn_fields("cello", turn_id="u"), offset=2))
     assert worker.usage("modes_decided", source="caller") == 1
     assert worker.usage("modes_decided", source="fallback") == 1
@@ -61,9 +61,9 @@ def understood(memory: Memory, mode: str | None) -> Understood:
 
 async def test_model_mode_moves_a_memory_and_counts_disagreement(worker: RememberSteps) -> None:
     moved, agreed, silent = (worker.say(text, offset) for offset, text in enumerate(["violin", "cello", "drum"]))
-    said = [understood(moved, "code"), understood(agreed, "general"), understood(silent, None)]
+    message = [understood(moved, "code"), understood(agreed, "general"), understood(silent, None)]
     await run_step(
-        worker.events, *(event_record(event, TOPICS.understood, offset) for offset, event in enumerate(said))
+        worker.events, *(event_record(event, TOPICS.understood, offset) for offset, event in enumerate(message))
     )
     assert [worker.stored(one).mode for one in (moved, agreed, silent)] == ["code", "general", "general"]
     assert [memory.mode for memory in worker.remembered_memories()] == ["code"]
@@ -86,7 +86,7 @@ async def test_nothing_is_settled_before_the_lexical_commit(worker: RememberStep
     await (await worker.changes.begin(event_record(MOVE, TOPICS.changes, 7)))
     again = SqliteLexicalIndex(tmp_path)
     again.open(HERE)
-    assert again.applied(HERE) == {TOPICS.turns: 1}, "what was settled, and nothing that was only begun"
+    assert again.applied(HERE) == {TOPICS.turns: 1}, "the settled record, but not the begun one"
     assert again.memory_columns(HERE, "u1").documents == 1
     again.close()
 

@@ -37,41 +37,41 @@ class Flaky:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> FakeSleep:
-    naps = FakeSleep()
-    monkeypatch.setattr(patience, "asyncio", naps)
-    return naps
+    sleep = FakeSleep()
+    monkeypatch.setattr(patience, "asyncio", sleep)
+    return sleep
 
 
-async def test_available_dependency_is_not_retried(naps: FakeSleep) -> None:
+async def test_available_dependency_is_not_retried(sleep: FakeSleep) -> None:
     assert await until_available(Flaky(0, Unavailable()), "store", Meters()) == "done"
-    assert naps.seconds == []
+    assert sleep.seconds == []
 
 
-async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: FakeSleep) -> None:
+async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(sleep: FakeSleep) -> None:
     meters = Meters()
     assert await until_available(Flaky(8, Unavailable("away")), "store", meters) == "done"
-    assert naps.seconds[:3] == [INITIAL_BACKOFF_S, 2 * INITIAL_BACKOFF_S, 4 * INITIAL_BACKOFF_S]
-    assert naps.seconds[-2:] == [MAX_BACKOFF_S, MAX_BACKOFF_S]
+    assert sleep.seconds[:3] == [INITIAL_BACKOFF_S, 2 * INITIAL_BACKOFF_S, 4 * INITIAL_BACKOFF_S]
+    assert sleep.seconds[-2:] == [MAX_BACKOFF_S, MAX_BACKOFF_S]
     assert meters.registry.get_sample_value("modestream_retries_total", {"what": "store"}) == 7
-    assert meters.work_done() == 7, "a worker that waits is alive"
+    assert meters.work_done() == 7, "a waiting worker is alive"
 
 
 @pytest.mark.parametrize("problem", [ValueError("a defect"), Rejected("not_found", "no")])
-async def test_anything_else_is_not_tried_again(naps: FakeSleep, problem: Exception) -> None:
+async def test_anything_else_is_not_tried_again(sleep: FakeSleep, problem: Exception) -> None:
     flaky = Flaky(1, problem)
     with pytest.raises(type(problem)):
         await until_available(flaky, "store", Meters())
-    assert (flaky.calls, naps.seconds) == (1, [])
+    assert (flaky.calls, sleep.seconds) == (1, [])
 
 
-async def test_bounded_retry_raises_the_last_error(naps: FakeSleep) -> None:
+async def test_bounded_retry_raises_the_last_error(sleep: FakeSleep) -> None:
     flaky = Flaky(1000, Unavailable("away"))
     with pytest.raises(Unavailable, match="away"):
         await until_available(flaky, "store", Meters(), at_most_s=30)
-    assert 30 <= sum(naps.seconds) <= 30 + MAX_BACKOFF_S
+    assert 30 <= sum(sleep.seconds) <= 30 + MAX_BACKOFF_S
 
 
-async def test_retried_lambda_is_awaited(naps: FakeSleep) -> None:
+async def test_retried_lambda_is_awaited(sleep: FakeSleep) -> None:
     flaky = Flaky(2, Unavailable("down"))
     assert await until_available(lambda: flaky(), "kafka", Meters()) == "done"  # noqa: PLW0108 - as steps call it
-    assert len(naps.seconds) == 1
+    assert len(sleep.seconds) == 1

@@ -12,8 +12,8 @@ from streams.flow.support.turns_log import wait_until_applied
 class Log:
     """A log that ends at `ends` and is delivered up to `given`."""
 
-    def __init__(self, ends: int, given: int) -> None:
-        self.ends, self.given, self.asked = ends, given, 0
+    def __init__(self, ends: int, delivered: int) -> None:
+        self.ends, self.given, self.asked = ends, delivered, 0
 
     async def end(self, partition: int) -> int:
         """Return the end of any partition."""

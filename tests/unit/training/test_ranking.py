@@ -9,7 +9,7 @@ import pytest
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights, is_feature_name
 from agents.rules.text.non_english import is_non_english
-from tests.builders.query_features import Said, clues_of
+from tests.builders.query_features import Line, query_features_of
 from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations
 from training.ranking.feature_list import list_features, must_help
 from training.ranking.fitting import FittedModel, TrainingTable, dump_weights
@@ -71,7 +71,7 @@ def test_each_variant_has_only_features_it_can_compute(variant: ModelVariant) ->
 def made_up(seed: int, *, useful: int) -> Sample:
     """Return a question among ten memories; the answer has the greatest value of the feature at this place."""
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
-    features = clues_of("x", [Said("y")])
+    features = query_features_of("x", [Line("y")])
     question = Question("u", "u", LabelledQuestion("x", ("m",), 1, 4), features, features.columns.live, frozenset())
     return Sample(question, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
 
@@ -128,7 +128,7 @@ def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
 
 
 def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:
-    features = clues_of("violin", [Said("Soup."), Said("A violin."), Said("Good night.")])
+    features = query_features_of("violin", [Line("Soup."), Line("A violin."), Line("Good night.")])
     question = Question(
         "u", "u", LabelledQuestion("violin", ("m1",), 1, 4), features, features.columns.live, frozenset({1})
     )

@@ -66,42 +66,42 @@ class Flow:
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.accepted) >= count)
 
-    async def _accepted(self, told: FlowTurn) -> None:
+    async def _accepted(self, turn: FlowTurn) -> None:
         async with self._gate:
-            while told not in self.accepted:
+            while turn not in self.accepted:
                 try:
-                    answer = await self.client.remember(told.content, turn_id=told.turn_id, user_id=told.user_id)
+                    answer = await self.client.remember(turn.content, turn_id=turn.turn_id, user_id=turn.user_id)
                 except (MemoryTimeout, MemoryUnreachable):
                     await asyncio.sleep(0.2)
                     continue
                 async with self._changed:
-                    self.accepted[told] = answer
+                    self.accepted[turn] = answer
                     self._changed.notify_all()
 
     async def check(self) -> None:
         """Check that exactly the accepted turns are found, once each, under the ids in their replies."""
-        wrong = [told for told in self.accepted if not await self._is_right(told)]
+        wrong = [turn for turn in self.accepted if not await self._is_right(turn)]
         assert not wrong
         for user in range(USERS):
-            mine = sum(told.user_id == f"u{user}" for told in self.accepted)
+            mine = sum(turn.user_id == f"u{user}" for turn in self.accepted)
             health = await self.client.command("health", user_id=f"u{user}")
             assert health["modes"]["general"]["eligible"] == mine
 
-    async def _is_right(self, told: FlowTurn) -> bool:
-        found = await hits_of(self.client, told, self.top_k)
-        return [hit.memory_id for hit in found] == [self.accepted[told].memory_id]
+    async def _is_right(self, turn: FlowTurn) -> bool:
+        found = await hits_of(self.client, turn, self.top_k)
+        return [hit.memory_id for hit in found] == [self.accepted[turn].memory_id]
 
     async def embedded(self) -> None:
         """Wait until every memory has a vector."""
-        for user in {told.user_id for told in self.accepted}:
+        for user in {turn.user_id for turn in self.accepted}:
             await eventually(partial(all_ready, self.client, user), f"{user} has all vectors")
 
 
-async def hits_of(client: MemoryClient, told: FlowTurn, top_k: int = 10) -> list[Hit]:
+async def hits_of(client: MemoryClient, turn: FlowTurn, top_k: int = 10) -> list[Hit]:
     """Return the hits with the word of a turn."""
-    answer = await client.retrieve(told.word, users=told.user_id, top_k=top_k)
+    answer = await client.retrieve(turn.word, users=turn.user_id, top_k=top_k)
     assert "not_caught_up" not in [warning.code for warning in answer.warnings]
-    return [hit for hit in answer.hits if told.word in hit.text]
+    return [hit for hit in answer.hits if turn.word in hit.text]
 
 
 async def all_ready(client: MemoryClient, user_id: str) -> bool:

@@ -74,13 +74,13 @@ async def consolidate(client: MemoryClient, user: str) -> Json:
 async def load_records(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
     """Return all records of a user by id: turns, items and superseding memories."""
     known: dict[str, Json] = {}
-    asked, due = set[str](), set(turns)
-    while due:
-        asked |= due
-        found = await asyncio.gather(*(_record(client, user, one) for one in sorted(due)))
+    loaded, pending = set[str](), set(turns)
+    while pending:
+        loaded |= pending
+        found = await asyncio.gather(*(_record(client, user, one) for one in sorted(pending)))
         known |= {one["memory_id"]: one for one in found if one is not None}
         named = {name for one in known.values() for name in (*one.get("items", ()), one["superseded_by"])}
-        due = {name for name in named if name is not None} - asked
+        pending = {name for name in named if name is not None} - loaded
     return known
 
 
@@ -138,9 +138,9 @@ async def collect_end_states(
         await deployment.ready()
         await working
     of, ids = {}, list[str]()
-    for user, said in turns.items():
+    for user, turn_ids in turns.items():
         await eventually(partial(all_ready, client, user), f"{user} has all vectors")
-        known = await load_records(client, user, said)
+        known = await load_records(client, user, turn_ids)
         assert await count_indexed(client, user) == len(known)
         of[user] = describe_state(known)
         ids += known
@@ -151,8 +151,8 @@ async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str
     """Check that exactly these memories have one vector each on disk."""
     await deployment.until_processed()
     assert await worker.terminate(within_s=20) == 0
-    lying, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
-    assert (count, {one.memory_id for one in lying}) == (len(ids), set(ids))
+    stored, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
+    assert (count, {one.memory_id for one in stored}) == (len(ids), set(ids))
 
 
 async def _record(client: MemoryClient, user: str, memory_id: str) -> Json | None:

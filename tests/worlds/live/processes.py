@@ -71,15 +71,15 @@ class Worker:
         assert self.is_running, self.log.read_text()[-3000:]
         try:
             with urlopen(f"http://127.0.0.1:{int(self._port_file.read_text())}/health", timeout=5) as page:
-                told: Json = json.load(page)
+                health: Json = json.load(page)
         except (OSError, ValueError):
             return {}
-        return told
+        return health
 
     async def served_partitions(self) -> set[int]:
         """Return the partitions that it serves; none during recovery."""
-        told = await asyncio.to_thread(self.health)
-        return set(told["partitions"]) if told and not told["recovering"] else set()
+        page = await asyncio.to_thread(self.health)
+        return set(page["partitions"]) if page and not page["recovering"] else set()
 
     async def kill(self) -> None:
         """Kill the process."""

@@ -50,8 +50,8 @@ def error(code: str, message: str, field: str | None = None) -> Json:
 def reply_by_contract(seen: ReceivedRecord) -> Sequence[Json]:
     """Reply as a healthy service: a turn's memory id is its content, and a query finds nothing."""
     if seen.topic == "turns":
-        told = {"memory_id": seen.value["content"], "turn_id": seen.value["turn_id"] or "derived", "version": 1}
-        return [ok({**told, "mode": "general", "mode_source": "fallback", "duplicate": False})]
+        result = {"memory_id": seen.value["content"], "turn_id": seen.value["turn_id"] or "derived", "version": 1}
+        return [ok({**result, "mode": "general", "mode_source": "fallback", "duplicate": False})]
     if seen.topic == "retrieve":
         return [ok({"hits": [], "modes": ["general"], "strategy": "hybrid", "diagnostics": {}})]
     return [ok({"told": seen.value.get("command")})]

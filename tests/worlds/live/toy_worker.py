@@ -34,8 +34,8 @@ def end(order: int, _: FrameType | None) -> None:
     """Record the signal and whether the broker was still running."""
     with socket.socket() as client:
         host, port = BROKER.removeprefix("kafka://").split(":")
-        there = client.connect_ex((host, int(port))) == 0
-    (DIRECTORY / "ended").write_text(json.dumps({"signal": order, "broker_there": there}))
+        is_broker_there = client.connect_ex((host, int(port))) == 0
+    (DIRECTORY / "ended").write_text(json.dumps({"signal": order, "broker_there": is_broker_there}))
     while (DIRECTORY / "linger").exists():
         time.sleep(0.02)
     sys.exit(0)

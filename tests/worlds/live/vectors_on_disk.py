@@ -20,13 +20,13 @@ class StoredVector:
 async def vectors_on_disk(data_dir: Path, memory_ids: Iterable[str], partitions: int) -> tuple[set[StoredVector], int]:
     """Return the stored vectors of these memories, and the number of all stored vectors."""
     index, known = EdgeIndex(data_dir / "vectors"), list(memory_ids)
-    lying, counted = set(), 0
+    stored, counted = set(), 0
     try:
         for name, fingerprint in (await index.spaces()).items():
             space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
-            there = await index.hashes(space, known)
-            lying |= {StoredVector(memory_id, space.mode, fingerprint.dim) for memory_id in there}
+            hashes = await index.hashes(space, known)
+            stored |= {StoredVector(memory_id, space.mode, fingerprint.dim) for memory_id in hashes}
             counted += sum([await index.count(space, partition) for partition in range(partitions)])
     finally:
         await index.close()
-    return lying, counted
+    return stored, counted

@@ -85,11 +85,11 @@ async def test_each_mode_is_matched_in_its_own_space(harness: CategoriesHarness)
 async def test_category_declared_during_an_embedding_is_not_lost(harness: CategoriesHarness) -> None:
     await harness.command("declare_category", name="money", description="rent, euros")
     [memory] = [harness.put(made(f"{DENTIST} {RENT}", user="u1", origin="extracted", type="semantic", item=Item()))]
-    [said] = await harness.embed.write([await harness.embed.encode(Remembered(memory=memory), HERE)])
-    assert {one.name for one in said.categories or ()} == {"money"}
+    [report] = await harness.embed.write([await harness.embed.encode(Remembered(memory=memory), HERE)])
+    assert {one.name for one in report.categories or ()} == {"money"}
     # `Embed` reports after the reply to the declaration.
     await harness.command("declare_category", name="health", description="dentist appointment")
-    harness.worker.remember.embedded(said)
+    harness.worker.remember.embedded(report)
     item = harness.worker.stored(memory).item
     assert {one.name for one in (item or Item()).categories} == {"health", "money"}
 
@@ -145,5 +145,5 @@ async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: Ca
     with pytest.raises(Unavailable):
         await harness.embed.write([encoded])
     harness.worker.embedders.model("general").outage = False
-    [said] = await harness.embed.write([encoded])
-    assert {one.name for one in said.categories or ()} == {"health"}
+    [report] = await harness.embed.write([encoded])
+    assert {one.name for one in report.categories or ()} == {"health"}

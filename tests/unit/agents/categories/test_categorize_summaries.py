@@ -76,7 +76,7 @@ async def test_summary_model_is_called_once_and_only_on_request(tmp_path: Path) 
     await harness.store_items(DENTIST, PILLS)
     harness.worker.language.answers = summing_up("Teeth\n and pills.")
     assert set((await harness.command("get_category", name="health"))["summary"].split("\n")) == {DENTIST, PILLS}
-    assert harness.worker.language.asked == [], "who reads waits for no model"
+    assert harness.worker.language.asked == [], "reads do not wait for a model"
     [changed] = await harness.agent.refresh(SCOPE)
     assert (changed.summary, changed.profile, changed.version) == ("Teeth and pills.", "default", 3)
     assert await harness.agent.refresh(SCOPE) == []

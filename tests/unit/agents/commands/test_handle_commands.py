@@ -55,14 +55,14 @@ async def test_memory_of_another_scope_is_not_found(
 async def test_set_memory_mode_moves_a_memory(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
-    governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode="code")
-    change = governed.change
+    result = await harness.handle("set_memory_mode", memory_id=memory_id, mode="code")
+    change = result.change
     assert change is not None
     assert change.action == "move"
     assert change.memory_id == memory_id
     assert change.to == "code"
     assert change.result is None
-    assert governed.is_correction
+    assert result.is_correction
     refused = await harness.rejection("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
@@ -71,9 +71,9 @@ async def test_repeated_command_counts_one_correction(harness: CommandsHarness) 
     memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
     for _ in range(2):
-        governed = await harness.handle("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
-        assert governed.change is not None
-    assert not governed.is_correction
+        result = await harness.handle("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
+        assert result.change is not None
+    assert not result.is_correction
     assert harness.declarations().corrections == 1
     await harness.handle("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
     assert harness.declarations().corrections == 2
@@ -81,9 +81,9 @@ async def test_repeated_command_counts_one_correction(harness: CommandsHarness) 
 
 async def test_confirming_a_mode_is_no_correction(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
-    governed = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
-    assert governed.change is not None, "from now on its caller has fixed it"
-    assert not governed.is_correction
+    result = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
+    assert result.change is not None, "the caller has set it"
+    assert not result.is_correction
     assert harness.declarations().corrections == 0
 
 

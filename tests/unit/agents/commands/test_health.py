@@ -99,8 +99,8 @@ async def test_mode_without_loaded_model_has_an_error_code(harness: HealthHarnes
 
 async def test_deleted_mode_is_shown_while_it_has_memories(harness: HealthHarness) -> None:
     harness.remember("pending", mode="gone")
-    gone = (await harness())["modes"]["gone"]
-    assert (gone["eligible"], gone["fingerprint"], gone["error"]) == (1, None, None)
+    deleted = (await harness())["modes"]["gone"]
+    assert (deleted["eligible"], deleted["fingerprint"], deleted["error"]) == (1, None, None)
 
 
 async def test_user_mode_is_listed_before_equally_named_project_modes(harness: HealthHarness) -> None:

@@ -84,14 +84,14 @@ async def test_another_vector_space_has_the_memories_embedded_again(
     harness: CommandsHarness, anew: dict[str, str]
 ) -> None:
     await harness("declare_mode", name="code", embedder="tiny32")
-    governed = await harness.handle("declare_mode", name="code", **anew)
-    change = governed.change
+    result = await harness.handle("declare_mode", name="code", **anew)
+    change = result.change
     assert change is not None
     assert change.action == "stale"
     assert change.mode == "code"
     assert change.project is None
     assert change.except_projects == ()
-    assert change.result == governed.result
+    assert change.result == result.result
 
 
 async def test_general_can_have_another_embedder(harness: CommandsHarness) -> None:
@@ -123,15 +123,15 @@ async def test_user_mode_does_not_affect_projects_with_their_own(harness: Comman
 
 async def test_rename_moves_the_memories(harness: CommandsHarness) -> None:
     await harness("declare_mode", name="code", embedder="tiny32", is_default=True)
-    governed = await harness.handle("rename_mode", name="code", new_name="programs")
-    assert (governed.result["name"], governed.result["is_default"]) == ("programs", True)
-    change = governed.change
+    result = await harness.handle("rename_mode", name="code", new_name="programs")
+    assert (result.result["name"], result.result["is_default"]) == ("programs", True)
+    change = result.change
     assert change is not None
     assert change.action == "move"
     assert change.mode == "code"
     assert change.to == "programs"
     assert change.memory_id is None
-    assert change.result == governed.result
+    assert change.result == result.result
 
 
 async def test_repeated_rename_gives_the_same_result(harness: CommandsHarness) -> None:
@@ -156,14 +156,14 @@ async def test_delete_mode_forgets_or_moves_the_memories(
 ) -> None:
     for name in ("code", "diary"):
         await harness("declare_mode", name=name, embedder="tiny32")
-    governed = await harness.handle("delete_mode", name="code", memories=memories)
-    change = governed.change
+    result = await harness.handle("delete_mode", name="code", memories=memories)
+    change = result.change
     assert change is not None
     assert change.action == action
     assert change.mode == "code"
     assert change.to == to
-    assert change.result == governed.result
-    assert governed.result == {"name": "code", "moved": 0, "forgotten": 0}
+    assert change.result == result.result
+    assert result.result == {"name": "code", "moved": 0, "forgotten": 0}
     assert harness.declarations().find("code", "p1") is None
     assert (await harness.handle("delete_mode", name="code", memories=memories)).change == change
 

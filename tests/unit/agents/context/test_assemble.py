@@ -69,10 +69,10 @@ async def test_several_projects_are_selected_as_in_a_retrieve_request(library: C
 async def test_oldest_turns_are_dropped_first_and_named(library: ContextHarness) -> None:
     ids = library.store(*chatter(50))
     result = await library.assemble_context(budget_tokens=1000)
-    kept = result.sections["recent_window"]
-    assert 0 < len(kept) < 50
-    assert kept == ids[-len(kept) :]
-    assert result.dropped == ids[: -len(kept)]
+    included = result.sections["recent_window"]
+    assert 0 < len(included) < 50
+    assert included == ids[-len(included) :]
+    assert result.dropped == ids[: -len(included)]
 
 
 async def test_larger_budget_holds_more(library: ContextHarness) -> None:
@@ -94,9 +94,9 @@ async def test_recent_window_leaves_the_evidence_its_budget(library: ContextHarn
 
 async def test_oversized_turn_does_not_empty_the_window(library: ContextHarness) -> None:
     short = made("short", 0)
-    [kept, dropped] = library.store(short, made("log " * 5000, 1))
+    [included, dropped] = library.store(short, made("log " * 5000, 1))
     result = await library.assemble_context(budget_tokens=1000)
-    assert (result.sections["recent_window"], result.dropped) == ([kept], [dropped])
+    assert (result.sections["recent_window"], result.dropped) == ([included], [dropped])
 
 
 async def test_given_interaction_mode_is_not_classified(library: ContextHarness) -> None:
@@ -143,10 +143,10 @@ async def test_pinned_turn_of_the_window_appears_once(library: ContextHarness) -
 async def test_pins_without_room_are_dropped_the_oldest_first(library: ContextHarness) -> None:
     ids = library.store(*chatter(40, conversation_id="old"))
     result, warnings = await library.ask(budget_tokens=1000, pins=ids)
-    kept = result.sections["retrieved_evidence"]
-    assert 0 < len(kept) < 40
-    assert kept == ids[-len(kept) :]
-    assert result.dropped == ids[: -len(kept)]
+    included = result.sections["retrieved_evidence"]
+    assert 0 < len(included) < 40
+    assert included == ids[-len(included) :]
+    assert result.dropped == ids[: -len(included)]
     assert warnings == []
 
 
@@ -233,15 +233,15 @@ async def test_no_context_exceeds_its_budget(
     asked = ContextHarness(library.words, counter if real else FakeTokens())
     user = f"u{len(library.judged)}"
     library.judged.append((user, []))
-    said = [made(text * times, number, user=user) for number, (text, times, _) in enumerate(turns)]
-    ids = asked.store(*said)
+    stored = [made(text * times, number, user=user) for number, (text, times, _) in enumerate(turns)]
+    ids = asked.store(*stored)
     pins = [memory_id for memory_id, (_, _, pinned) in zip(ids, turns, strict=True) if pinned]
     result, warnings = await asked.ask(
         user, budget_tokens=budget, interaction_mode=mode, system_prompt=system_prompt, pins=pins
     )
     assert warnings == []
     assert result.tokens["total"] == await recount(asked, result) <= budget
-    kept = {memory["memory_id"]: memory["content"] for memory in memories(result)}
-    assert kept.items() <= {memory.memory_id: memory.text for memory in said}.items()
-    assert sorted([*kept, *result.dropped]) == sorted(ids)
-    assert sorted(kept) == sorted(memory_id for section in result.sections.values() for memory_id in section)
+    included = {memory["memory_id"]: memory["content"] for memory in memories(result)}
+    assert included.items() <= {memory.memory_id: memory.text for memory in stored}.items()
+    assert sorted([*included, *result.dropped]) == sorted(ids)
+    assert sorted(included) == sorted(memory_id for section in result.sections.values() for memory_id in section)

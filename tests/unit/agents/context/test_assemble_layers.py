@@ -26,7 +26,7 @@ def library(words: SqliteLexicalIndex) -> ContextHarness:
     return ContextHarness(words)
 
 
-def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
+def superseded_item(turn: Memory, text: str, **fields: Any) -> Memory:
     """Return a superseded item of a turn."""
     start = turn.text.index(text)
     span = Evidence(turn_id=turn.turn_id or "", start=start, end=start + len(text), memory_id=turn.memory_id)
@@ -40,23 +40,23 @@ async def test_superseded_rule_is_not_pinned(library: ContextHarness) -> None:
     library.store(turn, made("Good evening.", 2))
     before = await library.assemble_context(interaction_mode="TASK")
     assert (before.sticky, before.sections["rules"]) == ([turn.memory_id], [turn.memory_id])
-    item = taken_back(turn, OLD)
+    item = superseded_item(turn, OLD)
     library.store(with_items(turn, item), item)
     after = await library.assemble_context(interaction_mode="TASK")
     assert (after.sticky, after.sections["rules"]) == ([], [])
-    assert after.sections["recent_window"][0] == turn.memory_id, "it was said all the same"
+    assert after.sections["recent_window"][0] == turn.memory_id, "the turn itself remains"
 
 
 async def test_other_rules_of_the_turn_remain_pinned(library: ContextHarness) -> None:
     turn = made(f"{OLD} {OTHER}", 1)
-    item = taken_back(turn, OLD)
+    item = superseded_item(turn, OLD)
     library.store(with_items(turn, item), item)
     assert (await library.assemble_context()).sticky == [turn.memory_id]
 
 
 async def test_merged_rule_remains_pinned(library: ContextHarness) -> None:
     turn = made(OLD, 1)
-    item = taken_back(turn, OLD, item=Item(kind="constraint"))
+    item = superseded_item(turn, OLD, item=Item(kind="constraint"))
     library.store(with_items(turn, item), item)
     assert (await library.assemble_context()).sticky == [turn.memory_id]
 
@@ -66,7 +66,7 @@ async def test_rules_superseded_elsewhere_do_not_use_the_limit(
 ) -> None:
     monkeypatch.setattr(revised_rules, "MAX_OUTDATED_ITEMS", 1)
     turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
-    library.store(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
+    library.store(turn, elsewhere, superseded_item(turn, OLD), superseded_item(elsewhere, OLD, memory_id="another"))
     assert (await library.assemble_context()).sticky == []
 
 
@@ -91,7 +91,7 @@ async def test_rule_by_a_model_is_never_dropped(words: SqliteLexicalIndex, kind:
 
 
 @pytest.mark.parametrize(
-    ("asks_model", "status", "kind", "taken"),
+    ("asks_model", "status", "kind", "revised"),
     [
         (False, "model", "constraint", False),
         (True, "rules", "constraint", False),
@@ -100,11 +100,11 @@ async def test_rule_by_a_model_is_never_dropped(words: SqliteLexicalIndex, kind:
     ],
 )
 async def test_resolution_needs_a_models_word_and_can_be_withdrawn(
-    words: SqliteLexicalIndex, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
+    words: SqliteLexicalIndex, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, revised: bool
 ) -> None:
     library = ContextHarness(words, asks_model=asks_model)
     turn = read_by(made(HINTED, 1), status)
-    item = taken_back(turn, HINTED) if taken else item_of(turn, text=HINTED, kind=kind)
+    item = superseded_item(turn, HINTED) if revised else item_of(turn, text=HINTED, kind=kind)
     library.store(with_items(turn, item), item)
     assert (await library.assemble_context()).sticky == []
 
@@ -112,12 +112,12 @@ async def test_resolution_needs_a_models_word_and_can_be_withdrawn(
 async def test_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> None:
     turn = made(f"We spoke at length. {OTHER}", 1, conversation_id="c2")
     item = item_of(turn, text=OTHER)
-    gone = taken_back(turn, "We spoke at length.")
-    library.store(turn, item, gone)
-    result, warnings = await library.ask(pins=[item.memory_id, gone.memory_id])
+    removed = superseded_item(turn, "We spoke at length.")
+    library.store(turn, item, removed)
+    result, warnings = await library.ask(pins=[item.memory_id, removed.memory_id])
     assert result.sections["retrieved_evidence"] == [item.memory_id]
     assert [code for code, _ in warnings] == ["unknown_pin"]
-    assert gone.memory_id in warnings[0][1]
+    assert removed.memory_id in warnings[0][1]
     assert item.memory_id not in warnings[0][1]
     for stranger in ({"project": "p2"}, {"user": "ben"}):
         strange, warnings = await library.ask(pins=[item.memory_id], **stranger)
@@ -182,12 +182,12 @@ async def test_summary_without_its_sources_is_not_shown(library: ContextHarness)
 
 
 async def test_summary_is_omitted_if_its_turn_is_quoted(library: ContextHarness) -> None:
-    said = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
-    [turn] = [made(said, 1)]
+    expected = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
+    [turn] = [made(expected, 1)]
     library.store(turn)
-    with_a_summary(library, said.removeprefix("health: "), turn)
+    with_a_summary(library, expected.removeprefix("health: "), turn)
     result = await library.assemble_context(query="how is my health?", interaction_mode="GENERAL")
-    assert (contents(result), result.sections["capsules"]) == ([said], [])
+    assert (contents(result), result.sections["capsules"]) == ([expected], [])
 
 
 async def test_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:

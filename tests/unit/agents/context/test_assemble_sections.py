@@ -33,10 +33,10 @@ async def test_undroppable_memory_without_room_is_a_breach(library: ContextHarne
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
     [pinned] = library.store(made("The blue folder holds the lease.", -2))
     result = await library.assemble_context(budget_tokens=500, pins=[pinned])
-    kept = len(result.sticky) - 1
-    assert 0 < kept < 20
-    assert result.sticky == [safety, *ids[: -kept - 1 : -1]]
-    assert [breach.memory_id for breach in result.breaches] == ids[-kept - 1 :: -1]
+    count = len(result.sticky) - 1
+    assert 0 < count < 20
+    assert result.sticky == [safety, *ids[: -count - 1 : -1]]
+    assert [breach.memory_id for breach in result.breaches] == ids[-count - 1 :: -1]
     assert {breach.priority for breach in result.breaches} == {800}
     assert set(result.dropped) >= {breach.memory_id for breach in result.breaches}
 
@@ -92,7 +92,7 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Conte
     result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert result.sections["task_state"] == [error, change]
     assert result.sections["capsules"] == []
-    assert {done, mused, capsule}.isdisjoint(one for kept in result.sections.values() for one in kept)
+    assert {done, mused, capsule}.isdisjoint(one for count in result.sections.values() for one in count)
     assert {done, mused} <= set(result.dropped)
 
 
@@ -107,7 +107,7 @@ async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Cont
     assert result.sections["rules"] == [principle]
     assert result.sections["relevant_decisions"] == [example]
     assert len(result.sections["recent_window"]) <= 2
-    assert result.tokens["total"] < 1000, "room is left over rather than filled with recent turns"
+    assert result.tokens["total"] < 1000, "spare budget is not filled with recent turns"
 
 
 async def test_unused_room_goes_to_evidence_and_older_turns(library: ContextHarness) -> None:
@@ -121,10 +121,10 @@ async def test_evidence_is_kept_best_first(library: ContextHarness) -> None:
     library.search.memories = chatter(60, conversation_id="c2")[::-1][30:]
     ids = library.store(*library.search.memories)
     result = await library.assemble_context(budget_tokens=800, interaction_mode="GENERAL")
-    kept = len(result.sections["retrieved_evidence"])
-    assert 0 < kept < 30
-    assert sorted(result.sections["retrieved_evidence"]) == sorted(ids[:kept])
-    assert set(result.dropped) <= set(ids[kept:])
+    count = len(result.sections["retrieved_evidence"])
+    assert 0 < count < 30
+    assert sorted(result.sections["retrieved_evidence"]) == sorted(ids[:count])
+    assert set(result.dropped) <= set(ids[count:])
 
 
 async def test_hits_of_other_scopes_are_not_shown(library: ContextHarness) -> None:

@@ -9,67 +9,67 @@ from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 async def test_memory_is_indexed_and_reported_as_ready(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    [said] = await harness.embed.write(await harness.encoded(memory))
-    assert (said.memory_id, said.content_hash, said.status) == (memory.memory_id, memory.content_hash, "ready")
-    assert (said.mode, said.space, said.at) == ("general", harness.location("general").space, harness.clock.now())
-    assert await harness.hash_of(memory) == memory.content_hash
-    assert await harness.index.count(harness.of("general"), PARTITION) == 1
+    [report] = await harness.embed.write(await harness.encode(memory))
+    assert (report.memory_id, report.content_hash, report.status) == (memory.memory_id, memory.content_hash, "ready")
+    assert (report.mode, report.space, report.at) == ("general", harness.location("general").space, harness.clock.now())
+    assert await harness.stored_hash(memory) == memory.content_hash
+    assert await harness.index.count(harness.space("general"), PARTITION) == 1
 
 
 async def test_unembeddable_text_fails_alone_with_a_short_reason(harness: EmbedHarness) -> None:
     good, bad = remembered("violin", "a"), remembered("unspeakable", "b")
-    said = await harness.embed.write(await harness.encoded(good, bad))
-    assert [one.status for one in said] == ["ready", "failed"]
-    assert (said[1].error or "").startswith("ValueError: x")
-    assert len(said[1].error or "") == MAX_ERROR_CHARS
-    assert await harness.hash_of(bad) is None
+    reports = await harness.embed.write(await harness.encode(good, bad))
+    assert [one.status for one in reports] == ["ready", "failed"]
+    assert (reports[1].error or "").startswith("ValueError: x")
+    assert len(reports[1].error or "") == MAX_ERROR_CHARS
+    assert await harness.stored_hash(bad) is None
 
 
 async def test_rejected_vector_fails_alone(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "infinite", "cello")]
-    said = await harness.embed.write(await harness.encoded(*memories))
-    assert [(one.memory_id, one.status) for one in said] == [
+    reports = await harness.embed.write(await harness.encode(*memories))
+    assert [(one.memory_id, one.status) for one in reports] == [
         (memory.memory_id, status) for memory, status in zip(memories, ("ready", "failed", "ready"), strict=True)
     ]
-    assert [await harness.hash_of(memory) is not None for memory in memories] == [True, False, True]
+    assert [await harness.stored_hash(memory) is not None for memory in memories] == [True, False, True]
 
 
 async def test_batch_is_one_write(harness: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "cello", "drum")]
-    await harness.embed.write(await harness.encoded(*memories))
+    await harness.embed.write(await harness.encode(*memories))
     assert harness.index.upserts == [[memory.memory_id for memory in memories]]
 
 
 async def test_modes_are_written_separately_and_reported_in_order(harness: EmbedHarness) -> None:
     memories = [remembered(str(n), str(n), mode) for n, mode in enumerate(["general", "code", "general", "code"])]
-    said = await harness.embed.write(await harness.encoded(*memories))
-    assert [one.memory_id for one in said] == [memory.memory_id for memory in memories]
-    assert [one.space for one in said] == [harness.location(memory.mode).space for memory in memories]
+    reports = await harness.embed.write(await harness.encode(*memories))
+    assert [one.memory_id for one in reports] == [memory.memory_id for memory in memories]
+    assert [one.space for one in reports] == [harness.location(memory.mode).space for memory in memories]
 
 
 async def test_latest_of_two_versions_in_a_batch_is_the_one_written(harness: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
-    said = await harness.embed.write(await harness.encoded(old, new))
-    assert [one.content_hash for one in said] == [new.content_hash]
+    reports = await harness.embed.write(await harness.encode(old, new))
+    assert [one.content_hash for one in reports] == [new.content_hash]
     assert harness.index.upserts == [[new.memory_id]]
-    assert await harness.hash_of(new) == new.content_hash
+    assert await harness.stored_hash(new) == new.content_hash
 
 
 async def test_later_of_two_versions_survives_a_refused_vector(harness: EmbedHarness) -> None:
     old, bad, new = remembered("violin"), remembered("infinite", "b"), remembered("cello")
-    said = await harness.embed.write(await harness.encoded(old, bad, new))
-    assert {one.memory_id: one.status for one in said} == {new.memory_id: "ready", bad.memory_id: "failed"}
-    assert await harness.hash_of(new) == new.content_hash
+    reports = await harness.embed.write(await harness.encode(old, bad, new))
+    assert {one.memory_id: one.status for one in reports} == {new.memory_id: "ready", bad.memory_id: "failed"}
+    assert await harness.stored_hash(new) == new.content_hash
 
 
 async def test_model_outage_does_not_fail_the_text(harness: EmbedHarness) -> None:
     harness.embedders.model("general").outage = True
     with pytest.raises(Unavailable):
-        await harness.encoded(remembered("violin"))
+        await harness.encode(remembered("violin"))
 
 
 async def test_index_outage_does_not_fail_the_text(harness: EmbedHarness) -> None:
-    vectored = await harness.encoded(remembered("violin"), remembered("unspeakable", "b"))
+    vectored = await harness.encode(remembered("violin"), remembered("unspeakable", "b"))
     harness.index.down()
     with pytest.raises(Unavailable):
         await harness.embed.write(vectored)
@@ -85,30 +85,30 @@ async def test_nothing_is_written_for_an_empty_batch(harness: EmbedHarness) -> N
 async def test_memory_without_loaded_model_waits_and_delays_no_other(harness: EmbedHarness) -> None:
     harness.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
-    said = {one.memory_id: one for one in await harness.written(waits, goes)}
-    assert (said[waits.memory_id].status, said[waits.memory_id].space) == ("waiting", None)
-    assert "missing" in (said[waits.memory_id].error or "")
-    assert said[goes.memory_id].status == "ready"
+    reports = {one.memory_id: one for one in await harness.write(waits, goes)}
+    assert (reports[waits.memory_id].status, reports[waits.memory_id].space) == ("waiting", None)
+    assert "missing" in (reports[waits.memory_id].error or "")
+    assert reports[goes.memory_id].status == "ready"
 
 
 async def test_memory_waits_for_its_language_model_and_delays_no_other(harness: EmbedHarness) -> None:
     harness.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
-    said = {one.memory_id: one for one in await harness.written(waits, goes)}
-    assert (said[waits.memory_id].status, said[waits.memory_id].space) == ("waiting", None)
-    assert said[goes.memory_id].status == "ready"
+    reports = {one.memory_id: one for one in await harness.write(waits, goes)}
+    assert (reports[waits.memory_id].status, reports[waits.memory_id].space) == ("waiting", None)
+    assert reports[goes.memory_id].status == "ready"
 
 
 async def test_memory_of_a_deleted_mode_waits_for_its_change(harness: EmbedHarness) -> None:
-    [said] = await harness.written(remembered("violin", mode="gone"))
-    assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
+    [report] = await harness.write(remembered("violin", mode="gone"))
+    assert (report.status, report.mode, report.space) == ("waiting", "gone", None)
 
 
 async def test_vector_is_written_in_the_location_of_its_event_only(harness: EmbedHarness) -> None:
     memory = remembered("violin")
-    [said] = await harness.written(memory)
-    assert await harness.embed.has_written(said)
+    [report] = await harness.write(memory)
+    assert await harness.embed.has_written(report)
     for elsewhere in ({"content_hash": "of another text"}, {"mode": "notes"}, {"space": "s"}, {"space": None}):
-        assert not await harness.embed.has_written(said.model_copy(update=elsewhere))
-    await harness.index.delete(harness.of("general"), [memory.memory_id])
-    assert not await harness.embed.has_written(said)
+        assert not await harness.embed.has_written(report.model_copy(update=elsewhere))
+    await harness.index.delete(harness.space("general"), [memory.memory_id])
+    assert not await harness.embed.has_written(report)

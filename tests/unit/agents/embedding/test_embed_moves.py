@@ -15,8 +15,8 @@ from agents.rules.memory.identity import derive_item_id
 from schemas.state.memories import Memory, index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.fakes.rejecting import BAD
-from tests.harnesses.lifecycle import EMBEDDERS, LifecycleHarness
-from tests.harnesses.lifecycle_user import PARTITION
+from tests.harnesses.lifecycle.harness import EMBEDDERS, LifecycleHarness
+from tests.harnesses.lifecycle.user import PARTITION
 
 NUMBERS = st.integers(0, 3)
 TARGETS = ["The deploy target is fly.io now.", "The deploy target is AWS.", "the deploy target is Fly.io now"]
@@ -173,9 +173,9 @@ def check_items(harness: LifecycleHarness, memories: dict[str, Memory]) -> None:
         assert all(item.memory_id in memories[one].items for one in sources(item))
         claim = (item.scope["project_id"], item.mode, item.item.claim if item.item else None)
         claims.setdefault(claim, []).append((item.occurred_at, item.source, item.memory_id, item.superseded_by))
-    for (_, _, name), said in claims.items():
-        after = [one[2] for one in sorted(said)[1:]] if name else [None] * (len(said) - 1)
-        assert [one[3] for one in sorted(said)] == [*after, None]
+    for (_, _, name), items_of_claim in claims.items():
+        after = [one[2] for one in sorted(items_of_claim)[1:]] if name else [None] * (len(items_of_claim) - 1)
+        assert [one[3] for one in sorted(items_of_claim)] == [*after, None]
 
 
 def is_forgotten(harness: LifecycleHarness, turn: Memory, found: ExtractedItem) -> bool:
@@ -194,9 +194,9 @@ def check(harness: LifecycleHarness) -> None:
     memories = {memory.memory_id: memory for memory in harness.memories.all()}
     assert not any(harness.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
-    for shelf in index_names("u1"):
-        there = {memory.memory_id for memory in memories.values() if memory.index_name == shelf}
-        assert set(harness.words.memory_columns(PARTITION, shelf).number_of) == there
+    for index_name in index_names("u1"):
+        ids = {memory.memory_id for memory in memories.values() if memory.index_name == index_name}
+        assert set(harness.words.memory_columns(PARTITION, index_name).number_of) == ids
     check_items(harness, memories)
     for memory_id, memory in memories.items():
         found = points.get(memory_id, {})

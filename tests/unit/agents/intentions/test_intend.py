@@ -83,9 +83,9 @@ async def test_extracted_and_set_entries_have_their_sources(harness: IntendHarne
     event = harness.learn(learned("We want to ship the beta in May.", 1, "goal"))
     shown = await harness.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
     assert shown == await harness.command("get_intention")
-    [said, wish] = shown["goals"]
-    assert (said["source"], said["item_id"], said["state"]) == ("said", event.items[0].memory_id, "open")
-    assert said["evidence"] == [{"turn_id": "t-1", "start": 0, "end": 32, "memory_id": event.memory_id}]
+    [stated, wish] = shown["goals"]
+    assert (stated["source"], stated["item_id"], stated["state"]) == ("said", event.items[0].memory_id, "open")
+    assert stated["evidence"] == [{"turn_id": "t-1", "start": 0, "end": 32, "memory_id": event.memory_id}]
     assert (wish["text"], wish["source"], wish["evidence"]) == ("learn to sail", "set", [])
     assert [constraint["text"] for constraint in shown["constraints"]] == ["no debts"]
     assert shown["version"] == 2

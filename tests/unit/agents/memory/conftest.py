@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harnesses.turns import PARTITION, FullIndex, RememberHarness
+from tests.harnesses.remember import PARTITION, FullIndex, RememberHarness
 
 
 @pytest.fixture

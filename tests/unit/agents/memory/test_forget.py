@@ -28,8 +28,8 @@ class ForgetHarness:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
         self.agent = remember_over(fake_stores(words, self.memories, modes).at(HERE), FakeEmbedders())
-        said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
-        for number, (name, conversation, project) in enumerate(said):
+        turns = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
+        for number, (name, conversation, project) in enumerate(turns):
             self.store(name, number, conversation_id=conversation, project=project)
         self.store("z1", 9, conversation_id="a", project="p1", user="ben")
 
@@ -68,10 +68,10 @@ class ForgetHarness:
 
     def left(self) -> list[str]:
         """Return the texts of all memories, after checking the lexical index."""
-        there = list(self.memories.all())
+        memories = list(self.memories.all())
         known = [self.words.memory_columns(HERE, boundary).number_of for boundary in ("ana", "ben")]
-        assert {one.memory_id for one in there} == set().union(*known)
-        return sorted(memory.text for memory in there)
+        assert {one.memory_id for one in memories} == set().union(*known)
+        return sorted(memory.text for memory in memories)
 
 
 def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
@@ -100,9 +100,9 @@ def id_of(harness: ForgetHarness, text: str) -> str:
 def test_each_selector_forgets_exactly_its_memories(
     harness: ForgetHarness, selector: dict[str, Any], left: list[str]
 ) -> None:
-    gone = harness.forget(**selector)
+    forgotten = harness.forget(**selector)
     assert harness.left() == left
-    assert len(gone) == 5 - len(left)
+    assert len(forgotten) == 5 - len(left)
     assert harness.forget(**selector) == []
 
 
@@ -157,8 +157,8 @@ def test_distilled_memory_can_be_forgotten_and_its_turns_stay(harness: ForgetHar
 @pytest.mark.parametrize("of", ["of all", "b1"])
 def test_forgetting_a_summary_restores_its_turns_uncounted(harness: ForgetHarness, of: str) -> None:
     harness.distil("of all", 20, "a1", "a2", "b1")
-    gone = harness.forget(memory_id=id_of(harness, of))
-    assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
+    forgotten = harness.forget(memory_id=id_of(harness, of))
+    assert forgotten == (["of all"] if of == "of all" else ["of all", "b1"])
     assert {(memory.superseded_by, memory.superseded_in) for memory in harness.memories.all()} == {(None, None)}
     assert not harness.words.memory_columns(HERE, "ana").columns.superseded.any()
 
@@ -167,15 +167,15 @@ def test_forget_killed_after_each_memory_completes_on_redelivery(harness: Forget
     derived = harness.distil("of both", 20, "a1", "a2")
     doomed = {derived.memory_id, id_of(harness, "a1"), id_of(harness, "a2")}
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
-    told: list[str] = []
+    published: list[str] = []
     for _ in doomed:
         harness.words.commit(HERE)
         made = (event for _, events in harness.agent.changed(change) for event in forgettings(events))
-        told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
+        published += [event.memory_id for event, _ in zip(made, range(len(published) + 1), strict=False)]
         harness.words.open(HERE)  # Uncommitted writes are lost.
     again = [event for _, events in harness.agent.changed(change) for event in forgettings(events)]
     assert {event.memory_id for event in again} == doomed
-    assert set(told) <= doomed
+    assert set(published) <= doomed
     assert harness.left() == ["b1", "c1", "z1"]
 
 
@@ -189,8 +189,8 @@ def test_kill_before_any_event_sends_all_events_on_redelivery(harness: ForgetHar
     harness.words.open(HERE)  # Uncommitted writes and unpublished events are lost.
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
     again = [event for _, events in harness.agent.changed(change) for event in events]
-    told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
-    assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
+    published = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
+    assert published == {memory_id: scopes[memory_id] for memory_id in doomed}
 
 
 def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: ForgetHarness) -> None:
@@ -200,13 +200,13 @@ def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: Forge
     derived = harness.distil("of both", 20, "a1", "a2")
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
     events = [event for _, events in harness.agent.changed(change) for event in events]
-    told = {event.memory_id for event in events if isinstance(event, Learned)}
-    assert told == {now.memory_id, derived.memory_id}
+    published = {event.memory_id for event in events if isinstance(event, Learned)}
+    assert published == {now.memory_id, derived.memory_id}
 
 
 def test_turns_after_the_forget_command_remain(harness: ForgetHarness) -> None:
     harness.store("later", 20, conversation_id="a")
     harness.store("of a log that was here before", 30, conversation_id="a")
-    gone = harness.forget(whole="user", turns_before=10, turns_until=25)
-    assert "of a log that was here before" in gone
+    forgotten = harness.forget(whole="user", turns_before=10, turns_until=25)
+    assert "of a log that was here before" in forgotten
     assert harness.left() == ["later", "z1"]

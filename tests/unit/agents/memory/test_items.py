@@ -19,7 +19,7 @@ def harness(words: SqliteLexicalIndex) -> ItemsHarness:
 
 
 def test_extracted_item_is_a_memory_of_its_own(harness: ItemsHarness) -> None:
-    said = harness.say(f"Good morning! {FLY}", 1, speaker="Ana")
+    turn = harness.say(f"Good morning! {FLY}", 1, speaker="Ana")
     [item] = harness.items().values()
     assert item.text == FLY
     assert item.origin == "extracted"
@@ -29,30 +29,30 @@ def test_extracted_item_is_a_memory_of_its_own(harness: ItemsHarness) -> None:
     assert item.conversation_id == "c1"
     assert item.role == "user"
     assert item.speaker == "Ana"
-    assert (item.occurred_at, item.mode, item.scope) == (said.occurred_at, said.mode, said.scope)
+    assert (item.occurred_at, item.mode, item.scope) == (turn.occurred_at, turn.mode, turn.scope)
     [evidence] = item.evidence
-    assert (evidence.memory_id, said.text[evidence.start : evidence.end]) == (said.memory_id, FLY)
+    assert (evidence.memory_id, turn.text[evidence.start : evidence.end]) == (turn.memory_id, FLY)
     assert known(item).kind == "fact"
-    assert known(item).valid_from == said.occurred_at
-    assert said.items == (item.memory_id,)
-    assert harness.events_of(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
+    assert known(item).valid_from == turn.occurred_at
+    assert turn.items == (item.memory_id,)
+    assert harness.events_of(Remembered) == [Remembered(memory=turn), Remembered(memory=item)]
 
 
 def test_event_size_does_not_grow_with_repeated_items(harness: ItemsHarness) -> None:
     pages = [{"uri": "file://page", "text": "The lantern hangs over the door of the old mill. " * 40}]
     sizes = []
     for number in range(6):
-        said = harness.say(f"Look at this page, {number}.", number, resources=pages)
-        [told] = harness.events_of(Learned)
-        assert {one.memory_id for one in told.items} == set(said.items)
-        assert {one.memory_id for item in told.items for one in item.evidence} == {said.memory_id}
-        sizes.append(len(told.model_dump_json()))
+        turn = harness.say(f"Look at this page, {number}.", number, resources=pages)
+        [event] = harness.events_of(Learned)
+        assert {one.memory_id for one in event.items} == set(turn.items)
+        assert {one.memory_id for item in event.items for one in item.evidence} == {turn.memory_id}
+        sizes.append(len(event.model_dump_json()))
     assert max(sizes) < 1.05 * min(sizes)
 
 
 def test_turn_without_items_publishes_only_for_embedding(harness: ItemsHarness) -> None:
-    said = harness.say(PLAIN, 1)
-    assert harness.events == [Remembered(memory=said)]
+    turn = harness.say(PLAIN, 1)
+    assert harness.events == [Remembered(memory=turn)]
 
 
 def test_repeated_item_gains_confidence(harness: ItemsHarness) -> None:
@@ -77,14 +77,16 @@ def test_redelivered_turn_changes_nothing(harness: ItemsHarness) -> None:
     harness.say(AWS, 2)
     before = harness.state()
     harness.say(AWS, 2)
-    assert [event.memory.text for event in harness.events_of(Remembered)] == [AWS, AWS], "a killed worker told nobody"
+    assert [event.memory.text for event in harness.events_of(Remembered)] == [AWS, AWS], (
+        "a killed worker did not publish it"
+    )
     harness.say(FLY, 1, offset=7)
     assert harness.events == []
     assert harness.state() == before
 
 
 def test_edit_removes_items_of_the_old_text(harness: ItemsHarness) -> None:
-    said = harness.say(FLY, 1)
+    turn = harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.write(item.model_copy(update={"embedding": embedded_in("s1")}))
     edited = harness.say(PLAIN, 1, offset=2)
@@ -92,7 +94,7 @@ def test_edit_removes_items_of_the_old_text(harness: ItemsHarness) -> None:
     assert edited.items == ()
     place = embedded_in("s1").place
     assert harness.events_of(Forgotten) == [Forgotten(memory_id=item.memory_id, places=(place,))]
-    assert harness.events_of(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=edited)]
+    assert harness.events_of(Learned) == [Learned(memory_id=turn.memory_id, scope=turn.scope, memory=edited)]
     harness.say(FLY, 1, offset=3)
     assert list(harness.items()) == [FLY], "it was removed, not forgotten"
 
@@ -140,16 +142,16 @@ def test_claims_of_other_scopes_and_modes_do_not_conflict(harness: ItemsHarness)
 
 
 def test_model_items_are_added_and_an_empty_answer_removes_nothing(harness: ItemsHarness) -> None:
-    said = harness.say(f"{FLY} {PLAIN}", 1)
+    turn = harness.say(f"{FLY} {PLAIN}", 1)
     lantern = FoundItem(kind="fact", text="There is a lantern.", quote="tells of the lantern", confidence=0.6)
-    read = harness.understand(said, Understanding(items=(lantern,)))
+    read = harness.understand(turn, Understanding(items=(lantern,)))
     assert set(harness.items()) == {FLY, "There is a lantern."}
     assert set(read.items) == {item.memory_id for item in harness.items().values()}
     span = harness.items()["There is a lantern."].evidence[0]
     assert read.text[span.start : span.end] == "tells of the lantern"
-    harness.understand(said, None)
+    harness.understand(turn, None)
     assert set(harness.items()) == {FLY, "There is a lantern."}
-    harness.understand(said, Understanding())
+    harness.understand(turn, Understanding())
     assert set(harness.items()) == {FLY}
 
 
@@ -159,23 +161,23 @@ def test_model_items_move_with_their_turn(harness: ItemsHarness) -> None:
         boundary="u1",
         partition=HERE,
     )
-    said = harness.say(FLY, 1)
-    harness.understand(said, Understanding(mode="code"))
+    turn = harness.say(FLY, 1)
+    harness.understand(turn, Understanding(mode="code"))
     assert [item.mode for item in harness.items().values()] == ["code"]
 
 
 def test_intention_update_of_a_model_is_published_each_time(harness: ItemsHarness) -> None:
-    said = harness.say(PLAIN, 1)
+    turn = harness.say(PLAIN, 1)
     aims = IntentionUpdate(goals=("ship it",))
-    harness.understand(said, Understanding(intention=aims))
+    harness.understand(turn, Understanding(intention=aims))
     assert [event.update for event in harness.events_of(Learned)] == [aims]
-    assert harness.say(FLY, 1, offset=2).reading.aims is None, "another text, another answer"
+    assert harness.say(FLY, 1, offset=2).reading.aims is None, "another text needs another answer"
 
 
 @pytest.mark.parametrize("text", ["It works now, thanks!", "I finished the report."])
 def test_resolving_turn_without_items_is_published(harness: ItemsHarness, text: str) -> None:
-    said = harness.say(text, 1)
-    assert harness.events_of(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
+    turn = harness.say(text, 1)
+    assert harness.events_of(Learned) == [Learned(memory_id=turn.memory_id, scope=turn.scope, memory=turn)]
 
 
 def test_evidence_is_limited_to_the_latest_turns(harness: ItemsHarness) -> None:

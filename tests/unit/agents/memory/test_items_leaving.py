@@ -38,7 +38,7 @@ def test_moved_turn_moves_its_items(harness: ItemsHarness) -> None:
 
 
 def test_moved_item_moves_alone_and_stays_when_repeated(harness: ItemsHarness) -> None:
-    said = harness.say(FLY, 1)
+    turn = harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.change("move", memory_id=item.memory_id, to="code")
     harness.say(FLY, 2)
@@ -47,59 +47,59 @@ def test_moved_item_moves_alone_and_stays_when_repeated(harness: ItemsHarness) -
     assert moved.mode == "code"
     assert moved.mode_source == "caller"
     assert sources(moved) == ["t1", "t2"]
-    assert harness.get(said.memory_id).mode == "general"
+    assert harness.get(turn.memory_id).mode == "general"
 
 
 def test_items_follow_a_renamed_mode(harness: ItemsHarness) -> None:
     harness.say(FLY, 1)
     [item] = harness.items().values()
     harness.change("move", mode="general", to="notes")
-    [there] = harness.items().values()
-    assert (there.mode, there.memory_id != item.memory_id) == ("notes", True)
+    [moved] = harness.items().values()
+    assert (moved.mode, moved.memory_id != item.memory_id) == ("notes", True)
     harness.say(FLY, 1, offset=5)
-    assert list(harness.items().values()) == [there]
+    assert list(harness.items().values()) == [moved]
 
 
 def test_forgotten_item_does_not_return_in_any_mode(harness: ItemsHarness) -> None:
-    said = harness.say(f"{FLY} {PLAIN}", 1)
+    turn = harness.say(f"{FLY} {PLAIN}", 1)
     [item] = harness.items().values()
     assert harness.change("forget", memory_id=item.memory_id) == 1
-    assert harness.events_of(Learned)[0].memory == harness.get(said.memory_id)
-    assert harness.get(said.memory_id).items == ()
+    assert harness.events_of(Learned)[0].memory == harness.get(turn.memory_id)
+    assert harness.get(turn.memory_id).items == ()
     harness.say(f"{FLY} {PLAIN}", 1)
     harness.say(FLY, 1, offset=2)
-    harness.change("move", memory_id=said.memory_id, to="code")
+    harness.change("move", memory_id=turn.memory_id, to="code")
     harness.say(FLY, 3, scope={"user_id": "u1", "project_id": "p2"})
     assert [one.scope["project_id"] for one in harness.items().values()] == ["p2"], "another scope has its own"
 
 
 def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:
     """Merge a turn's item into another turn's item; return the turn, its item and the other turn."""
-    said = harness.say("I am allergic to nuts.", 1)
+    turn = harness.say("I am allergic to nuts.", 1)
     harness.say("I am allergic to peanuts.", 2)
     items = harness.items()
     into, hidden = items["I am allergic to peanuts."], items["I am allergic to nuts."]
     supports = (*known(hidden).supports, *known(into).supports)
     harness.write(into.model_copy(update={"item": known(into).model_copy(update={"supports": supports})}))
     harness.write(hidden.model_copy(update={"superseded_by": into.memory_id, "superseded_in": "run"}))
-    harness.write(said.model_copy(update={"items": (hidden.memory_id, into.memory_id)}))
-    return said, hidden, harness.get(into.memory_id)
+    harness.write(turn.model_copy(update={"items": (hidden.memory_id, into.memory_id)}))
+    return turn, hidden, harness.get(into.memory_id)
 
 
 def test_merged_item_gets_evidence_of_either_text(harness: ItemsHarness) -> None:
-    said, hidden, into = merged(harness)
+    turn, hidden, into = merged(harness)
     assert harness.say("I am allergic to nuts.", 5).items == (into.memory_id,)
-    assert harness.understand(said, Understanding()).items == (into.memory_id, hidden.memory_id)
+    assert harness.understand(turn, Understanding()).items == (into.memory_id, hidden.memory_id)
     assert sources(harness.get(into.memory_id)) == ["t1", "t2", "t5"]
     assert sources(harness.get(hidden.memory_id)) == ["t1"]
 
 
 def test_edit_removes_its_evidence_from_the_merged_item(harness: ItemsHarness) -> None:
-    said, hidden, into = merged(harness)
+    turn, hidden, into = merged(harness)
     harness.say(PLAIN, 1, offset=7)
     assert harness.memories.get(HERE, hidden.memory_id) is None
     assert sources(harness.get(into.memory_id)) == ["t2"]
-    assert harness.get(said.memory_id).items == ()
+    assert harness.get(turn.memory_id).items == ()
 
 
 def test_edit_to_a_merged_text_keeps_its_evidence(harness: ItemsHarness) -> None:
@@ -123,7 +123,7 @@ def test_unpublished_removals_are_found_in_the_lexical_index(harness: ItemsHarne
     harness.words.commit(HERE)
     harness.say(PLAIN, 1, offset=2)
     harness.words.open(HERE)  # Uncommitted writes are lost.
-    told = [
+    events = [
         event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
     ]
-    assert [event.memory_id for event in told] == [item.memory_id]
+    assert [event.memory_id for event in events] == [item.memory_id]

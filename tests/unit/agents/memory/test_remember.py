@@ -6,22 +6,22 @@ from schemas.failures import Rejected, Unavailable
 from schemas.internal.events import Remembered
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.harnesses.turns import CODE, PARTITION, RememberHarness
+from tests.harnesses.remember import CODE, PARTITION, RememberHarness
 
 
 def test_new_turn_is_stored_indexed_and_published(harness: RememberHarness) -> None:
-    told = harness.say("violin", 3)
-    assert (told.result.version, told.result.duplicate, told.result.turn_id) == (1, False, "t")
-    assert (told.result.mode, told.result.mode_source) == ("general", "fallback")
-    assert told.event == Remembered(memory=harness.memory(told))
-    assert harness.memory(told).embedding.status == "pending"
+    accepted = harness.say("violin", 3)
+    assert (accepted.result.version, accepted.result.duplicate, accepted.result.turn_id) == (1, False, "t")
+    assert (accepted.result.mode, accepted.result.mode_source) == ("general", "fallback")
+    assert accepted.event == Remembered(memory=harness.memory(accepted))
+    assert harness.memory(accepted).embedding.status == "pending"
     assert harness.count_postings("violin") == 1
 
 
 def test_turn_without_id_gets_one_in_its_reply(harness: RememberHarness) -> None:
-    told = harness.say("violin", 3, turn_id=None)
-    assert told.result.turn_id.startswith("derived-")
-    assert harness.say("violin", 3, turn_id=None).result == told.result
+    accepted = harness.say("violin", 3, turn_id=None)
+    assert accepted.result.turn_id.startswith("derived-")
+    assert harness.say("violin", 3, turn_id=None).result == accepted.result
 
 
 def test_duplicate_changes_and_publishes_nothing(harness: RememberHarness) -> None:
@@ -119,20 +119,20 @@ def test_turn_failed_by_a_full_disk_is_new_on_retry(harness: RememberHarness) ->
     with pytest.raises(Unavailable):
         harness.say("violin", 3)
     harness.words.full = False
-    told = harness.say("violin", 3)
-    assert (told.result.duplicate, harness.count_postings("violin")) == (False, 1)
-    assert told.event is not None
+    accepted = harness.say("violin", 3)
+    assert (accepted.result.duplicate, harness.count_postings("violin")) == (False, 1)
+    assert accepted.event is not None
 
 
 def test_turn_has_the_mode_and_decay_of_its_caller(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u1", partition=PARTITION)
-    told = harness.say("violin", 3, mode="code")
-    assert told.result.mode == "code"
-    assert told.result.mode_source == "caller"
-    assert harness.memory(told).decay == "slow"
+    accepted = harness.say("violin", 3, mode="code")
+    assert accepted.result.mode == "code"
+    assert accepted.result.mode_source == "caller"
+    assert harness.memory(accepted).decay == "slow"
     harness.modes.put(PARTITION, "u1", harness.modes.get(PARTITION, "u1").model_copy(update={"user_default": "code"}))
-    told = harness.say("cello", 4, turn_id="other")
-    assert (told.result.mode, told.result.mode_source) == ("code", "user_default")
+    accepted = harness.say("cello", 4, turn_id="other")
+    assert (accepted.result.mode, accepted.result.mode_source) == ("code", "user_default")
 
 
 def test_mode_of_another_user_is_undeclared(harness: RememberHarness) -> None:
@@ -145,9 +145,9 @@ def test_turn_for_a_model_is_pending(harness: RememberHarness) -> None:
     assert harness.memory(harness.say("violin", 3)).reading.status == "rules"
     stores = fake_stores(harness.words, harness.memories, harness.modes).at(PARTITION)
     harness.agent = remember_over(stores, harness.embedders, asks_model=True)
-    told = harness.say("cello", 4)
-    assert harness.memory(told).reading.status == "pending"
-    assert list(harness.words.awaiting_understanding(PARTITION)) == [told.result.memory_id]
+    accepted = harness.say("cello", 4)
+    assert harness.memory(accepted).reading.status == "pending"
+    assert list(harness.words.awaiting_understanding(PARTITION)) == [accepted.result.memory_id]
 
 
 @pytest.mark.parametrize("text", ["violin", "cello"])

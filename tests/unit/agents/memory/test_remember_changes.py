@@ -57,8 +57,8 @@ class ChangesHarness:
     def say(self, text: str, mode: str | None, project: str, offset: int) -> str:
         """Remember and embed a turn; return the memory's id."""
         scope = {"user_id": "u1", "project_id": project}
-        said = turn(text, turn_id=text, mode=mode, scope=scope)
-        event = self.agent.turn(said, record(offset=offset)).event
+        message = turn(text, turn_id=text, mode=mode, scope=scope)
+        event = self.agent.turn(message, record(offset=offset)).event
         assert event is not None
         memory = event.memory
         space = self.spaces.of(memory)[1].fingerprint.digest
@@ -105,8 +105,8 @@ def harness(tmp_path: Path) -> Iterator[ChangesHarness]:
 
 def test_rename_moves_exactly_the_modes_memories(harness: ChangesHarness) -> None:
     others = [harness.memory(one) for one in (harness.diary, harness.general)]
-    followed = harness.change(action="move", mode="code", to="diary")
-    assert followed == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
+    events = harness.change(action="move", mode="code", to="diary")
+    assert events == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
     moved = harness.memory(harness.code1)
     assert (moved.mode, moved.mode_source, moved.decay) == ("diary", "caller", "slow")
     assert (moved.embedding.status, moved.embedding.place and moved.embedding.place.mode) == ("pending", "code")
@@ -136,10 +136,10 @@ def test_completed_change_is_not_repeated(harness: ChangesHarness) -> None:
 
 
 def test_moved_memory_has_the_callers_mode(harness: ChangesHarness) -> None:
-    followed = harness.change(action="move", memory_id=harness.general, to="code")
-    there = harness.memory(harness.general)
-    assert followed == {harness.general: Remembered(memory=there)}
-    assert (there.mode, there.mode_source, there.embedding.status) == ("code", "caller", "pending")
+    events = harness.change(action="move", memory_id=harness.general, to="code")
+    moved = harness.memory(harness.general)
+    assert events == {harness.general: Remembered(memory=moved)}
+    assert (moved.mode, moved.mode_source, moved.embedding.status) == ("code", "caller", "pending")
 
 
 def test_memory_already_in_the_mode_is_pinned_and_keeps_its_vector(harness: ChangesHarness) -> None:
@@ -157,9 +157,9 @@ def test_memory_of_another_scope_is_not_changed(harness: ChangesHarness, user: s
 
 def test_forgotten_memories_leave_the_index_and_report_locations(harness: ChangesHarness) -> None:
     before = {one: harness.memory(one) for one in (harness.code1, harness.code2)}
-    followed = harness.change(action="forget", mode="code")
+    events = harness.change(action="forget", mode="code")
     places = {one: memory.embedding.place for one, memory in before.items()}
-    assert followed == {one: Forgotten(memory_id=one, places=(place,)) for one, place in places.items() if place}
+    assert events == {one: Forgotten(memory_id=one, places=(place,)) for one, place in places.items() if place}
     assert all(harness.memories.is_forgotten(PARTITION, one) for one in before)
     assert {memory.memory_id for memory in harness.memories.all()} == {harness.diary, harness.general}
     found = harness.words.postings(PARTITION, "u1", ["violin", "cello", "drum"])

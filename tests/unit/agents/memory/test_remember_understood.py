@@ -51,7 +51,7 @@ class UnderstoodHarness:
 
     def embed(self, memory: Memory) -> Memory:
         """Report the memory as embedded."""
-        said = Embedded(
+        event = Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
             mode=memory.mode,
@@ -59,12 +59,12 @@ class UnderstoodHarness:
             space=self.spaces.of(memory)[1].fingerprint.digest,
             at=START,
         )
-        assert self.agent.embedded(said) is None
+        assert self.agent.embedded(event) is None
         return self.memory(memory)
 
     def understood(self, of: Memory, valid: bool = True, **found: Any) -> UnderstoodResult:
         """Apply a model's answer about the memory's text."""
-        said = Understood(
+        event = Understood(
             memory_id=of.memory_id,
             text_hash=current_text_hash(of),
             found=Understanding(**found) if valid else None,
@@ -73,7 +73,7 @@ class UnderstoodHarness:
             prompt="understand-1",
             at=START,
         )
-        return self.agent.understood(said)
+        return self.agent.understood(event)
 
     def memory(self, of: Memory) -> Memory:
         """Return the stored record."""
@@ -95,45 +95,45 @@ def decided(memory: Memory) -> tuple[str, str]:
 
 
 def test_model_answer_moves_a_memory_with_its_vector(harness: UnderstoodHarness) -> None:
-    told = harness.embed(harness.say())
-    noted = harness.understood(told, mode="diary", topic="music")
-    there = harness.memory(told)
-    assert noted.event == Remembered(memory=there)
-    assert (decided(there), there.decay, there.reading.topic) == (("diary", "model"), "slow", "music")
-    assert (there.embedding.status, there.embedding.place) == ("pending", told.embedding.place)
-    assert there.embedding.content_hash == told.content_hash, "what is ready can be taken along"
+    memory = harness.embed(harness.say())
+    result = harness.understood(memory, mode="diary", topic="music")
+    moved = harness.memory(memory)
+    assert result.event == Remembered(memory=moved)
+    assert (decided(moved), moved.decay, moved.reading.topic) == (("diary", "model"), "slow", "music")
+    assert (moved.embedding.status, moved.embedding.place) == ("pending", memory.embedding.place)
+    assert moved.embedding.content_hash == memory.content_hash, "a ready vector can be copied"
     assert harness.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
 
 
 def test_unembedded_memory_moves(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    assert harness.understood(told, mode="code").event == Remembered(memory=harness.memory(told))
-    assert decided(harness.memory(told)) == ("code", "model")
+    memory = harness.say()
+    assert harness.understood(memory, mode="code").event == Remembered(memory=harness.memory(memory))
+    assert decided(harness.memory(memory)) == ("code", "model")
 
 
 @pytest.mark.parametrize("answered", [None, "", "poetry", "theirs", "Code", "*", "code "])
 def test_answer_with_an_undeclared_mode_is_stored_without_a_move(
     harness: UnderstoodHarness, answered: str | None
 ) -> None:
-    told = harness.embed(harness.say())
-    assert harness.understood(told, mode=answered, topic="music") == UnderstoodResult()
-    after = harness.memory(told)
+    memory = harness.embed(harness.say())
+    assert harness.understood(memory, mode=answered, topic="music") == UnderstoodResult()
+    after = harness.memory(memory)
     assert decided(after) == (GENERAL, "fallback")
-    assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", told.embedding)
+    assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", memory.embedding)
 
 
 def test_callers_mode_stays_and_the_answer_is_stored(harness: UnderstoodHarness) -> None:
-    told = harness.embed(harness.say(mode="code"))
-    assert harness.understood(told, mode="diary", topic="music") == UnderstoodResult()
-    after = harness.memory(told)
+    memory = harness.embed(harness.say(mode="code"))
+    assert harness.understood(memory, mode="diary", topic="music") == UnderstoodResult()
+    after = harness.memory(memory)
     assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
 
 
 def test_model_that_agrees_with_the_default_moves_nothing(harness: UnderstoodHarness) -> None:
     harness.declare(CODE, user_default="code")
-    told = harness.embed(harness.say())
-    assert harness.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
-    assert (decided(harness.memory(told)), harness.memory(told).embedding) == (("code", "model"), told.embedding)
+    memory = harness.embed(harness.say())
+    assert harness.understood(memory, mode="code") == UnderstoodResult(None, agrees_with_default=True)
+    assert (decided(harness.memory(memory)), harness.memory(memory).embedding) == (("code", "model"), memory.embedding)
 
 
 @pytest.mark.parametrize(
@@ -167,32 +167,32 @@ def test_edit_is_pending_again_and_keeps_its_mode(harness: UnderstoodHarness) ->
 
 
 def test_answer_about_an_unknown_memory_changes_nothing(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    harness.memories.forget(PARTITION, told.memory_id)
-    assert harness.understood(told, mode="code") == UnderstoodResult()
+    memory = harness.say()
+    harness.memories.forget(PARTITION, memory.memory_id)
+    assert harness.understood(memory, mode="code") == UnderstoodResult()
     assert list(harness.memories.all()) == []
 
 
 def test_invalid_answer_ends_the_wait(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    assert list(harness.words.awaiting_understanding(PARTITION)) == [told.memory_id]
-    assert harness.understood(told, valid=False) == UnderstoodResult()
+    memory = harness.say()
+    assert list(harness.words.awaiting_understanding(PARTITION)) == [memory.memory_id]
+    assert harness.understood(memory, valid=False) == UnderstoodResult()
     assert list(harness.words.awaiting_understanding(PARTITION)) == []
-    assert (decided(harness.memory(told)), harness.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
+    assert (decided(harness.memory(memory)), harness.memory(memory).reading.status) == ((GENERAL, "fallback"), "rules")
 
 
 def test_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    harness.understood(told, mode="code", entities=("Ana",))
-    there = harness.embed(harness.memory(told))
-    assert harness.understood(told, mode="code", entities=("Ana",)).event is None
-    assert harness.memory(told) == there
+    memory = harness.say()
+    harness.understood(memory, mode="code", entities=("Ana",))
+    moved = harness.embed(harness.memory(memory))
+    assert harness.understood(memory, mode="code", entities=("Ana",)).event is None
+    assert harness.memory(memory) == moved
 
 
 def test_untold_move_of_a_killed_worker_is_sent_on_redelivery(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    untold = harness.understood(told, mode="code").event
-    assert harness.understood(told, mode="code").event == untold
+    memory = harness.say()
+    untold = harness.understood(memory, mode="code").event
+    assert harness.understood(memory, mode="code").event == untold
 
 
 def test_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: UnderstoodHarness) -> None:
@@ -201,13 +201,13 @@ def test_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: Unde
 
 
 def test_answer_with_the_old_name_of_a_renamed_mode_applies(harness: UnderstoodHarness) -> None:
-    told = harness.say()
-    harness.understood(told, mode="journal")
-    assert decided(harness.memory(told)) == ("diary", "model")
+    memory = harness.say()
+    harness.understood(memory, mode="journal")
+    assert decided(harness.memory(memory)) == ("diary", "model")
 
 
 def test_entities_of_model_and_rules_are_indexed(harness: UnderstoodHarness) -> None:
-    told = harness.say("Lunch with Mrs Okafor")
-    harness.understood(told, entities=("Riverside Café",))
+    memory = harness.say("Lunch with Mrs Okafor")
+    harness.understood(memory, entities=("Riverside Café",))
     okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
     assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)

@@ -58,8 +58,8 @@ class SupersedeHarness:
     @property
     def current_texts(self) -> set[str]:
         """Return the texts of current memories, after checking the lexical index."""
-        roster = self.words.memory_columns(HERE, "ana")
-        known = {one for one, number in roster.number_of.items() if not roster.columns.superseded[number]}
+        columns = self.words.memory_columns(HERE, "ana")
+        known = {one for one, number in columns.number_of.items() if not columns.columns.superseded[number]}
         assert known == {one.memory_id for one in self.memories.all() if one.superseded_by is None}
         return {one.text for one in self.memories.all() if one.superseded_by is None}
 
@@ -71,9 +71,9 @@ def harness(words: SqliteLexicalIndex) -> SupersedeHarness:
 
 def test_summary_supersedes_its_turns(harness: SupersedeHarness) -> None:
     assert harness.supersede.state_of(harness.event) == "due"
-    [follows] = harness.apply()
-    assert isinstance(follows, Remembered)
-    assert follows.memory == harness.event.memory
+    [event] = harness.apply()
+    assert isinstance(event, Remembered)
+    assert event.memory == harness.event.memory
     assert harness.current_texts == {"Tomatoes."}
     assert {one.superseded_in for one in harness.memories.all() if one.superseded_by} == {"0-3"}
     assert harness.supersede.state_of(harness.event) == "done"
@@ -134,11 +134,11 @@ def test_interrupted_superseding_is_undone_without_its_turn(harness: SupersedeHa
     harness.store(harness.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
     harness.words.remove(HERE, harness.turns[2].memory_id)
     harness.memories.forget(HERE, harness.turns[2].memory_id)
-    follows, learned = harness.apply()
-    assert isinstance(follows, Forgotten)
+    event, learned = harness.apply()
+    assert isinstance(event, Forgotten)
     assert isinstance(learned, Learned)
-    assert follows.memory_id == half.memory_id
-    assert len(follows.places) == 1
+    assert event.memory_id == half.memory_id
+    assert len(event.places) == 1
     assert harness.current_texts == {turn.text for turn in harness.turns[:2]}
     assert harness.now(half) is None
     assert not harness.memories.is_forgotten(HERE, half.memory_id)
@@ -159,10 +159,10 @@ def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: Superse
         harness.store(memory)
     harness.words.put(HERE, LexicalDocument(item))
     event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-    told = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
-    assert told == [older.memory_id, item.memory_id]
-    roster = harness.words.memory_columns(HERE, item.index_name)
-    hidden = {one for one, number in roster.number_of.items() if roster.columns.superseded[number]}
+    events = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
+    assert events == [older.memory_id, item.memory_id]
+    columns = harness.words.memory_columns(HERE, item.index_name)
+    hidden = {one for one, number in columns.number_of.items() if columns.columns.superseded[number]}
     assert hidden == {item.memory_id}
     assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
@@ -175,8 +175,8 @@ def test_redelivery_hides_an_unindexed_superseded_item(harness: SupersedeHarness
     items.replace_items(later, extract_by_rules(later))
     harness.words.put(HERE, LexicalDocument(old))
     items.refresh_items(harness.now(later) or later, extract_by_rules(later))
-    roster = harness.words.memory_columns(HERE, old.index_name)
-    assert roster.columns.superseded[roster.number_of[old.memory_id]]
+    columns = harness.words.memory_columns(HERE, old.index_name)
+    assert columns.columns.superseded[columns.number_of[old.memory_id]]
 
 
 def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
@@ -184,9 +184,9 @@ def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarnes
     ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
     harness.store(ready)
     edited = harness.turns[1]
-    told = harness.supersede.release(harness.now(edited))
-    assert [len(one.places) for one in told if isinstance(one, Forgotten)] == [1]
-    assert harness.supersede.release(harness.now(edited)) == told
+    events = harness.supersede.release(harness.now(edited))
+    assert [len(one.places) for one in events if isinstance(one, Forgotten)] == [1]
+    assert harness.supersede.release(harness.now(edited)) == events
     harness.store(edited)
     assert harness.current_texts == {turn.text for turn in harness.turns}
     assert harness.supersede.release(harness.now(edited)) == []
@@ -198,9 +198,9 @@ def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: Supers
     for turn in harness.turns[:written]:
         harness.store(turn)
     edited = harness.turns[2]
-    told = harness.supersede.release(harness.now(edited))
-    assert [type(one) for one in told] == [Forgotten, Learned]
-    assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {harness.event.memory.memory_id}
+    events = harness.supersede.release(harness.now(edited))
+    assert [type(one) for one in events] == [Forgotten, Learned]
+    assert {one.memory_id for one in events if not isinstance(one, Remembered)} == {harness.event.memory.memory_id}
     assert harness.now(harness.event.memory) is None
     harness.store(edited)
     assert harness.current_texts == {turn.text for turn in harness.turns}
@@ -209,9 +209,9 @@ def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: Supers
 def test_redelivery_publishes_an_interrupted_withdrawal(harness: SupersedeHarness) -> None:
     harness.apply()
     harness.store(harness.turns[2].model_copy(update={"content_hash": "edited"}))
-    told = harness.apply()
-    assert [one.memory_id for one in told if isinstance(one, Forgotten)] == [harness.event.memory.memory_id]
-    assert harness.apply() == told
+    events = harness.apply()
+    assert [one.memory_id for one in events if isinstance(one, Forgotten)] == [harness.event.memory.memory_id]
+    assert harness.apply() == events
 
 
 def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> None:
@@ -219,9 +219,9 @@ def test_reset_lexical_rows_follow_the_records(harness: SupersedeHarness) -> Non
     harness.words.commit(HERE)
     harness.supersede.withdraw(harness.event.memory, harness.event.sources)
     harness.words.open(HERE)  # Uncommitted writes are lost.
-    told = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
-    assert [one.memory_id for one in told] == [harness.event.memory.memory_id]
-    for one in told:
+    events = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
+    assert [one.memory_id for one in events] == [harness.event.memory.memory_id]
+    for one in events:
         harness.words.remove(HERE, one.memory_id)
     list(repair_superseded_flags(harness.stores.memories, harness.stores.words))
     assert harness.current_texts == {turn.text for turn in harness.turns}

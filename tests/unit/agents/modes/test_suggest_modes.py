@@ -44,10 +44,10 @@ class SuggestHarness(RetrievalHarness):
     async def report(self, user: str = "ana") -> dict[str, Any]:
         """Return the result."""
         command = Command(command="suggest_modes", scope=Scope(user_id=user))
-        governed = await self.suggest.suggest_modes(command, 1)
-        assert governed.change is None
-        assert governed.job is None
-        return governed.result
+        result = await self.suggest.suggest_modes(command, 1)
+        assert result.change is None
+        assert result.job is None
+        return result.result
 
 
 @pytest.fixture

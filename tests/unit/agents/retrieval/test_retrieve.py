@@ -63,10 +63,10 @@ async def test_memories_at_the_ends_of_the_calendar_are_found(library: Retrieval
 
 
 async def test_time_filter_has_subsecond_precision(library: RetrievalHarness) -> None:
-    said = made("The violin is late.", occurred_at=START - timedelta(microseconds=1))
-    await library.remember(said)
+    memory = made("The violin is late.", occurred_at=START - timedelta(microseconds=1))
+    await library.remember(memory)
     assert await library.texts("violin", since=START) == []
-    assert await library.texts("violin", until=START) == [said.text]
+    assert await library.texts("violin", until=START) == [memory.text]
 
 
 async def test_scores_are_explained_on_demand_only(library: RetrievalHarness) -> None:
@@ -135,9 +135,9 @@ async def test_neighbour_of_a_match_ranks_before_others(library: RetrievalHarnes
 
 
 async def test_named_speaker_ranks_first(library: RetrievalHarness) -> None:
-    said = "I repaired the old bicycle."
+    memory = "I repaired the old bicycle."
     await library.remember(
-        made(said, 0, speaker="Ben", conversation_id="c1"), made(said, 1, speaker="Ana Lima", conversation_id="c2")
+        made(memory, 0, speaker="Ben", conversation_id="c1"), made(memory, 1, speaker="Ana Lima", conversation_id="c2")
     )
     [first, second] = (await library.ask("What did Ana repair?", explain=True))[0].hits
     assert first.speaker == "Ana Lima"
@@ -203,7 +203,7 @@ async def test_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarness)
     assert result.hits == []
     assert result.strategy == "hybrid"
     assert warnings == []
-    assert library.embedders.model("general").queries == [], "nothing was embedded for nothing"
+    assert library.embedders.model("general").queries == [], "no query is embedded without vectors"
 
 
 async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarness) -> None:

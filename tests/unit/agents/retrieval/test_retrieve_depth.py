@@ -149,4 +149,4 @@ async def test_category_summary_of_removed_items_is_not_shown(library: Retrieval
     assert (result.diagnostics["depth"], result.categories) == ("items", [])
     result = await deep(library, "doctors and health?")
     assert [one["summary"] for one in result.categories] == [None]
-    assert result.diagnostics["depth"] == "items", "a description alone tells nothing"
+    assert result.diagnostics["depth"] == "items", "a description is no summary"

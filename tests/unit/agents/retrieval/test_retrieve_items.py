@@ -140,7 +140,7 @@ async def test_items_are_hits_across_modes_and_in_times(library: RetrievalHarnes
     later, _ = await library.ask("what leaks?", mode="*", since=START + timedelta(minutes=3), **how)
     assert [hit.memory_id for hit in later.hits] == [items[1].memory_id]
     _, [(code, message)] = await library.ask("what leaks?", **how)
-    assert (code, message.endswith("code (1)")) == ("other_modes", True), "items are counted where items are asked for"
+    assert (code, message.endswith("code (1)")) == ("other_modes", True), "items are counted if items are requested"
 
 
 async def test_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarness) -> None:

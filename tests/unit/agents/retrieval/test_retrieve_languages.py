@@ -63,7 +63,9 @@ async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
-    [search] = plan_searches(request, declared, lambda shelf: library.words.memory_columns(0, shelf), lambda _: None)
+    [search] = plan_searches(
+        request, declared, lambda index_name: library.words.memory_columns(0, index_name), lambda _: None
+    )
     words = LexicalFeatures(at_partition(library.words, 0), library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
@@ -85,8 +87,8 @@ def asked(library: RetrievalHarness) -> tuple[int, int]:
 
 
 async def cosine(embedder: Embedder, question: str, text: str) -> float:
-    asked_for, kept = await embedder.query(question), await embedder.passage(text)
-    return float(asked_for.pooled @ kept.pooled)
+    query, passage = await embedder.query(question), await embedder.passage(text)
+    return float(query.pooled @ passage.pooled)
 
 
 @pytest.mark.parametrize(("question", "foreign"), [(QUESTION, False), (PREGUNTA, True)])

@@ -71,7 +71,7 @@ async def test_every_mode_is_searched_in_its_own_space_only(library: RetrievalHa
     await filled(library)
     await library.ask("what leaks?", mode="*")
     dims = {space.mode: space.fingerprint.dim for space in library.vectors.searched}
-    assert dims == {"code": 32, "journal": 48}, "and a mode without memories is not asked"
+    assert dims == {"code": 32, "journal": 48}, "a mode without memories is not searched"
     assert library.embedders.model("general").queries == []
 
 
@@ -156,7 +156,7 @@ async def test_default_mode_is_that_of_the_conversation(library: RetrievalHarnes
     assert await searched("c-journal") == ["journal"]
     assert await searched("c-new") == ["general"]
     assert await searched("c-code", project="elsewhere") == ["general"], "the conversation is not in that scope"
-    assert await searched("c-code", mode="journal") == ["journal"], "a name is stronger"
+    assert await searched("c-code", mode="journal") == ["journal"], "an explicit mode has precedence"
     await library.remember(made("And now a journal entry.", 60, mode="journal", conversation_id="c-code"))
     assert await searched("c-code") == ["journal"], "the latest turn counts"
 

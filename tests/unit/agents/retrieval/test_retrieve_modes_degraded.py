@@ -21,11 +21,11 @@ async def test_missing_model_falls_back_to_a_lexical_merge(library: RetrievalHar
     assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
     assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
     assert all(hit.scores is not None and hit.scores.dense == 0 for hit in result.hits)
-    told = dict(warnings)
-    assert set(told) == {"cross_mode", "degraded"}
-    assert "journal" in told["degraded"]
-    assert "tiny48" in told["degraded"]
-    assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
+    messages = dict(warnings)
+    assert set(messages) == {"cross_mode", "degraded"}
+    assert "journal" in messages["degraded"]
+    assert "tiny48" in messages["degraded"]
+    assert library.embedders.model("tiny32").queries == [], "a lexical merge embeds no query"
 
 
 async def test_query_in_a_language_without_its_model_is_lexical_with_a_reason(library: RetrievalHarness) -> None:
@@ -43,7 +43,7 @@ async def test_missing_model_of_a_mode_without_memories_costs_nothing(library: R
     library.embedders.missing("tiny48")
     result, [(code, _)] = await library.ask("what leaks?", mode="*")
     assert (result.diagnostics["method"], code) == ("rank_fusion", "cross_mode")
-    assert "tiny48" not in library.embedders.status(), "it was not even asked for"
+    assert "tiny48" not in library.embedders.status(), "the missing model was not called"
 
 
 async def test_single_mode_without_model_is_lexical_with_a_reason(library: RetrievalHarness) -> None:
@@ -96,8 +96,8 @@ async def test_index_outage_falls_back_to_a_lexical_merge(library: RetrievalHarn
 
 async def test_matching_topic_breaks_ties_of_a_lexical_merge(library: RetrievalHarness) -> None:
     same = "It went well."
-    plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
-    library.store(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))
+    plain, matching = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
+    library.store(plain, matching.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))
     hits = (await library.ask("how did the garden party go?", mode="*"))[0].hits
     assert [hit.mode for hit in hits] == ["journal", "code"]
     assert hits[0].score > hits[1].score

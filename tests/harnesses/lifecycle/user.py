@@ -17,7 +17,7 @@ from schemas.state.understanding import FoundItem, Understanding
 from tests.builders.turns import TIMESTAMP_MS, record, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.tables.memories import FakeMemories
-from tests.harnesses.lifecycle_indexer import Topic
+from tests.harnesses.lifecycle.indexer import Topic
 
 PARTITION = record().partition
 USER = "u1"
@@ -80,7 +80,7 @@ class LifecycleUser:
     def answer(self, number: int, text: str, mode: str | None) -> None:
         """Publish a language model's answer about a turn with this text."""
         item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
-        said = Understood(
+        event = Understood(
             memory_id=_memory_id(number),
             text_hash=hash_texts([text]),
             found=Understanding(mode=mode, items=(item,)),
@@ -88,7 +88,7 @@ class LifecycleUser:
             prompt="p",
             at=self.clock.now(),
         )
-        self.topics["understood"].events.append(said)
+        self.topics["understood"].events.append(event)
 
     def _items_of(self, number: int) -> tuple[str, ...]:
         turn = self.memories.get(PARTITION, _memory_id(number))

@@ -31,8 +31,8 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.rejecting import RejectingEmbedders, RejectingIndex
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
-from tests.harnesses.lifecycle_indexer import LifecycleIndexer, Topic
-from tests.harnesses.lifecycle_user import PARTITION, LifecycleUser
+from tests.harnesses.lifecycle.indexer import LifecycleIndexer, Topic
+from tests.harnesses.lifecycle.user import PARTITION, LifecycleUser
 
 EMBEDDERS = (GENERAL, "tiny32", "tiny48")
 MOST_EVENTS = 2000
@@ -60,8 +60,8 @@ class LifecycleHarness(LifecycleUser):
         self.commands = HandleCommands(
             PARTITION, self.stores.memories, self.stores.modes, self.embedders, self._no_health, self.clock
         )
-        told = self.topics["embedded"].events
-        self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, told)
+        reports = self.topics["embedded"].events
+        self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, reports)
         self.is_reembedding_due = False
         self._change_steps: Iterator[WriteStep] | None = None
 
@@ -158,7 +158,7 @@ class LifecycleHarness(LifecycleUser):
             if not self._is_busy():
                 return
             turns[(order[number % len(order)] + number // len(order)) % len(turns)]()
-        raise AssertionError("events do not come to an end")
+        raise AssertionError("events do not end")
 
     def close(self) -> None:
         """End the loop."""
@@ -169,9 +169,9 @@ class LifecycleHarness(LifecycleUser):
     def stored_points(self) -> dict[str, dict[VectorLocation, Point]]:
         """Return the points of each memory by location."""
         found: dict[str, dict[VectorLocation, Point]] = {}
-        for kept in self.index.collections.values():
-            for point in kept.points.values():
-                place = VectorLocation(mode=point.mode, space=kept.fingerprint.digest)
+        for collection in self.index.collections.values():
+            for point in collection.points.values():
+                place = VectorLocation(mode=point.mode, space=collection.fingerprint.digest)
                 found.setdefault(point.memory_id, {})[place] = point
         return found
 
@@ -194,10 +194,10 @@ class LifecycleHarness(LifecycleUser):
             case Command():
                 try:
                     handler: CommandHandler = getattr(self.commands, event.command)
-                    governed: CommandResult = self._run(handler(event, offset))
+                    result: CommandResult = self._run(handler(event, offset))
                 except Rejected:
                     return []
-                return [("changes", governed.change)] if governed.change else []
+                return [("changes", result.change)] if result.change else []
             case Embedded():
                 after = self.remember.embedded(event)
                 return _following([] if after is None else [after])

@@ -32,14 +32,14 @@ class Topic:
 class LifecycleIndexer:
     """`Embed` for one partition. `remembered` is its topic; `encoded` are unwritten vectors."""
 
-    def __init__(self, embed: Embed, partition: int, loop: asyncio.AbstractEventLoop, told: list[Any]) -> None:
+    def __init__(self, embed: Embed, partition: int, loop: asyncio.AbstractEventLoop, reports: list[Any]) -> None:
         """`told` is the list that reports are appended to."""
         self.remembered = Topic()
         self.encoded: list[EncodedMemory] = []
         self._embed = embed
         self._partition = partition
         self._loop = loop
-        self._reports = told
+        self._reports = reports
 
     @property
     def is_busy(self) -> bool:
@@ -61,14 +61,14 @@ class LifecycleIndexer:
         """Write a batch unless the index is unavailable; if killed, start again without a report."""
         batch = self.encoded[:most]
         try:
-            said = self._write(batch) if batch else []
+            reports = self._write(batch) if batch else []
         except Unavailable:
             return
         if killed:
             self.redeliver(0)
             return
         del self.encoded[:most]
-        self._reports += said
+        self._reports += reports
 
     def redeliver(self, events: int) -> None:
         """Move back by the unwritten vectors and `events` more."""
