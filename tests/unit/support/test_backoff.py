@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.failures import Rejected, Unavailable
-from streams.flow.support import backoff as patience
+from streams.flow.support import backoff
 from streams.flow.support.backoff import INITIAL_BACKOFF_S, MAX_BACKOFF_S, until_available
 from streams.observability.metrics import Meters
 
@@ -36,10 +36,10 @@ class Flaky:
 
 
 @pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> FakeSleep:
-    sleep = FakeSleep()
-    monkeypatch.setattr(patience, "asyncio", sleep)
-    return sleep
+def sleep(monkeypatch: pytest.MonkeyPatch) -> FakeSleep:
+    fake = FakeSleep()
+    monkeypatch.setattr(backoff, "asyncio", fake)
+    return fake
 
 
 async def test_available_dependency_is_not_retried(sleep: FakeSleep) -> None:
