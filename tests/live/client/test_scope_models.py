@@ -40,4 +40,4 @@ async def test_client_uses_the_fields_of_the_scope_model(deployment: Deployment)
         return not other.is_running
 
     await eventually(ended, "a worker without the model does not run on its data")
-    assert "was made with scopes of agent_id, channel, project_id, user_id" in other.log.read_text()
+    assert "was created with scopes of agent_id, channel, project_id, user_id" in other.log.read_text()
