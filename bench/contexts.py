@@ -67,7 +67,10 @@ async def assemble(bootstrap: str, request: Json) -> Context:
             await memory.remember(**turn)
         await _wait_until_embedded(memory)
         return await memory.assemble(
-            request["query"], conversation_id=f"session-{request['session']}", budget_tokens=request["budget_tokens"]
+            request["query"],
+            conversation_id=f"session-{request['session']}",
+            budget_tokens=request["budget_tokens"],
+            context_format="full",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.models.language import Profiles
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
@@ -113,6 +114,15 @@ class Settings(BaseSettings):
 
     selector_combinations: int = Field(default=1000, ge=1)
     """Limit of scopes that one selector may match."""
+
+    context_min_score: float = Field(default=DEFAULT_MIN_SCORE, ge=0, le=1)
+    """Score below which a memory is no evidence of an assembled context, where the request has no `min_score`."""
+
+    context_min_best_score: float = Field(default=DEFAULT_MIN_BEST_SCORE, ge=0, le=1)
+    """Score that the best memory must have for a context to have any evidence, likewise."""
+
+    context_max_tokens: int = Field(default=MAX_BUDGET_TOKENS, ge=MIN_BUDGET_TOKENS)
+    """Limit of the budget of one assembled context."""
 
     most_hits: int = Field(default=100, ge=1, le=100)
     """Limit of hits of one answer."""

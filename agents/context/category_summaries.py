@@ -3,16 +3,15 @@
 A summary contains only what derives from existing memories. Awaits nothing.
 """
 
+from agents.context.query_coverage import query_coverage
 from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import select_scopes
-from agents.rules.answer.term_coverage import TermCoverage, match_entries
-from agents.rules.categories.view import category_text
-from agents.rules.context.rendering import capsule_of
-from agents.rules.index.bm25 import idf
+from agents.rules.answer.term_coverage import match_entries
+from agents.rules.categories.view import ReadMemory, category_text
+from agents.rules.context.capsules import capsule_of
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
@@ -31,24 +30,27 @@ class CategorySummaries:
         self._categories = categories
 
     def about(self, query: str, where: MemoryFilter) -> dict[str, Memory]:
-        """Return the capsules by their ids, best first."""
+        """Return the capsules by their ids, best first; of memories in the filter's modes alone."""
         memory_columns = self._words.memory_columns(where.boundary)
         known = self._with_summary(where, memory_columns)
         if not known:
             return {}
-        read = self._memories.get
-        found = match_entries([category_text(one) for _, one in known], self._coverage(query, memory_columns, where))
-        capsules = (capsule_of(*known[one.place], where, read) for one in found[:MAX_SUMMARIES])
+        found = match_entries(
+            [category_text(one) for _, one in known], query_coverage(query, self._words, where.boundary)
+        )
+        capsules = (capsule_of(*known[one.place], where, self._reader(where)) for one in found[:MAX_SUMMARIES])
         return {one.memory_id: one for one in capsules if one is not None}
+
+    def _reader(self, where: MemoryFilter) -> ReadMemory:
+        """Return a reader of the memories in the filter's modes: a summary shows nothing of other modes."""
+
+        def read(memory_id: str) -> Memory | None:
+            memory = self._memories.get(memory_id)
+            return memory if memory and (where.modes is None or memory.mode in where.modes) else None
+
+        return read
 
     def _with_summary(self, where: MemoryFilter, memory_columns: MemoryColumns) -> list[tuple[ScopeFields, Category]]:
         scopes = select_scopes(where, memory_columns)
         known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
         return [(scope, one) for scope, one in known if one.summary]
-
-    def _coverage(self, query: str, memory_columns: MemoryColumns, where: MemoryFilter) -> TermCoverage:
-        terms = content_terms(query)
-        postings = self._words.postings(where.boundary, terms)
-        return TermCoverage(
-            terms, [idf(len(one.numbers), memory_columns.documents) for one in postings], memory_columns.languages()
-        )

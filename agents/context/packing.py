@@ -1,89 +1,162 @@
 """Render and count memories, and pack them into a prompt within its token budget.
 
-The whole prompt, counted as it is sent, never exceeds the budget.
+The whole prompt, counted as it is sent, never exceeds the budget without its reserve. A text that takes more than a
+quarter of the room is cut to an excerpt.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.packing import ContextPacker, SizedMemory
-from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, excerpt_of, render_memory
+from agents.rules.context.entries import Entry, excerpt_of, passages_about
+from agents.rules.context.formats import FORMATS
+from agents.rules.context.packing import ContextPacker, SizedEntry
+from agents.rules.context.prompt import build_messages
 from agents.rules.context.sticky import Invariant
 from agents.rules.index.window import estimate_turns
+from agents.rules.text.embedding_text import lexical_text
 from schemas.failures import Rejected
-from schemas.messages.assemble import AssembleRequest, Message, Section
+from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest, Message, Section
 from schemas.state.memories import Memory
 
-STICKY_ROOM_DIVISOR = 4
-"""A sticky memory that takes more than this part of the budget is cut to the sentences that make it sticky."""
+EXCERPT_ROOM_DIVISOR = 4
+"""An entry that takes more than this part of the room is cut to an excerpt."""
 
 
 class PackedPrompt(NamedTuple):
-    """The three messages and their total number of tokens."""
+    """The messages, the memories in them, and the total number of tokens."""
 
     messages: list[Message]
+    references: list[str]
     tokens: int
 
 
-class PromptPacker:
-    """One context in progress. `record` reads a memory by its id; `content` has the packed memories."""
+@dataclass(frozen=True, slots=True)
+class PromptSource:
+    """A request, and what its entries need: `record` reads a memory by its id, `coverage` rates a passage, 0..1."""
 
-    def __init__(
-        self, request: AssembleRequest, record: Callable[[str], Memory | None], tokens: TokenCounter, room: int
-    ) -> None:
-        self._request = request
-        self._record = record
+    request: AssembleRequest
+    record: Callable[[str], Memory | None]
+    coverage: Callable[[str], float]
+    now: datetime
+
+
+class PromptPacker:
+    """One context in progress; `content` has the packed memories."""
+
+    def __init__(self, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> None:
+        """Raises Rejected `invalid_value` if the budget is above its maximum, or all of it is reserved."""
+        self._request = source.request
+        self._source = source
         self._tokens = tokens
-        self._room = room
-        self.content = ContextPacker(room)
+        self._format = FORMATS[source.request.format]
+        self._own = Entry.of_request(source.request.remember, source.now)
+        self._budget = _budget_of(source.request, max_budget_tokens)
+        self._room = 0
+        self.content = ContextPacker(0)
 
     @classmethod
-    async def begin(
-        cls, request: AssembleRequest, record: Callable[[str], Memory | None], tokens: TokenCounter
-    ) -> "PromptPacker":
-        """Return an empty context. Raises Rejected if the system prompt exceeds the budget."""
-        empty = sum(await tokens.count([message.content for message in build_messages(request.system_prompt, ())]))
-        if empty > request.budget_tokens:
-            message = f"{empty} tokens without any memory, but budget_tokens is {request.budget_tokens}; shorten it"
-            raise Rejected("invalid_value", message, "system_prompt")
-        return cls(request, record, tokens, request.budget_tokens - empty)
+    async def begin(cls, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> "PromptPacker":
+        """Return an empty context. Raises Rejected if the request's own texts exceed the budget."""
+        packer = cls(source, tokens, max_budget_tokens)
+        empty = (await packer._counted([])).tokens
+        if empty > packer._budget:
+            message = f"{empty} tokens without any memory, but there is room for {packer._budget}; shorten it"
+            raise Rejected("invalid_value", message, _longest_field(source.request))
+        packer._room = packer._budget - empty
+        packer.content = ContextPacker(packer._room)
+        return packer
+
+    @property
+    def budget(self) -> int:
+        """The tokens that the prompt may take: the request's budget without its reserve."""
+        return self._budget
 
     async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]]) -> None:
         """Keep sticky memories, the most important first, as long as there is room at all."""
-        worth = estimate_turns(self.content.left)
+        worth = self._worth(self.content.left)
         for invariant, memory_id in ordered[:worth]:
-            memory = self._record(memory_id)
+            memory = self._source.record(memory_id)
             if memory is not None:
                 section: Section = "task_state" if invariant.kind == "blocking_error" else "rules"
                 self.content.offer(section, [await self._sized_sticky(memory, invariant)], self.content.left)
         self.content.drop(memory_id for _, memory_id in ordered[worth:])
 
-    async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedMemory:
-        [whole] = await self._sized([memory])
-        if whole.tokens * STICKY_ROOM_DIVISOR <= self._room:
+    async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedEntry:
+        [whole] = await self._size([(memory, Entry.of(memory))])
+        excerpt = excerpt_of(memory, invariant.label) if self._is_large(whole) else None
+        if excerpt is None:
             return whole
-        text = render_memory(memory, excerpt_of(memory, invariant.label))
-        [count] = await self._tokens.count([text + MEMORY_SEPARATOR])
-        return SizedMemory(memory, text, count) if count < whole.tokens else whole
+        [shorter] = await self._size([(memory, Entry.of(memory, excerpt))])
+        return min(shorter, whole, key=lambda sized: sized.tokens)
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
         """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
         unknown = self.content.not_kept(memory_ids)
-        worth = estimate_turns(min(room, self.content.left))
-        found = [memory for memory in map(self._record, unknown[:worth]) if memory is not None]
+        worth = self._worth(min(room, self.content.left))
+        found = [memory for memory in map(self._source.record, unknown[:worth]) if memory is not None]
         self.content.drop(unknown[worth:])
-        self.content.offer(section, await self._sized(found), room, contiguous=contiguous)
+        sized = await self._size([(memory, Entry.of(memory)) for memory in found])
+        self.content.offer(section, await self._with_excerpts(sized), room, contiguous=contiguous)
 
     async def prompt(self) -> PackedPrompt:
         """Return the prompt; drop memories while it is too long, as a text may count more than its parts."""
         while True:
-            prompt = build_messages(self._request.system_prompt, self.content.lines())
-            total = sum(await self._tokens.count([message.content for message in prompt]))
-            if total <= self._request.budget_tokens or not self.content.drop_least_important():
-                return PackedPrompt(prompt, total)
+            prompt = await self._counted(self.content.entries())
+            if prompt.tokens <= self._budget or not self.content.drop_least_important():
+                return prompt
 
-    async def _sized(self, memories: Sequence[Memory]) -> list[SizedMemory]:
-        lines = [render_memory(memory) for memory in memories]
-        counts = await self._tokens.count([text + MEMORY_SEPARATOR for text in lines])
-        return [SizedMemory(*found) for found in zip(memories, lines, counts, strict=True)]
+    async def _counted(self, entries: Sequence[Entry]) -> PackedPrompt:
+        body = self._format.body(sorted([*entries, *self._own], key=lambda entry: entry.occurred_at))
+        messages = build_messages(self._request, body)
+        total = sum(await self._tokens.count([message.content for message in messages]))
+        return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)
+
+    async def _with_excerpts(self, sized: Sequence[SizedEntry]) -> list[SizedEntry]:
+        shortened = {
+            place: (one.memory, Entry.of(one.memory, passages))
+            for place, one in enumerate(sized)
+            if self._is_large(one) and (passages := passages_about(lexical_text(one.memory), self._source.coverage))
+        }
+        shorter = dict(zip(shortened, await self._size(list(shortened.values())), strict=True))
+        return [shorter.get(place, one) for place, one in enumerate(sized)]
+
+    async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
+        lines = [self._format.line(entry) for _, entry in entries]
+        days = {self._format.day(entry): 0 for _, entry in entries}
+        counts = await self._tokens.count([*lines, *days])
+        days.update(zip(days, counts[len(lines) :], strict=True))
+        return [
+            SizedEntry(memory, entry, count, day := self._format.day(entry), days[day])
+            for (memory, entry), count in zip(entries, counts, strict=False)
+        ]
+
+    def _is_large(self, sized: SizedEntry) -> bool:
+        return sized.tokens * EXCERPT_ROOM_DIVISOR > self._room
+
+    def _worth(self, room: int) -> int:
+        return estimate_turns(room, self._request.format)
+
+
+def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:
+    if request.budget_tokens > max_budget_tokens:
+        raise Rejected("invalid_value", f"a budget is at most {max_budget_tokens} tokens", "budget_tokens")
+    budget = request.budget_tokens - request.reserve_tokens
+    if budget < MIN_BUDGET_TOKENS:
+        message = f"{budget} of {request.budget_tokens} tokens are left; leave at least {MIN_BUDGET_TOKENS}"
+        raise Rejected("invalid_value", message, "reserve_tokens")
+    return budget
+
+
+def _longest_field(request: AssembleRequest) -> str:
+    """Return the field with most of the request's own text."""
+    sizes = {
+        "system_prompt": len(request.system_prompt or ""),
+        "messages": sum(len(one.content) for one in request.messages),
+        "prefix": len(request.prefix or ""),
+        "suffix": len(request.suffix or ""),
+        "remember": sum(len(one.content) for one in request.remember),
+    }
+    return max(sizes, key=lambda name: sizes[name])

@@ -113,6 +113,8 @@ class HitRanker:
         hits, lexical_scores = [], features.lexical["words"]
         for place in ranking.best(search.request.top_k, memory_columns.id_of):
             number = int(ranking.numbers[place])
+            if ranking.score(place) < search.request.min_score:
+                break
             memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)

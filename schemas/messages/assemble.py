@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.scopes import Selector
 from schemas.state.interaction import Confidence, InteractionMode
+from schemas.state.memories import Role
 
 Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
 
@@ -18,22 +19,25 @@ MIN_BUDGET_TOKENS = 300
 DEFAULT_BUDGET_TOKENS = 4000
 """Tokens, for a request without a budget."""
 
+MAX_BUDGET_TOKENS = 200_000
+"""Tokens of the largest budget, unless the deployment sets another limit."""
+
+DEFAULT_MIN_SCORE = 0.0015
+"""Score below which a memory is no evidence, unless the request or the deployment sets another floor. On our thirteen
+conversations and on five of LoCoMo it costs no coverage at 2,000 tokens (`docs/contexts_report.md`)."""
+
+DEFAULT_MIN_BEST_SCORE = 0.005
+"""Score that the best memory must have for a query to have any evidence, where the request has no `min_score`. Half of
+the questions that nothing answers stay below it, and 4 of 1,777 that something does (`docs/contexts_report.md`)."""
+
 MAX_PINS = 1000
 """Pins of one request. The budget runs out long before; this bounds the lookups of a request."""
 
+MAX_REQUEST_TEXTS = 100
+"""Examples, and texts to remember, of one request."""
 
-class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
-    """`assemble.v1`. Without `conversation_id` there is no recent window."""
-
-    scope: Selector
-    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
-    conversation_id: str | None = None
-    mode: str | list[str] | None = None
-    budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
-    interaction_mode: InteractionMode | None = None
-    system_prompt: str | None = None
-    pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
-    read_after: Annotated[int, Field(ge=0)] | None = None
+ContextFormat = Literal["compact", "full"]
+"""`compact`: days with one string for each memory; `full`: an object for each memory."""
 
 
 class Message(BaseModel, frozen=True):
@@ -41,6 +45,39 @@ class Message(BaseModel, frozen=True):
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+class RequestText(BaseModel, frozen=True):
+    """A text that stands among the memories of one request and is stored nowhere."""
+
+    role: Role
+    content: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
+
+
+class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
+    """`assemble.v1`. Without `conversation_id` there is no recent window.
+
+    `reserve_tokens` of the budget are left for the model's answer. Memories with a score below `min_score` are no
+    evidence; None is the deployment's own floor. `messages` are examples between the system and the user message;
+    `prefix` and `suffix` enclose the memories in the user message.
+    """
+
+    scope: Selector
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
+    conversation_id: str | None = None
+    mode: str | list[str] | None = None
+    budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
+    reserve_tokens: Annotated[int, Field(ge=0)] = 0
+    format: ContextFormat = "compact"
+    min_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    interaction_mode: InteractionMode | None = None
+    system_prompt: str | None = None
+    messages: Annotated[list[Message], Field(max_length=MAX_REQUEST_TEXTS)] = []
+    prefix: str | None = None
+    suffix: str | None = None
+    remember: Annotated[list[RequestText], Field(max_length=MAX_REQUEST_TEXTS)] = []
+    pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
+    read_after: Annotated[int, Field(ge=0)] | None = None
 
 
 class Breach(BaseModel, frozen=True):
@@ -54,13 +91,15 @@ class Breach(BaseModel, frozen=True):
 class AssembleResult(BaseModel):
     """A context within its budget, and how it was packed.
 
-    `sections` hold memory ids, each memory in one section. `budget` and `tokens` count tokens by section; `tokens` also
-    has `total` for all three messages. `dropped` are considered memories that were left out, oldest first: they did not
-    fit, repeat a packed memory, or are of a kind that the interaction mode drops. `sticky` are the memories that were
+    `references` are the ids of the memories in the user message, oldest first. `sections` hold memory ids, each memory
+    in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages. `dropped`
+    are considered memories that were left out, oldest first: they did not fit, repeat a packed memory, or are of a kind
+    that the interaction mode drops. `sticky` are the memories that were
     packed before all others, the most important first; `breaches` the sticky ones that did not fit.
     """
 
     messages: list[Message]
+    references: list[str]
     sections: dict[Section, list[str]]
     interaction_mode: InteractionMode
     interaction_confidence: Confidence

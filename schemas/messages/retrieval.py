@@ -23,6 +23,7 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     mode: str | list[str] | None = None
     conversation_id: str | None = None
     top_k: Annotated[int, Field(ge=1, le=100)] = 10
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
     types: list[MemoryType] | None = None
     since: Moment | None = None
     until: Moment | None = None

@@ -15,8 +15,9 @@ from agents.commands.health import Health
 from agents.consolidation.consolidate import Consolidate, RunLimits
 from agents.consolidation.deduplicate import Deduplicate
 from agents.consolidation.summarise import Summarise
-from agents.context.assemble import Assemble
+from agents.context.assemble import Assemble, ContextLimits
 from agents.context.category_summaries import CategorySummaries
+from agents.context.snapshot import SnapshotReader
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
@@ -137,9 +138,14 @@ class BuildAgents:
             self._models.tokens,
             self._models.reader.judge,
             retrieve.turns,
-            summaries,
-            asks_model=self._asks_model,
+            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._asks_model),
+            self._ctx.clock,
+            self._limits(),
         )
+
+    def _limits(self) -> ContextLimits:
+        chosen = self._settings
+        return ContextLimits(chosen.context_min_score, chosen.context_min_best_score, chosen.context_max_tokens)
 
     def _categorize(self, partition: int, stores: PartitionStores, spaces: VectorSpaces) -> Categorize:
         members = CategoryMembers(stores.words)

@@ -17,7 +17,9 @@ class Context:
     """A prompt within its token budget, and how it was made."""
 
     messages: list[ChatMessage]
-    """System, user with the memories as JSON, assistant."""
+    """System, examples, user with the memories as JSON, assistant."""
+    references: tuple[str, ...]
+    """Ids of the memories in the user message, by their places."""
     interaction_mode: str
     """The purpose of the query: `TASK`, `EXPLORATION`, `DEBUGGING`, `LEARNING` or `GENERAL`."""
     interaction_confidence: float
@@ -44,6 +46,7 @@ def context_of(reply: Reply) -> Context:
         raise unreadable_reply(problem) from problem
     return Context(
         messages=[{"role": message.role, "content": message.content} for message in result.messages],
+        references=tuple(result.references),
         interaction_mode=result.interaction_mode,
         interaction_confidence=result.interaction_confidence,
         sections={str(name): ids for name, ids in result.sections.items()},

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS
+from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS, ContextFormat
 from schemas.state.interaction import InteractionMode
 from schemas.state.memories import MemoryType, Role
 from streams.client.answers import Answer, Json, Remembered, answer_of, remembered_of
-from streams.client.contexts import Context, context_of
+from streams.client.contexts import ChatMessage, Context, context_of
 from streams.client.merge import merge_answers
 from streams.client.modes import ModeCommands
 from streams.client.records import build_record
@@ -131,6 +131,7 @@ class MemoryClient(ModeCommands):
         mode: str | Sequence[str] | None = None,
         conversation_id: str | None = None,
         top_k: int = 10,
+        min_score: float | None = None,
         types: Sequence[MemoryType] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
@@ -160,6 +161,8 @@ class MemoryClient(ModeCommands):
             Selects the mode only; filters nothing.
         top_k
             1 to 100.
+        min_score
+            Leave out hits with a lower score, 0..1.
         types
             Memory types, such as `["episodic"]`; default: all.
         since, until
@@ -187,6 +190,7 @@ class MemoryClient(ModeCommands):
             mode=mode,
             conversation_id=conversation_id,
             top_k=top_k,
+            min_score=min_score,
             types=types,
             since=since,
             until=until,
@@ -209,8 +213,16 @@ class MemoryClient(ModeCommands):
         *,
         conversation_id: str | None = None,
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
+        reserve_tokens: int = 0,
+        context_format: ContextFormat = "compact",
+        min_score: float | None = None,
         interaction_mode: InteractionMode | None = None,
+        intent: str | None = None,
         system_prompt: str | None = None,
+        examples: Sequence[ChatMessage] = (),
+        prefix: str | None = None,
+        suffix: str | None = None,
+        remember: Sequence[ChatMessage] = (),
         pins: Sequence[str] = (),
         mode: str | Sequence[str] | None = None,
         read_after: ReadAfter = OWN_WRITES,
@@ -219,7 +231,7 @@ class MemoryClient(ModeCommands):
         scope: ScopeSelector | None = None,
         timeout: float | None = None,
     ) -> Context:
-        """Assemble a prompt of three messages with the memories that matter for a query, within a token budget.
+        """Assemble a prompt with the memories that matter for a query, within a token budget.
 
         Parameters
         ----------
@@ -229,10 +241,24 @@ class MemoryClient(ModeCommands):
             The conversation to take recent turns from; default: none.
         budget_tokens
             Limit of all messages together, at least 300.
+        reserve_tokens
+            Tokens of the budget that are left for the model's answer.
+        context_format
+            `compact`: days with one string for each memory; `full`: an object with its id for each memory.
+        min_score
+            Memories with a lower score are no evidence, 0..1; default: the floor of the service.
         interaction_mode
             The purpose of the query; by default it is classified from the query and the last turns.
+        intent
+            The intent of the query, such as `debug`; decides the interaction mode unless that is given.
         system_prompt
             The system message, verbatim; default: a short one of the service.
+        examples
+            Messages between the system message and the memories.
+        prefix, suffix
+            Texts before and after the memories in the user message.
+        remember
+            Texts that stand among the memories of this request and are stored nowhere.
         pins
             Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
         mode, projects, scope, read_after
@@ -246,8 +272,16 @@ class MemoryClient(ModeCommands):
             conversation_id=conversation_id,
             mode=mode,
             budget_tokens=budget_tokens,
+            reserve_tokens=reserve_tokens,
+            format=context_format,
+            min_score=min_score,
             interaction_mode=interaction_mode,
+            intent=intent,
             system_prompt=system_prompt,
+            messages=examples,
+            prefix=prefix,
+            suffix=suffix,
+            remember=remember,
             pins=pins,
             read_after=self._after(user, read_after),
         )

@@ -6,12 +6,16 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
+from agents.rules.context.entries import Entry
+from agents.rules.context.formats import FORMATS
+from agents.rules.context.prompt import build_messages
 from schemas.failures import Unavailable
+from schemas.messages.assemble import AssembleRequest, ContextFormat
 from streams.adapters.tokens.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter, encoding_file
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
@@ -87,18 +91,24 @@ async def test_many_at_once_count_the_same(tokens: TokenCounter) -> None:
     assert all(count == counts[0] for count in counts)
 
 
+@pytest.mark.parametrize("name", get_args(ContextFormat))
 @pytest.mark.parametrize("texts", [["plain"], ['"}]}', "[]", "ends in ,", "}\n\n{", " "], [*ODD_TEXTS.values()][2:7]])
-async def test_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str]) -> None:
-    lines = [render_memory(made(text, number)) for number, text in enumerate(texts)]
-    [empty] = await tokens.count([build_messages(None, ())[1].content])
-    [whole] = await tokens.count([build_messages(None, lines)[1].content])
-    apart = await tokens.count([one + MEMORY_SEPARATOR for one in lines])
-    assert abs(whole - empty - sum(apart)) <= 2, "only the last line has no comma"
-    assert (await tokens.count(["".join(one + MEMORY_SEPARATOR for one in lines)])) == [sum(apart)]
+async def test_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str], name: ContextFormat) -> None:
+    chosen, entries = FORMATS[name], [Entry.of(made(text, number)) for number, text in enumerate(texts)]
+    [empty] = await tokens.count([chosen.body([])])
+    [whole] = await tokens.count([chosen.body(entries)])
+    lines = [chosen.day(entries[0]), *(chosen.line(entry) for entry in entries)]
+    apart = await tokens.count(lines)
+    assert abs(whole - empty - sum(apart)) <= 3, "only the last line of a day, and the last day, have no comma"
+    assert (await tokens.count(["".join(lines)])) == [sum(apart)]
 
 
-async def test_no_prompt_exceeds_a_third_of_the_smallest_budget(tokens: TokenCounter) -> None:
-    assert sum(await tokens.count([message.content for message in build_messages(None, ())])) <= 100
+@pytest.mark.parametrize("name", get_args(ContextFormat))
+async def test_no_prompt_exceeds_a_third_of_the_smallest_budget(tokens: TokenCounter, name: ContextFormat) -> None:
+    messages = build_messages(
+        AssembleRequest.model_validate({"scope": {"user_id": "ana"}, "query": "q"}), FORMATS[name].body([])
+    )
+    assert sum(await tokens.count([message.content for message in messages])) <= 100
 
 
 async def test_outage_raises_unavailable_and_ends(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.context.assemble import Assemble, Warnings
+from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.category_summaries import CategorySummaries
+from agents.context.snapshot import SnapshotReader
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
@@ -18,6 +19,7 @@ from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
+from tests.fakes.clock import FakeClock
 from tests.fakes.tables.memories import FakeRecords
 from tests.fakes.tokenizer import FakeTokens
 
@@ -32,7 +34,9 @@ class FakeSearch:
 
     async def __call__(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         self.asked.append(request)
-        hits = [hit_of(memory, 1.0, None) for memory in self.memories][: request.top_k]
+        hits = [hit_of(memory, max(0.9 * 0.8**place, 0.01)) for place, memory in enumerate(self.memories)][
+            : request.top_k
+        ]
         return RetrieveResult(hits=hits, modes=["general"], strategy="hybrid"), self.warnings
 
 
@@ -48,6 +52,7 @@ class ContextHarness:
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
     capsules: CategorySummaries | None = None
     asks_model: bool = False
+    limits: ContextLimits = field(default_factory=ContextLimits)
 
     def __post_init__(self) -> None:
         self.stores = fake_stores(self.words, FakeRecords(self.records)).at(0)
@@ -57,8 +62,9 @@ class ContextHarness:
             self.tokens,
             self._judge,
             self.search,
-            self.capsules,
-            asks_model=self.asks_model,
+            SnapshotReader(self.stores.words, self.stores.memories, self.capsules, asks_model=self.asks_model),
+            FakeClock(),
+            self.limits,
         )
 
     async def _judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:
@@ -77,7 +83,12 @@ class ContextHarness:
     async def ask(
         self, user: str = "ana", project: str | list[str] = "default", **fields: Any
     ) -> tuple[AssembleResult, Warnings]:
-        request = {"scope": {"user_id": user, "project_id": project}, "conversation_id": "c1", "query": "and now?"}
+        request = {
+            "scope": {"user_id": user, "project_id": project},
+            "conversation_id": "c1",
+            "query": "and now?",
+            "format": "full",
+        }
         return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)))
 
     async def assemble_context(self, **fields: Any) -> AssembleResult:

@@ -230,8 +230,8 @@ class InMemoryPipeline:
         return await self.ask(self.names.commands, command_message(command, user, project, **arguments))
 
     async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Send an assemble request."""
-        request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, **fields}
+        """Send an assemble request, for the full format unless another one is named."""
+        request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, "format": "full", **fields}
         return await self.ask(self.names.retrieve, request)
 
     def memory(self, text: str) -> Memory:

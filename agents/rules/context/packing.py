@@ -4,20 +4,24 @@ A memory is kept once, in the first section that it fits; near-duplicates of kep
 must shrink, the memory kept last is dropped first.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from agents.rules.context.entries import Entry
 from agents.rules.text.shingles import ShingleIndex
 from schemas.messages.assemble import SECTIONS, Section
 from schemas.state.memories import Memory
 
 
-class SizedMemory(NamedTuple):
-    """A memory, its line of JSON, and the tokens of that line."""
+class SizedEntry(NamedTuple):
+    """A memory, its entry, and the tokens of its line; the first entry of a day takes `day_tokens` more."""
 
     memory: Memory
-    line: str
+    entry: Entry
     tokens: int
+    day: str = ""
+    day_tokens: int = 0
 
 
 class ContextPacker:
@@ -25,7 +29,8 @@ class ContextPacker:
 
     def __init__(self, room: int) -> None:
         self.left = room
-        self._kept: dict[str, tuple[Section, SizedMemory]] = {}
+        self._kept: dict[str, tuple[Section, SizedEntry]] = {}
+        self._days: Counter[str] = Counter()
         self._dropped: dict[str, None] = {}
         self._repeated: set[str] = set()
         self._covered = ShingleIndex()
@@ -34,7 +39,7 @@ class ContextPacker:
         """Return the ids that are not kept."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
-    def offer(self, section: Section, ordered: Sequence[SizedMemory], room: int, *, contiguous: bool = False) -> None:
+    def offer(self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False) -> None:
         """Keep the memories that fit into `room`, most important first.
 
         `contiguous`: stop at the first one that does not fit, so that no older turn is kept without the newer ones.
@@ -44,10 +49,11 @@ class ContextPacker:
         for place, sized in enumerate(ordered):
             if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized.memory):
                 continue
-            if sized.tokens <= left:
+            cost = self._cost(sized)
+            if cost <= left:
                 self._keep(section, sized)
-                left -= sized.tokens
-            elif contiguous and left < sized.tokens <= room:
+                left -= cost
+            elif contiguous and left < cost <= room:
                 self.drop(rest.memory.memory_id for rest in ordered[place:])
                 return
             else:
@@ -61,10 +67,14 @@ class ContextPacker:
         self.drop([memory.memory_id])
         return True
 
-    def _keep(self, section: Section, sized: SizedMemory) -> None:
+    def _cost(self, sized: SizedEntry) -> int:
+        return sized.tokens + (0 if self._days[sized.day] else sized.day_tokens)
+
+    def _keep(self, section: Section, sized: SizedEntry) -> None:
+        self.left -= self._cost(sized)
         self._kept[sized.memory.memory_id] = section, sized
+        self._days[sized.day] += 1
         self._covered.add(sized.memory.text)
-        self.left -= sized.tokens
 
     def drop(self, memory_ids: Iterable[str]) -> None:
         """Record memories as dropped; keeping one later undoes it."""
@@ -75,7 +85,8 @@ class ContextPacker:
         if not self._kept:
             return False
         memory_id, (_, sized) = self._kept.popitem()
-        self.left += sized.tokens
+        self._days[sized.day] -= 1
+        self.left += self._cost(sized)
         self.drop([memory_id])
         return True
 
@@ -92,9 +103,9 @@ class ContextPacker:
         """Return whether a memory is kept."""
         return memory_id in self._kept
 
-    def lines(self) -> list[str]:
-        """Return the lines of kept memories, oldest first."""
-        return [sized.line for _, sized in self._in_order_of_time()]
+    def entries(self) -> list[Entry]:
+        """Return the entries of kept memories, oldest first."""
+        return [sized.entry for _, sized in self._in_order_of_time()]
 
     def sections(self) -> dict[Section, list[str]]:
         """Return the kept ids by section, oldest first."""
@@ -102,11 +113,11 @@ class ContextPacker:
         return {name: [sized.memory.memory_id for section, sized in kept if section == name] for name in SECTIONS}
 
     def tokens(self) -> dict[Section, int]:
-        """Return the tokens of each section."""
+        """Return the tokens of each section's entries."""
         counts = dict.fromkeys(SECTIONS, 0)
         for section, sized in self._kept.values():
             counts[section] += sized.tokens
         return counts
 
-    def _in_order_of_time(self) -> list[tuple[Section, SizedMemory]]:
+    def _in_order_of_time(self) -> list[tuple[Section, SizedEntry]]:
         return sorted(self._kept.values(), key=lambda kept: (kept[1].memory.occurred_ms, kept[1].memory.source))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agents.rules.context.evidence_order import order_evidence
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
@@ -29,24 +30,22 @@ class RetentionPolicy(NamedTuple):
     """Labels of the memories for three sections, and of wanted and unwanted evidence.
 
     `unwanted_interactions`: turns said in these interaction modes are unwanted. A memory both wanted and unwanted is
-    kept. `overflow_sections` may use the room left by others, in this order.
+    kept. `window_overflows`: older turns use the room that evidence leaves.
     """
 
     rules: SentenceLabel
     task_state: SentenceLabel
     decisions: SentenceLabel
-    overflow_sections: tuple[Section, ...]
     wanted: SentenceLabel = NO_LABELS
     unwanted: SentenceLabel = NO_LABELS
     unwanted_interactions: frozenset[InteractionMode] = frozenset()
+    window_overflows: bool = False
 
 
 _WISHES = SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
 _RULES = SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT
 _PROGRESS = SentenceLabel.GOAL | SentenceLabel.DONE | SentenceLabel.PENDING
 _WORK = SentenceLabel.TOOL | SentenceLabel.DONE | SentenceLabel.PENDING
-_WINDOW_LAST: tuple[Section, ...] = ("retrieved_evidence", "recent_window")
-_WINDOW_FIRST: tuple[Section, ...] = ("recent_window", "retrieved_evidence")
 _EXPLORED: frozenset[InteractionMode] = frozenset({"EXPLORATION"})
 
 RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
@@ -57,7 +56,7 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         wanted=_RULES | _PROGRESS | SentenceLabel.DECISION | SentenceLabel.CORRECTION,
         unwanted=SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
         unwanted_interactions=_EXPLORED,
-        overflow_sections=_WINDOW_LAST,
+        window_overflows=True,
     ),
     "EXPLORATION": RetentionPolicy(
         rules=_RULES | _WISHES,
@@ -65,7 +64,7 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.DECISION | SentenceLabel.INSIGHT | SentenceLabel.OPEN_QUESTION,
         wanted=SentenceLabel.INSIGHT | SentenceLabel.DECISION | SentenceLabel.OPEN_QUESTION,
         unwanted=SentenceLabel.CODE | SentenceLabel.TOOL | SentenceLabel.ERROR | SentenceLabel.COURTESY,
-        overflow_sections=_WINDOW_FIRST,
+        window_overflows=True,
     ),
     "DEBUGGING": RetentionPolicy(
         rules=_RULES,
@@ -74,7 +73,7 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         wanted=_RULES | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.CORRECTION,
         unwanted=SentenceLabel.DONE | SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
         unwanted_interactions=_EXPLORED,
-        overflow_sections=_WINDOW_FIRST,
+        window_overflows=True,
     ),
     "LEARNING": RetentionPolicy(
         rules=_RULES | _WISHES | SentenceLabel.PRINCIPLE,
@@ -82,16 +81,16 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.PRINCIPLE | SentenceLabel.PATTERN | SentenceLabel.EXAMPLE | SentenceLabel.INSIGHT,
         wanted=SentenceLabel.PRINCIPLE | SentenceLabel.EXAMPLE | SentenceLabel.PATTERN | SentenceLabel.REASON,
         unwanted=_WORK | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.COURTESY,
-        overflow_sections=("retrieved_evidence",),
     ),
     "GENERAL": RetentionPolicy(
-        rules=_RULES | _WISHES, task_state=_PROGRESS, decisions=SentenceLabel.DECISION, overflow_sections=_WINDOW_LAST
+        rules=_RULES | _WISHES, task_state=_PROGRESS, decisions=SentenceLabel.DECISION, window_overflows=True
     ),
 }
 """By interaction mode."""
 
-PROTECTED_TOP_K = 3
-"""Best hits that are kept even if unwanted: they are relevant to the request."""
+PROTECTED_TOP_K = 20
+"""Best hits that are kept even if unwanted, and that may stand in a section of their kind: they are relevant to the
+request."""
 
 WANTED_RANK_DIVISOR = 2.0
 """Divides the rank of a wanted hit: the tenth moves up to the fifth."""
@@ -169,22 +168,27 @@ def collect_section_candidates(
     mode: InteractionMode,
     visible: VisibleSet,
     columns: MemoryColumns,
-    hits: Sequence[str],
+    hits: Mapping[str, float],
     interaction_modes: Mapping[str, InteractionMode],
 ) -> SectionCandidates:
-    """Return the candidates for this mode; `hits` come best first, `interaction_modes` are those of the hits by id."""
+    """Return the candidates for this mode.
+
+    `hits` are scores by id, best first; `interaction_modes` are those of the hits by id.
+    """
     policy, id_of = RETENTION_POLICIES[mode], columns.id_of
-    known = (columns.number_of[hit] for hit in hits if hit in columns.number_of)
-    numbers = [number for number in known if visible.admitted[number]]
+    known = {columns.number_of[hit]: score for hit, score in hits.items() if hit in columns.number_of}
+    scores = {number: score for number, score in known.items() if visible.admitted[number]}
+    related = list(scores)[:PROTECTED_TOP_K]
 
     def labelled_ids(labels: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
         mask = visible.labelled(labels, by)
         latest = visible.newest_first(mask & visible.in_conversation)[:MAX_LABELLED]
-        found = [number for number in numbers if mask[number]]
+        found = [number for number in related if mask[number]]
         return _ids(columns, [*found, *latest] if first_found else [*latest, *found])
 
-    labels = {one: SentenceLabel(int(visible.columns.labels[one])) for one in numbers}
-    ranked = [(id_of[one], labels[one], interaction_modes.get(id_of[one])) for one in numbers]
+    labels = {one: SentenceLabel(int(visible.columns.labels[one])) for one in scores}
+    ordered = order_evidence(scores, columns)
+    ranked = [(id_of[one], labels[one], interaction_modes.get(id_of[one])) for one in ordered]
     evidence, excluded = apply_retention(ranked, policy)
     instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
@@ -194,7 +198,7 @@ def collect_section_candidates(
         task_state=labelled_ids(policy.task_state, first_found=False),
         evidence=evidence,
         decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
-        capsules=_ids(columns, _distilled(visible, columns, numbers)),
+        capsules=_ids(columns, _distilled(visible, columns, scores)),
         excluded=excluded,
     )
 

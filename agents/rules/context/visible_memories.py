@@ -22,19 +22,21 @@ MAX_CONVERSATION_TURNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class VisibleSet:
-    """Memories of a boundary: `admitted` are visible, `in_conversation` belong to the request's conversation.
+    """Memories of a boundary: `in_scope` are those of the scope, `admitted` those of the context's modes among them.
 
-    `time_rank` numbers the admitted ones by time, from 0; `MISSING` for others.
+    `in_conversation` belong to the request's conversation. `time_rank` numbers the memories in scope by time, from 0;
+    `MISSING` for others.
     """
 
     columns: ColumnArrays
+    in_scope: Mask
     admitted: Mask
     in_conversation: Mask
     time_rank: IntArray
 
     @classmethod
     def of(cls, memory_columns: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
-        """Return the memories visible to a request, asked in a conversation or in none."""
+        """Return the memories in scope of a request, of all modes, asked in a conversation or in none."""
         columns, admitted = memory_columns.columns, memory_columns.admitted(where)
         in_conversation = np.zeros(len(admitted), np.bool_)
         if conversation is not None:
@@ -44,7 +46,11 @@ class VisibleSet:
         order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
         time_rank = np.full(len(admitted), MISSING)
         time_rank[order] = np.arange(len(order))
-        return cls(columns, admitted, in_conversation, time_rank)
+        return cls(columns, admitted, admitted, in_conversation, time_rank)
+
+    def of_modes(self, admitted: Mask) -> Self:
+        """Return the set restricted to these memories; safety requirements remain visible in the whole scope."""
+        return replace(self, admitted=self.in_scope & admitted, in_conversation=self.in_conversation & admitted)
 
     def with_labels(self, labels: Mapping[int, SentenceLabel]) -> Self:
         """Return the set with some labels replaced, by number."""
@@ -54,9 +60,10 @@ class VisibleSet:
         column[list(labels)] = [int(label) for label in labels.values()]
         return replace(self, columns=replace(self.columns, labels=column))
 
-    def labelled(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS) -> Mask:
+    def labelled(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS, *, of_all_modes: bool = False) -> Mask:
         """Return the admitted memories with one of these labels, said by one of these roles (none given: any role)."""
-        mask: Mask = self.admitted & ((self.columns.labels & any_of.value) != 0)
+        among = self.in_scope if of_all_modes else self.admitted
+        mask: Mask = among & ((self.columns.labels & any_of.value) != 0)
         if by:
             mask &= (self.columns.labels & by.value) != 0
         return mask

@@ -194,7 +194,7 @@ def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_Ind
     if any(kind.type in others for kind in turns.kinds):
         found.append(_IndexSelection(boundary, others))
     if "working" in types:
-        window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id, 0))
+        window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id))
         found.append(_IndexSelection(boundary, ("episodic",), window, "working"))
     return found or [_IndexSelection(boundary, ())]
 

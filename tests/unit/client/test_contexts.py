@@ -16,6 +16,7 @@ CONTEXT: dict[str, Any] = {
         {"role": "user", "content": '{"memories":[]}'},
         {"role": "assistant", "content": "Ok"},
     ],
+    "references": ["m1", "m2"],
     "sections": {"rules": [], "recent_window": ["m1", "m2"]},
     "interaction_mode": "DEBUGGING",
     "interaction_confidence": 0.93,
@@ -44,6 +45,7 @@ def test_context_is_typed_with_messages_for_chat_models() -> None:
     context = context_of(Reply({**CONTEXT, "new": 1}, (Notice("unknown_pin", "p"),)))
     assert context.messages == CONTEXT["messages"]
     assert (context.interaction_mode, context.interaction_confidence) == ("DEBUGGING", 0.93)
+    assert context.references == ("m1", "m2")
     assert context.sections["recent_window"] == ["m1", "m2"]
     assert (context.tokens["total"], context.budget["rules"]) == (256, 100)
     assert (context.dropped, context.sticky) == (("m0",), ("m1",))
@@ -51,7 +53,7 @@ def test_context_is_typed_with_messages_for_chat_models() -> None:
     assert context.warnings == (Notice("unknown_pin", "p"),)
 
 
-@pytest.mark.parametrize("lacking", ["messages", "sections", "interaction_mode", "budget", "tokens"])
+@pytest.mark.parametrize("lacking", ["messages", "references", "sections", "interaction_mode", "budget", "tokens"])
 def test_incomplete_context_is_a_service_error(lacking: str) -> None:
     with pytest.raises(MemoryServiceError, match="can't be read"):
         context_of(Reply({name: value for name, value in CONTEXT.items() if name != lacking}))

@@ -40,6 +40,7 @@ CONTEXT = Context(
         {"role": "user", "content": "Memories follow.\n" + '{"content":"' + "word " * 60},
         {"role": "assistant", "content": "Ok"},
     ],
+    references=("m1", "m2"),
     interaction_mode="DEBUGGING",
     interaction_confidence=0.9349,
     sections={"recent_window": ["m1", "m2"], "rules": []},

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.context.assemble import MAX_JUDGED_TURNS
-from agents.rules.context.rendering import MEMORIES_NOTICE
+from agents.rules.context.formats import MEMORIES_NOTICE
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.assemble import SECTIONS, AssembleResult
 from schemas.state.interaction import INTERACTION_MODES
@@ -94,9 +94,21 @@ async def test_recent_window_leaves_the_evidence_its_budget(library: ContextHarn
 
 async def test_oversized_turn_does_not_empty_the_window(library: ContextHarness) -> None:
     short = made("short", 0)
-    [included, dropped] = library.store(short, made("log " * 5000, 1))
-    result = await library.assemble_context(budget_tokens=1000)
+    [included, dropped] = library.store(short, made("log " * 390, 1))
+    result = await library.assemble_context(budget_tokens=400)
     assert (result.sections["recent_window"], result.dropped) == ([included], [dropped])
+
+
+async def test_long_text_is_cut_to_the_passages_about_the_query(library: ContextHarness) -> None:
+    pages = [f"Page {number} is about tulips. " * 20 for number in range(20)]
+    pages[13] = "The vault opens with the code Alabaster. " * 5
+    [page] = library.store(made("".join(pages), conversation_id="c2"))
+    library.search.memories = [library.records[page]]
+    result = await library.assemble_context(query="which code opens the vault?", budget_tokens=1200)
+    [shown] = memories(result)
+    assert "Alabaster" in shown["content"]
+    assert shown["excerpt"]
+    assert len(shown["content"]) < 2000
 
 
 async def test_given_interaction_mode_is_not_classified(library: ContextHarness) -> None:
@@ -241,7 +253,8 @@ async def test_no_context_exceeds_its_budget(
     )
     assert warnings == []
     assert result.tokens["total"] == await recount(asked, result) <= budget
-    included = {memory["memory_id"]: memory["content"] for memory in memories(result)}
+    included = {memory["memory_id"]: memory["content"] for memory in memories(result) if "excerpt" not in memory}
     assert included.items() <= {memory.memory_id: memory.text for memory in stored}.items()
+    included |= {memory["memory_id"]: memory["content"] for memory in memories(result)}
     assert sorted([*included, *result.dropped]) == sorted(ids)
     assert sorted(included) == sorted(memory_id for section in result.sections.values() for memory_id in section)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.rules.context.section_candidates import PROTECTED_TOP_K
 from schemas.state.interaction import Interaction
 from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -87,7 +88,7 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Conte
         made("Where could this lead one day?", 3, conversation_id="c2", reading=exploring()),
         made("Distilled.", 4, type="semantic", role=None, conversation_id=None),
     )
-    best = library.store(*chatter(3, first=10, conversation_id="c3"))
+    best = library.store(*chatter(PROTECTED_TOP_K, first=10, conversation_id="c3"))
     library.search.memories = [library.records[one] for one in (*best, mused, done, error)]
     result = await library.assemble_context(interaction_mode="DEBUGGING")
     assert result.sections["task_state"] == [error, change]
@@ -137,7 +138,7 @@ async def test_hits_of_other_scopes_are_not_shown(library: ContextHarness) -> No
 async def test_search_requests_as_many_hits_as_the_budget_holds(library: ContextHarness) -> None:
     for budget in (300, 2000, 100_000):
         await library.ask(budget_tokens=budget, query="where?", mode="general")
-    assert [asked.top_k for asked in library.search.asked] == [20, 50, 100]
+    assert [asked.top_k for asked in library.search.asked] == [20, 50, 1000]
     [asked, *_] = library.search.asked
     assert (asked.query, asked.mode, asked.conversation_id) == ("where?", "general", "c1")
     assert asked.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.context.packing import ContextPacker, SizedMemory
+from agents.rules.context.entries import Entry
+from agents.rules.context.packing import ContextPacker, SizedEntry
 from tests.builders.memories import made
 
 sizes_of_turns = st.lists(st.integers(min_value=1, max_value=50), max_size=30)
@@ -52,9 +53,17 @@ def test_non_contiguous_section_skips_what_does_not_fit() -> None:
     assert packer.sections()["retrieved_evidence"] == memory_ids(1, 3)
 
 
-def sized(number: int, tokens: int) -> SizedMemory:
-    memory = made(f"turn {number}", number)
-    return SizedMemory(memory, memory.text, tokens)
+def sized(number: int, tokens: int, day: str = "", day_tokens: int = 0) -> SizedEntry:
+    return sized_text(f"turn {number}", number, tokens)._replace(day=day, day_tokens=day_tokens)
+
+
+def sized_text(text: str, number: int, tokens: int) -> SizedEntry:
+    memory = made(text, number)
+    return SizedEntry(memory, Entry.of(memory), tokens)
+
+
+def texts_of(packer: ContextPacker) -> list[str]:
+    return [entry.text for entry in packer.entries()]
 
 
 def memory_ids(*numbers: int) -> list[str]:
@@ -75,14 +84,14 @@ def test_earlier_offers_take_precedence() -> None:
 def test_section_respects_its_room() -> None:
     packer = ContextPacker(100)
     packer.offer("recent_window", [sized(2, 3), sized(1, 3), sized(0, 3)], 7)
-    assert packer.lines() == ["turn 1", "turn 2"]
+    assert texts_of(packer) == ["turn 1", "turn 2"]
 
 
 def test_kept_memories_are_sorted_by_time() -> None:
     packer = ContextPacker(100)
     packer.offer("retrieved_evidence", [sized(5, 1), sized(1, 1)], 100)
     packer.offer("recent_window", [sized(6, 1), sized(3, 1)], 100)
-    assert packer.lines() == ["turn 1", "turn 3", "turn 5", "turn 6"]
+    assert texts_of(packer) == ["turn 1", "turn 3", "turn 5", "turn 6"]
     assert packer.sections()["retrieved_evidence"] == memory_ids(1, 5)
 
 
@@ -92,7 +101,7 @@ def test_memory_kept_last_is_dropped_first() -> None:
     packer.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
     assert packer.drop_least_important()
     assert packer.drop_least_important()
-    assert (packer.lines(), packer.left) == (["turn 1"], 90)
+    assert (texts_of(packer), packer.left) == (["turn 1"], 90)
     assert packer.dropped == memory_ids(3, 6)
     assert packer.drop_least_important()
     assert not packer.drop_least_important()
@@ -112,8 +121,19 @@ def test_near_duplicate_is_dropped_and_not_missing() -> None:
         "The deploy target is fly.io since the first of March.",
         "The deploy target is fly.io since the first of March!",
     ]
-    first, again = (SizedMemory(made(text, number), text, 5) for number, text in enumerate(texts))
+    first, again = (sized_text(text, number, 5) for number, text in enumerate(texts))
     packer.offer("rules", [first, again], 100)
-    assert packer.lines() == texts[:1]
+    assert texts_of(packer) == texts[:1]
     assert packer.dropped == [again.memory.memory_id]
     assert not packer.is_missing(again.memory.memory_id)
+
+
+def test_first_entry_of_a_day_pays_for_the_day() -> None:
+    packer = ContextPacker(20)
+    first, second, other = sized(1, 5, "a", 4), sized(2, 5, "a", 4), sized(3, 5, "b", 4)
+    packer.offer("retrieved_evidence", [first, second, other], 20)
+    assert (packer.left, packer.dropped) == (6, [other.memory.memory_id])
+    assert packer.drop_least_important()
+    assert packer.left == 11
+    assert packer.drop_least_important()
+    assert packer.left == 20

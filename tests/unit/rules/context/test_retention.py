@@ -48,11 +48,11 @@ def test_mode_drops_unwanted_memories(
 
 def test_best_hits_are_always_kept() -> None:
     hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
-        (f"hit {place}", SentenceLabel.SPECULATION, "EXPLORATION") for place in range(5)
+        (f"hit {place}", SentenceLabel.SPECULATION, "EXPLORATION") for place in range(PROTECTED_TOP_K + 2)
     ]
     kept, dropped = apply_retention(hits, RETENTION_POLICIES["TASK"])
     assert kept == [f"hit {place}" for place in range(PROTECTED_TOP_K)]
-    assert dropped == ["hit 3", "hit 4"]
+    assert dropped == [f"hit {PROTECTED_TOP_K}", f"hit {PROTECTED_TOP_K + 1}"]
 
 
 def test_wanted_hits_move_up_but_not_to_the_top() -> None:

@@ -1,0 +1,79 @@
+"""Entries of a context: what one memory, or one text of the request itself, shows to the model. Pure.
+
+The text of a turn's resources follows its content. A text that would take too much room is cut to an excerpt: the
+sentences that make it sticky, or the passages that have most of the query's terms.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
+from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.sentences import chunk_text
+from schemas.messages.assemble import RequestText
+from schemas.state.memories import Memory, Role
+
+EXCERPT_SEPARATOR = " \u2026 "
+"""Between two parts that are not adjacent."""
+
+EXCERPT_EDGE_CHARS = 300
+"""Characters kept of the beginning and of the end of a text without such a sentence; a trace ends with the error."""
+
+PASSAGE_CHARS = 400
+"""Characters of one passage of an excerpt: about 100 tokens, a few sentences."""
+
+MAX_EXCERPT_CHARS = 1600
+"""Characters of the passages of one excerpt: four of them, so that one long page leaves room for other evidence."""
+
+
+class Entry(NamedTuple):
+    """One text of a context. `memory_id` is None for a text of the request; `excerpt`: only a part of the text.
+
+    `role` and `speaker` are None for a distilled memory. Entries of the same time are in the order of `source`.
+    """
+
+    memory_id: str | None
+    role: Role | None
+    speaker: str | None
+    occurred_at: datetime
+    source: int
+    text: str
+    excerpt: bool = False
+
+    @classmethod
+    def of(cls, memory: Memory, excerpt: str | None = None) -> Self:
+        """Return the entry of a memory, with its whole text or an excerpt."""
+        text = lexical_text(memory) if excerpt is None else excerpt
+        about = memory.memory_id, memory.role, memory.speaker, memory.occurred_at, memory.source
+        return cls(*about, text, excerpt is not None)
+
+    @classmethod
+    def of_request(cls, texts: Iterable[RequestText], now: datetime) -> list[Self]:
+        """Return the entries of texts that the request brings along, in their order."""
+        return [cls(None, one.role, None, now, place, one.content) for place, one in enumerate(texts)]
+
+
+def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
+    """Return the sentences with the label, else beginning and end; None if that is not shorter than the text."""
+    found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
+    start, end = memory.text[:EXCERPT_EDGE_CHARS].rstrip(), memory.text[-EXCERPT_EDGE_CHARS:].lstrip()
+    excerpt = found or f"{start}{EXCERPT_SEPARATOR}{end}"
+    return excerpt if len(excerpt) < len(memory.text) else None
+
+
+def passages_about(text: str, coverage: Callable[[str], float]) -> str | None:
+    """Return the passages that cover most of a query, in their order; None if the text is short enough as it is.
+
+    `coverage` is the share of the query that a passage covers, 0..1. Without any, the first passages are returned.
+    """
+    passages = [text[span.start : span.end] for span in chunk_text(text, PASSAGE_CHARS)]
+    count = MAX_EXCERPT_CHARS // PASSAGE_CHARS
+    if len(passages) <= count:
+        return None
+    shares = [coverage(passage) for passage in passages]
+    best = sorted(sorted(range(len(passages)), key=lambda place: (-shares[place], place))[:count])
+    return "".join(
+        (EXCERPT_SEPARATOR if place - 1 not in best and place else " " if place else "") + passages[place]
+        for place in best
+    )
