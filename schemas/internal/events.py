@@ -39,7 +39,8 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     """A memory's vector was written, failed, waits for its model, or must be made again.
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
-    changed since. `interaction` is the interaction mode that rules found in the same pass, if it was not known.
+    changed since. `latest` is the offset of the turn with that text, None for items and for requests to embed again.
+    `interaction` is the interaction mode that rules found in the same pass, if it was not known.
     `waiting`: the mode's model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the
     present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
     run that wrote the vector, None if unknown: the disk of another run may be lost.
@@ -48,6 +49,7 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
     memory_id: str
     content_hash: str
+    latest: int | None = None
     mode: str
     status: Literal["ready", "failed", "waiting", "stale", "again"]
     space: str | None = None
