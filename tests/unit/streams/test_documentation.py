@@ -31,6 +31,7 @@ MAX_README_LINES = 150
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
+DOTTED = re.compile(r"`((?:agents|schemas|streams|tests|training)(?:\.\w+)+)`")
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 MESSAGES: dict[str, type[Any]] = {
@@ -62,6 +63,22 @@ def defined_names(body: list[ast.stmt]) -> Iterator[str]:
             yield node.name
             if isinstance(node, ast.ClassDef):
                 yield from (f"{node.name}.{name}" for name in defined_names(node.body))
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (one.id for one in targets if isinstance(one, ast.Name))
+
+
+def is_defined(name: str) -> bool:
+    """True if a dotted name is a package, a module, or a name that a module defines."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        source = ROOT.joinpath(*parts[:length])
+        if source.is_dir():
+            return length == len(parts)
+        if (module := source.with_suffix(".py")).exists():
+            inside = ".".join(parts[length:])
+            return not inside or inside in set(defined_names(ast.parse(module.read_text()).body))
+    return False
 
 
 def identifier(page: Path) -> str:
@@ -89,6 +106,12 @@ def test_every_hop_of_the_architecture_exists_in_the_code() -> None:
         source = ROOT / file
         assert source.exists(), file
         assert name in set(defined_names(ast.parse(source.read_text()).body)), f"{file}:{name}"
+
+
+@pytest.mark.parametrize("folder", ["agents", "schemas", "streams", "tests", "training"])
+def test_dotted_names_in_docstrings_exist(folder: str) -> None:
+    named = {(file, name) for file in (ROOT / folder).rglob("*.py") for name in DOTTED.findall(file.read_text())}
+    assert [f"{identifier(file)}: {name}" for file, name in sorted(named) if not is_defined(name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identifier)
