@@ -1,4 +1,7 @@
-"""Events between agents: named in the past tense, keyed by the boundary, self-contained."""
+"""Events between agents: named in the past tense, self-contained, in the partition of their boundary.
+
+The record's key is the boundary, and empty where a recovery publishes an event again: take the partition, not the key.
+"""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -78,8 +81,9 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Learned(BaseModel, frozen=True, populate_by_name=True):
-    """Everything that was found in a turn; consumers replace what they derived from the turn before.
+    """What was found in a turn with items or signals; consumers replace what they derived from the turn before.
 
+    Most turns have neither and publish none; one that had some before, or was forgotten, publishes what is left.
     `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
     evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """

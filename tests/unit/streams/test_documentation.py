@@ -16,11 +16,15 @@ from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.api_docs.payloads import COMMAND_ARGUMENTS
+from streams.bootstrap.context import build_context
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
+from tests.fakes.publisher import FakePublisher
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -139,6 +143,14 @@ def test_contract_names_every_command_and_error_code() -> None:
 def test_reference_names_every_topic() -> None:
     text = (DOCS / "reference.md").read_text()
     assert [topic for topic in topics_with_prefix("memory.").all() if f"`{topic}`" not in text] == []
+
+
+def test_reference_names_every_table(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, _env_file=None)
+    app = create_kafka_app(settings, "w")
+    build_context(app, settings, SqliteLexicalIndex(tmp_path / "words"), FakePublisher(), Meters())
+    tables = (DOCS / "reference.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
+    assert set(app.tables) == set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
 
 
 def test_reference_names_every_metric() -> None:
