@@ -83,7 +83,7 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
 class Learned(BaseModel, frozen=True, populate_by_name=True):
     """What was found in a turn with items or signals; consumers replace what they derived from the turn before.
 
-    Most turns have neither and publish none; one that had some before, or was forgotten, publishes what is left.
+    Most turns have neither and publish none; one that had some publishes what is left, also when it is forgotten.
     `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
     evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """
