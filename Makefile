@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check bench train train-ranking lock clean
+.PHONY: demo up test check bench train train-ranking train-projection lock clean
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
 	$(BIN)/python -m streams demo
@@ -33,6 +33,10 @@ train-ranking: .venv/complete ## fit the ranking weights to our conversations; r
 
 train: .venv/complete ## fit the classifier of interaction modes; reproducible to the byte
 	$(BIN)/python -m training.interaction
+
+train-projection: .venv/complete ## fit the token projections; reproducible to the byte, and memories are embedded again
+	$(BIN)/python -m training.projection
+	$(BIN)/python -m training.projection --model multilingual-small
 
 .venv/complete: requirements.lock
 	@echo "creating the environment in .venv (a minute the first time)"

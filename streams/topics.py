@@ -41,6 +41,10 @@ class Topics:
         """Return every name."""
         return [getattr(self, field.name) for field in fields(self)]
 
+    def consumed(self) -> list[str]:
+        """Return the names of the topics that workers read."""
+        return [name for name in self.all() if name not in (self.replies, self.dead_letters)]
+
 
 def topics_with_prefix(prefix: str) -> Topics:
     """Return the topics with a prefix such as `memory.`."""

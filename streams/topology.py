@@ -40,7 +40,7 @@ from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
-from streams.flow.steps.embed import EMBEDDED_EVENTS, AskModel, EmbedRemembered
+from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
@@ -164,7 +164,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         has_vector=agents.embed.has_written,
     )
     embed = EmbedRemembered(
-        EventReader(EMBEDDED_EVENTS, ctx.replies),
+        EventReader(REMEMBERED_EVENTS, ctx.replies),
         agents.embed,
         lambda partition: agents.at(partition).understand,
         hooks.ask_model,

@@ -88,7 +88,11 @@ class CategoryMatcher:
     async def _match_items(
         self, mode: str, ids: Sequence[str], scope: Mapping[str, str]
     ) -> dict[str, tuple[CategoryAssignment, ...]]:
-        """Match the items of a mode that have a vector in its space."""
+        """Match the items of a mode that have a vector in its space, whatever their status.
+
+        A vector may be written and not reported yet: `Embed` has matched it with the categories of before. It is not of
+        another text, as an item's id is a hash of its words and its mode.
+        """
         boundary = boundary_of(scope)
         try:
             embedder, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))

@@ -199,6 +199,7 @@ class Embed:
         return Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
+            latest=memory.latest if memory.origin == "said" else None,
             mode=memory.mode,
             status="waiting" if without_model else "failed" if one.error else "ready",
             space=None if one.space is None else one.space.fingerprint.digest,

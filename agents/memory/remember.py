@@ -25,6 +25,7 @@ from agents.rules.items.extracting import Analysis, analyse
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
+    is_about_earlier_edit,
     is_in_flight,
     mark_pending,
     mark_stale,
@@ -149,6 +150,8 @@ class Remember:
         if event.content_hash != memory.content_hash:
             # A vector of another text lies where the current one was or will be, or where none can be made.
             return self._embed_again(memory, place) if place else None
+        if is_about_earlier_edit(memory, event):
+            return None
         return self._apply_embedded(event, with_interaction(memory, event.interaction))
 
     def consolidated(self, event: Distilled | ItemsMerged) -> Sequence[MemoryEvent]:

@@ -1,4 +1,7 @@
-"""Events between agents: named in the past tense, keyed by the boundary, self-contained."""
+"""Events between agents: named in the past tense, self-contained, in the partition of their boundary.
+
+The record's key is the boundary, and empty where a recovery publishes an event again: take the partition, not the key.
+"""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -39,7 +42,8 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     """A memory's vector was written, failed, waits for its model, or must be made again.
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
-    changed since. `interaction` is the interaction mode that rules found in the same pass, if it was not known.
+    changed since. `latest` is the offset of the turn with that text, None for items and for requests to embed again.
+    `interaction` is the interaction mode that rules found in the same pass, if it was not known.
     `waiting`: the mode's model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the
     present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
     run that wrote the vector, None if unknown: the disk of another run may be lost.
@@ -48,6 +52,7 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
     memory_id: str
     content_hash: str
+    latest: int | None = None
     mode: str
     status: Literal["ready", "failed", "waiting", "stale", "again"]
     space: str | None = None
@@ -76,8 +81,9 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
 
 
 class Learned(BaseModel, frozen=True, populate_by_name=True):
-    """Everything that was found in a turn; consumers replace what they derived from the turn before.
+    """What was found in a turn with items or signals; consumers replace what they derived from the turn before.
 
+    Most turns have neither and publish none; one that had some publishes what is left, also when it is forgotten.
     `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
     evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """

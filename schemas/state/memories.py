@@ -54,8 +54,8 @@ class VectorLocation(BaseModel, frozen=True):
 class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
-    Unless the status is `ready`, that vector belongs to another text or mode, and no read uses it. `pending` with an
-    `error` waits for the mode's model.
+    Unless the status is `ready`, that vector may belong to another text or mode, and no question is ranked by it.
+    `pending` with an `error` waits for the mode's model.
     """
 
     status: EmbeddingStatus = "pending"

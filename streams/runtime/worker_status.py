@@ -13,15 +13,13 @@ class WorkerStatus:
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app = app
-        requests = (topics.retrieve, topics.commands, topics.consolidate)
-        events = (topics.changes, topics.remembered, topics.understood, topics.embedded, topics.jobs, topics.learned)
-        self._consumed = (topics.turns, *requests, *events)
+        self._turns, self._consumed = topics.turns, topics.consumed()
 
     def partitions(self) -> set[int]:
         """Return the partitions that are assigned to this worker."""
         if not self._app.started or self._app.consumer is None:
             return set()
-        return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._consumed[0]}
+        return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._turns}
 
     def lag(self) -> dict[str, int]:
         """Count the records after the committed offsets, by topic, over the assigned partitions."""

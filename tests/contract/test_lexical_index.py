@@ -1,4 +1,4 @@
-"""What every lexical index finds (`agents.ports.lexical_index.LexicalStore`)."""
+"""What every lexical index finds (`streams.flow.stores.tables.LexicalStore`)."""
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.state.memories import CategoryAssignment, Item, Resource

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class FakeClock:
-    """Implements `agents.ports.Clock`."""
+    """Implements `agents.ports.clock.Clock`."""
 
     def __init__(self, now: datetime = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)) -> None:
         self._now = now

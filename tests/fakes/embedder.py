@@ -22,7 +22,7 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 
 
 class FakeEmbedder:
-    """Implements `agents.ports.Embedder`.
+    """Implements `agents.ports.embedder.Embedder`.
 
     While `outage` is true every call raises `Unavailable`; texts with `rejected_word` raise ValueError. `passages` and
     `queries` are its inputs, in order. Without `tokens` it returns no token vectors,

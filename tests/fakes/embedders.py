@@ -1,6 +1,6 @@
 """All embedders that modes can name, without models: the presets and two small ones, loaded on demand.
 
-It implements `agents.ports.Embedders` and passes the same contract tests as the registry.
+It implements `agents.ports.embedder.Embedders` and passes the same contract tests as the registry.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A vector index in memory: exact search in numpy over vectors and token vectors, with an outage switch.
 
-It implements `agents.ports.VectorIndex` and passes the same contract tests as the adapters.
+It implements `agents.ports.vector_index.VectorIndex` and passes the same contract tests as the adapters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

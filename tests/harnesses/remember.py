@@ -61,6 +61,7 @@ class RememberHarness:
         message = Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
+            latest=memory.latest,
             mode=memory.mode,
             status=status,
             space=None if status in ("stale", "waiting") else space or self.space_digest(memory.mode),

@@ -28,7 +28,7 @@ from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
-from streams.flow.steps.embed import EMBEDDED_EVENTS, AskModel, EmbedRemembered
+from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.step import CommittingStep
 from streams.flow.support.job_log import JobLog
@@ -113,7 +113,7 @@ class WorkerHarness:
     def embed_step(self, ask_model: AskModel = lambda _partition, _memory: None) -> EmbedRemembered:
         """Return the step of `Embed`."""
         return EmbedRemembered(
-            EventReader(EMBEDDED_EVENTS, self.ctx.replies),
+            EventReader(REMEMBERED_EVENTS, self.ctx.replies),
             self.embed,
             lambda _: self.understand,
             ask_model,

@@ -58,6 +58,9 @@ Json = dict[str, Any]
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
 
+DURABLE = (FakeIndex, FakeCategories, FakeClaims, FakeIntentions, FakeJsonTable, FakeMemories, FakeModes, JobLog)
+"""The stores that outlive a worker, besides its directory and its topics."""
+
 
 @dataclass
 class InMemoryPipeline:
@@ -96,10 +99,9 @@ class InMemoryPipeline:
         """Return a stopped copy of this stopped worker."""
         shutil.copytree(self.directory, directory)
         copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles)
-        copy.index, copy.modes = deepcopy((self.index, self.modes))
-        copy.memories, copy.claims = deepcopy((self.memories, self.claims))
-        copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
-        copy.issued = deepcopy(self.issued)
+        for name, store in vars(self).items():
+            if isinstance(store, DURABLE):
+                setattr(copy, name, deepcopy(store))
         copy.topics.copy_from(self.topics)
         return copy
 

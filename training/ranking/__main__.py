@@ -13,7 +13,7 @@ from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import Conversation, read_conversations
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.feature_list import list_features
-from training.ranking.fitting import TrainingTable, dump_weights
+from training.ranking.fitting import TrainingTable, data_digest, dump_weights
 from training.ranking.library import Question, load_questions
 from training.ranking.measuring import measure_recall
 from training.ranking.report import Quality, format_report, format_table
@@ -58,7 +58,7 @@ def _train(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> N
         fitted = table.fit(question_weights(table))
         qualities.append(Quality(variant, own[variant], held_out_recalls(table, fitted, own[variant])))
         models[variant] = (fitted, table.names, table.deviations)
-    WEIGHTS.write_text(dump_weights(models))
+    WEIGHTS.write_text(dump_weights(models, data_digest(conversations)))
     REPORT.write_text(format_report(conversations, qualities, WEIGHTS.read_text(), EXPERIMENTS.read_text()))
     print("\n\n".join(format_table(quality) for quality in qualities))  # noqa: T201
 

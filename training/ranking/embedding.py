@@ -23,7 +23,7 @@ Arrays = dict[str, Any]
 
 
 class CachedModel:
-    """Implements `agents.ports.Embedder` by one model."""
+    """Implements `agents.ports.embedder.Embedder` by one model."""
 
     def __init__(self, models: Path, preset: Preset, cache: Arrays) -> None:
         """Load the model, exporting it into `models` first if needed; vectors are cached in `cache`."""
@@ -56,7 +56,7 @@ class CachedModel:
 
 
 class CachedEmbedder(LanguageRoutingEmbedder):
-    """Implements `agents.ports.Embedder` and, for the mode `general` alone, `agents.ports.Embedders`."""
+    """Implements `Embedder` and, for the mode `general` alone, `Embedders` of `agents.ports.embedder`."""
 
     def __init__(self, models: Path) -> None:
         """Load both models and the vector cache from this folder."""

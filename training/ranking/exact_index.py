@@ -13,7 +13,7 @@ DIGITS = 7
 
 
 class ExactIndex:
-    """Implements the searches of `agents.ports.VectorIndex` over fixed points of one boundary."""
+    """Implements the searches of `agents.ports.vector_index.VectorIndex` over fixed points of one boundary."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         """Take all points, of one boundary and one space, with token vectors."""

@@ -1,4 +1,7 @@
-"""The features of each model variant, chosen by cross-validation (experiments: `docs/ranking_report.md`)."""
+"""The features of each model variant, chosen by cross-validation.
+
+`training/ranking/tried.md` has the experiments; `python -m training.ranking` copies it into `docs/ranking_report.md`.
+"""
 
 from agents.rules.ranking.query_features import ModelVariant
 

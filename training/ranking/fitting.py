@@ -6,6 +6,7 @@ Newton's method minimises it in about ten steps. Scale and intercept are then ca
 weighted sum (Platt 1999), so that scores are probabilities.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
-from training.ranking.feature_list import must_help
+from agents.rules.ranking.weights import DATA_DIGEST
+from schemas.messages.turns import Turn
+from training.ranking.conversations import Conversation
+from training.ranking.feature_list import list_features, must_help
 from training.ranking.samples import BY_HAND, Sample
 
 Floats = NDArray[np.float64]
@@ -157,10 +161,25 @@ def _calibrate(sums: Floats, hits: NDArray[np.bool_]) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def dump_weights(fitted: Mapping[ModelVariant, tuple[FittedModel, Sequence[str], Floats]]) -> str:
+def data_digest(conversations: Sequence[Conversation]) -> str:
+    """Return the SHA-256 of what is fitted, as hexadecimal: conversations, features, and the weights set by hand."""
+    rows = [
+        [one.name, [_turn_row(turn) for turn in one.turns], [[q.text, q.evidence, q.category] for q in one.questions]]
+        for one in conversations
+    ]
+    features = [list_features(variant) for variant in MODEL_VARIANTS]
+    return hashlib.sha256(json.dumps([rows, features, BY_HAND], ensure_ascii=False).encode()).hexdigest()
+
+
+def _turn_row(turn: Turn) -> list[object]:
+    captions = [resource.text for resource in turn.resources]
+    return [turn.turn_id, turn.role, turn.speaker, turn.content, str(turn.occurred_at), captions]
+
+
+def dump_weights(fitted: Mapping[ModelVariant, tuple[FittedModel, Sequence[str], Floats]], data_sha256: str) -> str:
     """Return the weights file; each model comes with the names and deviations of its features."""
-    models = {}
+    models: dict[str, object] = {}
     for variant in MODEL_VARIANTS:
         model, names, deviations = fitted[variant]
         models[variant] = {"intercept": round(model.intercept, 4), "weights": model.named(names, deviations)}
-    return json.dumps(models, indent=1) + "\n"
+    return json.dumps({**models, DATA_DIGEST: data_sha256}, indent=1) + "\n"

@@ -51,7 +51,7 @@ class Question:
 
 
 class NoDeclarations:
-    """Implements `agents.ports.Modes`: every user has only the mode `general`."""
+    """Implements `agents.ports.stores.Modes`: every user has only the mode `general`."""
 
     def get(self, boundary: str) -> ModeDeclarations:  # noqa: ARG002 - signature of the port
         """Return empty declarations."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.ranking.query_features import ModelVariant
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import L2_STRENGTH, MAX_FITTED_ROWS
 from training.ranking.measuring import format_percent
@@ -46,7 +46,7 @@ def format_report(
     parts += [f"## Variant `{one.variant}`\n\n{format_table(one)}" for one in qualities]
     parts += [
         "## The greatest weights",
-        *(_weights(name, model) for name, model in json.loads(weights).items()),
+        *(_weights(name, json.loads(weights)[name]) for name in MODEL_VARIANTS),
         experiments,
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"

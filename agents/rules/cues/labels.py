@@ -18,7 +18,10 @@ from schemas.state.memories import ItemKind, Memory
 
 
 class SentenceLabel(IntFlag):
-    """Labels of sentences and texts. The lexical index stores the bits: append new labels at the end."""
+    """Labels of sentences and texts. The lexical index stores the bits: append new labels at the end.
+
+    Raise `SCHEMA_VERSION` in `streams/adapters/lexical/file.py` with every change of what is labelled.
+    """
 
     USER = auto()
     """Said by the user."""

@@ -44,7 +44,10 @@ _CATEGORY_MARK = "\x1e"
 
 
 class TextAnalysis(NamedTuple):
-    """The terms, language and labels of a memory. Raise the index's `SCHEMA_VERSION` if their meaning changes."""
+    """The terms, language and labels of a memory.
+
+    Raise `SCHEMA_VERSION` in `streams/adapters/lexical/file.py` if their meaning changes.
+    """
 
     words: list[str]
     """In text order, with repetitions."""

@@ -43,6 +43,14 @@ def written_location(event: Embedded) -> VectorLocation | None:
     return VectorLocation(mode=event.mode, space=event.space) if event.status == "ready" and event.space else None
 
 
+def is_about_earlier_edit(memory: Memory, event: Embedded) -> bool:
+    """True if the text was replaced after this event's text, and has come back since if it is the same.
+
+    The event of the current text follows, and until then the index may hold the vector of the text between.
+    """
+    return event.latest is not None and event.latest != memory.latest
+
+
 def is_in_flight(memory: Memory) -> bool:
     """True if the indexer was notified and has not answered yet."""
     return memory.embedding.status == "pending" and memory.embedding.error is None

@@ -14,6 +14,9 @@ from typing import Any, Self
 from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 
+DATA_DIGEST = "data_sha256"
+"""The key of the training data's digest, which a file may have beside the models."""
+
 NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
 """Suffixes of a field taken from a neighbouring turn."""
 
@@ -36,7 +39,7 @@ class RankingWeights:
     def loads(cls, text: str) -> Self:
         """Parse the file's text. Raises ValueError if it is invalid."""
         found = json.loads(text)
-        if not isinstance(found, dict) or set(found) != set(MODEL_VARIANTS):
+        if not isinstance(found, dict) or set(found) - {DATA_DIGEST} != set(MODEL_VARIANTS):
             raise ValueError(f"ranking weights must be a JSON object with the models {', '.join(MODEL_VARIANTS)}")
         return cls({name: _linear_model(name, found[name]) for name in MODEL_VARIANTS})
 

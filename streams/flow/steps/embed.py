@@ -24,7 +24,7 @@ from streams.topics import Topics
 FLUSH_INTERVAL_S = 0.1
 """Between two writes to the vector index: each waits for the disk, even with few points."""
 
-EMBEDDED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
+REMEMBERED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
 """The events read here, by schema name."""
 
 AskModel = Callable[[int, Memory], None]

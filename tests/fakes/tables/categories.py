@@ -8,7 +8,7 @@ from schemas.state.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.worker_context.AwaitableCategories` in memory; `writes` counts the writes.
+    """Implements `streams.flow.stores.tables.Table` for categories in memory; `writes` counts the writes.
 
     While `held` is set writes are not safe yet.
     """

@@ -7,7 +7,7 @@ from schemas.state.modes import Mode, ModeDeclarations
 
 
 class FakeModes:
-    """Implements `agents.ports.Modes`; `reads` counts the reads."""
+    """Implements `streams.flow.stores.tables.Table` for modes in memory; `reads` counts the reads."""
 
     def __init__(self) -> None:
         self.reads = 0

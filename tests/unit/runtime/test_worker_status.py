@@ -1,5 +1,6 @@
 """Lag, partitions and recovery of a worker, read from a fake of the Faust app."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,6 +8,7 @@ from faust.types import TP
 
 from streams.runtime.worker_status import WorkerStatus
 from streams.topics import topics_with_prefix
+from tests.worlds.wiring import wired_subscriptions
 
 TOPICS = topics_with_prefix("memory.")
 TURNS, REQUESTS, CHANGELOG = TP(TOPICS.turns, 2), TP(TOPICS.retrieve, 2), TP("memory.worker-modes-changelog", 2)
@@ -34,6 +36,11 @@ def test_lag_is_the_distance_of_commit_and_end_by_topic() -> None:
     lag = status(FakeConsumer({TURNS: 12, REQUESTS: 3, CHANGELOG: 99}, {TURNS: 7})).lag()
     assert (lag[TOPICS.turns], lag[TOPICS.retrieve], lag[TOPICS.jobs]) == (5, 3, 0)
     assert CHANGELOG.topic not in lag
+
+
+def test_every_topic_that_a_worker_reads_has_a_lag(tmp_path: Path) -> None:
+    read = {one.topic for one in wired_subscriptions(tmp_path)}
+    assert set(status(FakeConsumer({}, {})).lag()) == read
 
 
 def test_partitions_are_those_of_the_turns_topic() -> None:

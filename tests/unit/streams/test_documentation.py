@@ -16,11 +16,15 @@ from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.api_docs.payloads import COMMAND_ARGUMENTS
+from streams.bootstrap.context import build_context
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
+from tests.fakes.publisher import FakePublisher
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -31,6 +35,7 @@ MAX_README_LINES = 150
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
+DOTTED = re.compile(r"`((?:agents|schemas|streams|tests|training)(?:\.\w+)+)`")
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 MESSAGES: dict[str, type[Any]] = {
@@ -62,6 +67,22 @@ def defined_names(body: list[ast.stmt]) -> Iterator[str]:
             yield node.name
             if isinstance(node, ast.ClassDef):
                 yield from (f"{node.name}.{name}" for name in defined_names(node.body))
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (one.id for one in targets if isinstance(one, ast.Name))
+
+
+def is_defined(name: str) -> bool:
+    """True if a dotted name is a package, a module, or a name that a module defines."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        source = ROOT.joinpath(*parts[:length])
+        if source.is_dir():
+            return length == len(parts)
+        if (module := source.with_suffix(".py")).exists():
+            inside = ".".join(parts[length:])
+            return not inside or inside in set(defined_names(ast.parse(module.read_text()).body))
+    return False
 
 
 def identifier(page: Path) -> str:
@@ -91,6 +112,12 @@ def test_every_hop_of_the_architecture_exists_in_the_code() -> None:
         assert name in set(defined_names(ast.parse(source.read_text()).body)), f"{file}:{name}"
 
 
+@pytest.mark.parametrize("folder", ["agents", "schemas", "streams", "tests", "training"])
+def test_dotted_names_in_docstrings_exist(folder: str) -> None:
+    named = {(file, name) for file in (ROOT / folder).rglob("*.py") for name in DOTTED.findall(file.read_text())}
+    assert [f"{identifier(file)}: {name}" for file, name in sorted(named) if not is_defined(name)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=identifier)
 def test_python_examples_compile(page: Path) -> None:
     for block in blocks(page, "python"):
@@ -116,6 +143,14 @@ def test_contract_names_every_command_and_error_code() -> None:
 def test_reference_names_every_topic() -> None:
     text = (DOCS / "reference.md").read_text()
     assert [topic for topic in topics_with_prefix("memory.").all() if f"`{topic}`" not in text] == []
+
+
+def test_reference_names_every_table(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, _env_file=None)
+    app = create_kafka_app(settings, "w")
+    build_context(app, settings, SqliteLexicalIndex(tmp_path / "words"), FakePublisher(), Meters())
+    tables = (DOCS / "reference.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
+    assert set(app.tables) == set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
 
 
 def test_reference_names_every_metric() -> None:

@@ -12,7 +12,7 @@ from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Line, query_features_of
 from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations
 from training.ranking.feature_list import list_features, must_help
-from training.ranking.fitting import FittedModel, TrainingTable, dump_weights
+from training.ranking.fitting import FittedModel, TrainingTable, data_digest, dump_weights
 from training.ranking.library import Question
 from training.ranking.samples import BY_HAND, Sample, compute_sample
 from training.ranking.validation import recall_at_k
@@ -111,13 +111,14 @@ def test_fitted_scores_are_probabilities() -> None:
 
 def test_same_samples_give_the_same_readable_file() -> None:
     first, second = (
-        dump_weights({variant: (fitted(useful=1)[0], NAMES, np.ones(3)) for variant in MODEL_VARIANTS}).replace(
+        dump_weights({variant: (fitted(useful=1)[0], NAMES, np.ones(3)) for variant in MODEL_VARIANTS}, "0a").replace(
             '"late', '"words'
         )
         for _ in range(2)
     )
     assert first == second
     assert set(json.loads(first)["words"]["weights"]) >= {"importance", "recency"}
+    assert json.loads(first)["data_sha256"] == "0a"
 
 
 def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
@@ -125,6 +126,12 @@ def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
     for name, model in RankingWeights.loads(path.read_text()).models.items():
         assert set(model.weights) <= {*list_features(name), *BY_HAND}
         assert all(weight > 0 for feature, weight in model.weights.items() if must_help(feature))
+
+
+def test_shipped_weights_were_fitted_to_these_conversations_and_features() -> None:
+    path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
+    fitted_to = json.loads(path.read_text()).get("data_sha256")
+    assert fitted_to == data_digest(read_conversations(OWN)), "run make train-ranking"
 
 
 def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:

@@ -106,7 +106,7 @@ def _retrieve_exception(task: asyncio.Task[CachedVectors]) -> None:
 
 
 class LanguageRoutingEmbedder:
-    """Implements `agents.ports.Embedder`."""
+    """Implements `agents.ports.embedder.Embedder`."""
 
     def __init__(self, english: Embedder, multilingual: Callable[[], Embedder], multilingual_name: str) -> None:
         """Take the English model, and a getter of the other one, which raises ModelMissing while that is not loaded.
@@ -149,7 +149,7 @@ class Prefixable(Protocol):
 
 
 class ModeEmbedder:
-    """Implements `agents.ports.Embedder`. A prefix that is None is the model's own."""
+    """Implements `agents.ports.embedder.Embedder`. A prefix that is None is the model's own."""
 
     def __init__(
         self, model: Prefixable, recent: VectorCache, query_prefix: str | None, passage_prefix: str | None

@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class EmbedderRegistry:
-    """Implements `agents.ports.Embedders`.
+    """Implements `agents.ports.embedder.Embedders`.
 
     `on_loaded` is called on the event loop with an embedder's name once its model is loaded.
     """

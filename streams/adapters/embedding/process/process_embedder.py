@@ -153,7 +153,7 @@ log = structlog.get_logger()
 
 
 class ProcessEmbedder:
-    """Implements `agents.ports.Embedder`; a prefix that is None is the embedder's own."""
+    """Implements `agents.ports.embedder.Embedder`; a prefix that is None is the embedder's own."""
 
     def __init__(self, command: Sequence[str], query_prefix: str = "", passage_prefix: str = "") -> None:
         """Start the child; `load` and `fingerprint` wait for its model."""

@@ -210,3 +210,34 @@ def check(harness: LifecycleHarness) -> None:
         assert np.allclose(found[place].vector, vector)
         assert (memory.embedding.status, memory.embedding.place, memory.embedding.error) == ("ready", place, None)
         assert memory.embedding.content_hash == memory.content_hash
+
+
+def test_restored_text_is_never_ready_with_the_vector_of_another(words: SqliteLexicalIndex) -> None:
+    """Texts A, B and A again: the vector of B is in the index when the first vector of A is reported."""
+    harness = LifecycleHarness(words)
+    try:
+        for text in ("heron", "otter", "heron"):
+            harness.say(0, text)
+            harness.read("turns")
+        for _ in range(2):
+            harness.encode()
+            harness.write(1)
+        for _ in range(4):
+            harness.read("embedded")
+            check_ready(harness)
+            harness.encode()
+            harness.write(1)
+            check_ready(harness)
+        harness.settle([0])
+        check(harness)
+    finally:
+        harness.close()
+
+
+def check_ready(harness: LifecycleHarness) -> None:
+    """Check that every ready memory has the vector of its text."""
+    points = harness.stored_points()
+    for memory in harness.memories.all():
+        if memory.embedding.status == "ready":
+            assert memory.embedding.place is not None
+            assert points[memory.memory_id][memory.embedding.place].content_hash == memory.content_hash

@@ -61,6 +61,17 @@ def test_old_vector_written_over_the_new_one_is_embedded_again(harness: Remember
     assert (harness.memory(new).embedding.status, harness.ready_places()) == ("pending", {})
 
 
+def test_report_from_before_a_text_came_back_does_not_mark_ready(harness: RememberHarness) -> None:
+    """The index may hold the vector of the text between by now."""
+    first = harness.say("violin", 3)
+    harness.say("cello", 4)
+    restored = harness.say("violin", 5)
+    assert harness.report_embedded(first) is None
+    assert harness.memory(restored).embedding.status == "pending"
+    assert harness.report_embedded(restored) is None
+    assert harness.memory(restored).embedding.status == "ready"
+
+
 def test_report_of_an_unknown_memory_changes_nothing(harness: RememberHarness) -> None:
     accepted = harness.say("violin", 3)
     memories = FakeMemories()

@@ -1,0 +1,43 @@
+"""The in-memory pipeline forgets no table: neither from one wiring to the next, nor in a copy."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+
+def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
+    """Return what outlives a worker by name: every table of its context, the vector index, and the log of jobs."""
+    _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "words"))
+    parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
+    tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
+    return {**tables, "index": pipeline.index, "jobs": ctx.jobs}
+
+
+def stopped(directory: Path) -> InMemoryPipeline:
+    directory.mkdir()
+    return InMemoryPipeline(directory)
+
+
+def test_every_wiring_has_the_same_stores(tmp_path: Path) -> None:
+    pipeline = InMemoryPipeline(tmp_path)
+    before = stores(pipeline)
+    assert len(before) > 2
+    assert [name for name, store in stores(pipeline).items() if store is not before[name]] == []
+
+
+def test_copy_of_a_stopped_worker_has_what_each_store_holds(tmp_path: Path) -> None:
+    pipeline = stopped(tmp_path / "before")
+    for store in stores(pipeline).values():
+        store.marked = True
+    copied = stores(pipeline.copy_to(tmp_path / "after"))
+    assert [name for name, store in copied.items() if not hasattr(store, "marked")] == []
+
+
+def test_copy_shares_no_store(tmp_path: Path) -> None:
+    pipeline = stopped(tmp_path / "before")
+    before = stores(pipeline)
+    copied = stores(pipeline.copy_to(tmp_path / "after"))
+    assert [name for name, store in copied.items() if store is before[name]] == []
