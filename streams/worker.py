@@ -18,16 +18,19 @@ import uvloop
 
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.internal.changes import Change
+from schemas.internal.service import ServiceRecord
 from schemas.state.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.topic_reading import read_to_end
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
-from streams.bootstrap.scope_guard import save_scope_fields
+from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
+from streams.bootstrap.service_guard import ServiceGuard, memory_scope_fields, service_record
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
@@ -41,7 +44,7 @@ from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, o
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
+from streams.topics import CHANGELOG, changelog, group_id, topic_config, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
 log = structlog.get_logger()
@@ -63,7 +66,7 @@ class WorkerParts:
 
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        save_scope_fields(settings.data_dir, settings.scope_model)
+        check_scope_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
         # Starts to load the general model in the background.
@@ -110,11 +113,26 @@ class WorkerParts:
         return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
 
     async def start(self) -> None:
-        """Create the topics, connect the producer, serve metrics."""
+        """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
         await until_available(lambda: ensure_topics(self.settings, self._topic_configs()), "kafka", self.meters)
         await self.publisher.start()
+        self.service = await self._agree_on_service()
         await self.embedders.start()
         await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
+
+    async def _agree_on_service(self) -> ServiceRecord:
+        settings, topic = self.settings, self.topics.service
+        guard = ServiceGuard(
+            service_record(settings),
+            topic,
+            lambda: read_to_end(settings, topic),
+            lambda: read_to_end(settings, changelog(settings, "memories"), lambda one: bool(memory_scope_fields(one))),
+            self.publisher,
+        )
+        agreed = await until_available(guard.agree, "kafka", self.meters)
+        # Not before: a directory that a refused worker has marked would refuse the right settings.
+        save_scope_fields(settings.data_dir, settings.scope_model)
+        return agreed
 
     async def stop(self) -> None:
         """Close everything, the files last."""
@@ -174,7 +192,9 @@ class WorkerParts:
     def _deployment(self) -> dict[str, Any]:
         """Return the part of `health` that is about the deployment, as this worker sees it."""
         language = dict(self.language.status())
-        return {**self.status(), "language_model": language or "none", "embedders": self.embedders.status()}
+        service = self.service.model_dump(mode="json", exclude={"schema_"})
+        models = {"language_model": language or "none", "embedders": self.embedders.status()}
+        return {**self.status(), **models, "service": service}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))

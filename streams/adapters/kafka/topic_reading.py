@@ -1,0 +1,58 @@
+"""Read a topic once, from the beginning to its present end, outside of any consumer group."""
+
+import asyncio
+from collections.abc import Callable
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+
+from schemas.failures import Unavailable
+from schemas.messages.records import Record
+from streams.settings import Settings
+
+READ_TIMEOUT_S = 10.0
+"""Limit of one read: it is for small topics, and is attempted again."""
+
+POLL_MS = 200
+"""How long one fetch waits for records."""
+
+
+Found = Callable[[Record], bool]
+"""True for a record after which nothing more is read."""
+
+
+async def read_to_end(settings: Settings, topic: str, found: Found = lambda _: False) -> list[Record]:
+    """Return the records of a topic, those of one partition in their order, at most up to the first that is `found`.
+
+    Includes what was acknowledged before the call. Raises Unavailable while Kafka can't be read.
+    """
+    try:
+        async with (
+            asyncio.timeout(READ_TIMEOUT_S),
+            AIOKafkaConsumer(bootstrap_servers=settings.bootstrap_servers, enable_auto_commit=False) as consumer,
+        ):
+            partitions = [TopicPartition(topic, number) for number in range(settings.partitions)]
+            return await _read(consumer, partitions, found)
+    except (KafkaError, OSError) as problem:
+        raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
+
+
+async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], found: Found) -> list[Record]:
+    consumer.assign(partitions)
+    ends = await consumer.end_offsets(partitions)
+    await consumer.seek_to_beginning(*partitions)
+    records: list[Record] = []
+    for partition in partitions:
+        # A position, not the last record's offset: compaction may have removed the last records.
+        while await consumer.position(partition) < ends[partition]:
+            for fetched in (await consumer.getmany(timeout_ms=POLL_MS)).values():
+                for record in map(_record, fetched):
+                    records.append(record)
+                    if found(record):
+                        return records
+    return records
+
+
+def _record(read: ConsumerRecord) -> Record:
+    place = (read.topic, read.partition, read.offset)
+    return Record(*place, read.timestamp, read.key, read.value, tuple(read.headers))
