@@ -8,7 +8,7 @@ import asyncio
 import gc
 import sys
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,18 @@ import uvloop
 
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.internal.changes import Change
-from schemas.internal.service import ServiceRecord
 from schemas.state.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.topic_reading import read_to_end
+from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
-from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
-from streams.bootstrap.service_guard import ServiceGuard, memory_scope_fields, service_record
+from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
+from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
@@ -44,7 +43,7 @@ from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, o
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, changelog, group_id, topic_config, topics_with_prefix
+from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
 log = structlog.get_logger()
@@ -114,25 +113,20 @@ class WorkerParts:
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
-        await until_available(lambda: ensure_topics(self.settings, self._topic_configs()), "kafka", self.meters)
+        created = await until_available(self._create_topics, "kafka", self.meters)
         await self.publisher.start()
-        self.service = await self._agree_on_service()
+        own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
+        self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
+        # Not before: a directory that a refused worker has marked would refuse the right settings.
+        save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
         await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
 
-    async def _agree_on_service(self) -> ServiceRecord:
-        settings, topic = self.settings, self.topics.service
-        guard = ServiceGuard(
-            service_record(settings),
-            topic,
-            lambda: read_to_end(settings, topic),
-            lambda: read_to_end(settings, changelog(settings, "memories"), lambda one: bool(memory_scope_fields(one))),
-            self.publisher,
-        )
-        agreed = await until_available(guard.agree, "kafka", self.meters)
-        # Not before: a directory that a refused worker has marked would refuse the right settings.
-        save_scope_fields(settings.data_dir, settings.scope_model)
-        return agreed
+    async def _create_topics(self) -> Collection[str]:
+        try:
+            return await ensure_topics(self.settings, self._topic_configs())
+        except ValueError as problem:
+            sys.exit(f"setting MODESTREAM_PARTITIONS: {problem}\n{MIGRATE}")
 
     async def stop(self) -> None:
         """Close everything, the files last."""

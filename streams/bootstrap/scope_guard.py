@@ -31,7 +31,7 @@ def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
     if known is not None and known != ours:
         sys.exit(
             f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with scopes of {', '.join(known)}, not"
-            f" {', '.join(ours)}. {MIGRATE}"
+            f" {', '.join(ours)}\n{MIGRATE}"
         )
 
 

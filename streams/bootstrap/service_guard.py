@@ -7,26 +7,21 @@ once, with different settings, one of the settings counts for all.
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol
 
 import structlog
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
 from schemas.messages.decoding import decode
-from schemas.messages.records import Outgoing, Record
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels
 from streams.flow.steps.embed import EMBEDDED_EVENTS
 from streams.flow.steps.learned import LEARNED_EVENTS
 from streams.flow.steps.remember import MEMORY_EVENTS
-from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
-
-SERVICE_KEY = b"service"
-"""The key of the record."""
 
 REFUSALS = {
     "scope_fields": "setting MODESTREAM_SCOPE_MODEL: {topic} was created with scopes of {made}, not {own}",
@@ -37,9 +32,22 @@ REFUSALS = {
 }
 """Why a worker does not start, by field of the record."""
 
-ReadRecords = Callable[[], Awaitable[Sequence[Record]]]
-
 log = structlog.get_logger()
+
+
+class ServiceLog(Protocol):
+    """The topic `service`, and what else Kafka tells about how a deployment was made."""
+
+    topic: str
+
+    async def values(self) -> Sequence[bytes]:
+        """Return the values of the record, first to last, with all that were written before the call."""
+
+    async def write(self, value: bytes) -> None:
+        """Write a value."""
+
+    async def memory(self) -> bytes | None:
+        """Return any stored memory; None if there is none."""
 
 
 def service_record(settings: Settings) -> ServiceRecord:
@@ -52,80 +60,53 @@ def service_record(settings: Settings) -> ServiceRecord:
     return ServiceRecord.of(settings.scope_model, settings.partitions, settings.topic_prefix, schemas)
 
 
-class ServiceGuard:
-    """Compares a worker's own record with that of its deployment.
-
-    `read` returns the records of `topic`, up to its end. `read_memories` returns some records of the memories'
-    changelog: where there is no record, it tells the scope that an earlier release stored memories with.
-    """
-
-    def __init__(
-        self, own: ServiceRecord, topic: str, read: ReadRecords, read_memories: ReadRecords, publisher: Publisher
-    ) -> None:
-        self._own = own
-        self._topic = topic
-        self._read = read
-        self._read_memories = read_memories
-        self._publisher = publisher
-
-    async def agree(self) -> ServiceRecord:
-        """Return the deployment's record, and write it if there is none. Ends the process if the settings differ."""
-        records = await self._records()
-        if not records:
-            await self._check_memories()
-            await self._write(self._own)
-            # Another worker may have written before, with other settings: the first record counts.
-            records = await self._records()
-        made = records[0].with_schemas(kind for record in records for kind in record.schemas)
-        conflicts = made.conflicts(self._own)
-        agreed = made if conflicts else made.with_schemas(self._own.schemas)
-        if records[-1] != agreed:
-            # Compaction keeps the last record, so it has to be the one that counts.
-            await self._write(agreed)
-        if conflicts:
-            self._refuse(made, conflicts)
-        return agreed
-
-    async def _records(self) -> list[ServiceRecord]:
-        """Return the records since the last tombstone."""
-        values = [record.value for record in await self._read() if record.key == SERVICE_KEY]
-        while None in values:
-            values = values[values.index(None) + 1 :]
-        return [self._parse(value) for value in values]
-
-    def _parse(self, value: bytes | None) -> ServiceRecord:
-        try:
-            return decode(value, {"service.v1": ServiceRecord})
-        except Rejected as problem:
-            sys.exit(f"{self._topic} has a record that this release can't read, start a later one: {problem}")
-
-    async def _write(self, record: ServiceRecord) -> None:
-        value = record.model_dump_json(by_alias=True).encode()
-        await (await self._publisher.send(Outgoing(self._topic, SERVICE_KEY, value)))
-        log.info("deployment recorded", topic=self._topic, **record.model_dump(by_alias=True))
-
-    async def _check_memories(self) -> None:
-        for names in filter(None, map(memory_scope_fields, await self._read_memories())):
-            made = self._own.model_copy(update={"scope_fields": names})
-            if conflicts := made.conflicts(self._own):
-                self._refuse(made, conflicts)
-
-    def _refuse(self, made: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:
-        reasons = (
-            REFUSALS[name].format(
-                topic=self._topic, made=_text(getattr(made, name)), own=_text(getattr(self._own, name))
-            )
-            for name in conflicts
-        )
-        sys.exit("\n".join((*reasons, MIGRATE)))
+async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRecord:
+    """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
+    records = await _records(service)
+    if not records:
+        await _check_memory(own, service)
+        await _write(own, service)
+        # Another worker may have written before, with other settings: the first record counts.
+        records = await _records(service)
+    made = records[0].with_schemas(kind for record in records for kind in record.schemas)
+    conflicts = made.conflicts(own)
+    agreed = made if conflicts else made.with_schemas(own.schemas)
+    if records[-1] != agreed:
+        # Compaction keeps the last record, so it has to be the one that counts.
+        await _write(agreed, service)
+    if conflicts:
+        _refuse(service.topic, made, own, conflicts)
+    return agreed
 
 
-def memory_scope_fields(record: Record) -> tuple[str, ...] | None:
-    """Return the scope fields of a memory on the changelog; None for a tombstone."""
+async def _records(service: ServiceLog) -> list[ServiceRecord]:
     try:
-        return tuple(sorted(json.loads(record.value or b"")["scope"]))
-    except (ValueError, KeyError, TypeError):
-        return None
+        return [decode(value, {"service.v1": ServiceRecord}) for value in await service.values()]
+    except Rejected as problem:
+        sys.exit(f"{service.topic} has a record that this release can't read, start a later one: {problem}")
+
+
+async def _write(record: ServiceRecord, service: ServiceLog) -> None:
+    await service.write(record.model_dump_json(by_alias=True).encode())
+    log.info("deployment recorded", topic=service.topic, **record.model_dump(by_alias=True))
+
+
+async def _check_memory(own: ServiceRecord, service: ServiceLog) -> None:
+    """Compare the scope of a stored memory: releases before this topic wrote memories and no record."""
+    memory = await service.memory()
+    if memory is None:
+        return
+    made = own.model_copy(update={"scope_fields": tuple(sorted(json.loads(memory)["scope"]))})
+    if conflicts := made.conflicts(own):
+        _refuse(service.topic, made, own, conflicts)
+
+
+def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:
+    reasons = (
+        REFUSALS[name].format(topic=topic, made=_text(getattr(made, name)), own=_text(getattr(own, name)))
+        for name in conflicts
+    )
+    sys.exit("\n".join((*reasons, MIGRATE)))
 
 
 def _text(value: Any) -> str:

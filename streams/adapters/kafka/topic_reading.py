@@ -1,7 +1,7 @@
-"""Read a topic once, from the beginning to its present end, outside of any consumer group."""
+"""Read partitions once, from their beginning to their present end, outside of any consumer group."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
@@ -10,29 +10,30 @@ from schemas.failures import Unavailable
 from schemas.messages.records import Record
 from streams.settings import Settings
 
-READ_TIMEOUT_S = 10.0
-"""Limit of one read: it is for small topics, and is attempted again."""
+READ_TIMEOUT_S = 60.0
+"""Limit of one attempt: a million tombstones are read in a fraction of it."""
 
 POLL_MS = 200
 """How long one fetch waits for records."""
-
 
 Found = Callable[[Record], bool]
 """True for a record after which nothing more is read."""
 
 
-async def read_to_end(settings: Settings, topic: str, found: Found = lambda _: False) -> list[Record]:
-    """Return the records of a topic, those of one partition in their order, at most up to the first that is `found`.
+async def read_to_end(
+    settings: Settings, topic: str, partitions: Iterable[int], found: Found = lambda _: False
+) -> list[Record]:
+    """Return the records of these partitions, each in its order, at most up to the first that is `found`.
 
     Includes what was acknowledged before the call. Raises Unavailable while Kafka can't be read.
     """
+    # The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=settings.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
+    )
     try:
-        async with (
-            asyncio.timeout(READ_TIMEOUT_S),
-            AIOKafkaConsumer(bootstrap_servers=settings.bootstrap_servers, enable_auto_commit=False) as consumer,
-        ):
-            partitions = [TopicPartition(topic, number) for number in range(settings.partitions)]
-            return await _read(consumer, partitions, found)
+        async with asyncio.timeout(READ_TIMEOUT_S), consumer:
+            return await _read(consumer, [TopicPartition(topic, number) for number in partitions], found)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
 
@@ -40,7 +41,6 @@ async def read_to_end(settings: Settings, topic: str, found: Found = lambda _: F
 async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], found: Found) -> list[Record]:
     consumer.assign(partitions)
     ends = await consumer.end_offsets(partitions)
-    await consumer.seek_to_beginning(*partitions)
     records: list[Record] = []
     for partition in partitions:
         # A position, not the last record's offset: compaction may have removed the last records.

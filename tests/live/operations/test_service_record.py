@@ -1,5 +1,22 @@
 """What a deployment was made with is in Kafka: a worker with other settings is refused, whatever its disk holds."""
 
+import asyncio
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.internal.service import ServiceRecord
+from schemas.scope_models import deployed_scope
+from schemas.scopes import Scope
+from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.service_log import KafkaServiceLog
+from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.observability.metrics import Meters
+from streams.settings import Settings
+from streams.topics import CHANGELOG, changelog
+from tests.builders.scopes import AgentScope
+from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.processes import Deployment, Worker, eventually
 
 MODEL = "tests.builders.scopes.AgentScope"
@@ -21,10 +38,77 @@ async def test_another_scope_model_is_refused_on_an_empty_data_directory(deploym
         await client.remember("The kettle is blue.", turn_id="t-1")
         assert await first.terminate(30) == 0
         deployment.more["SCOPE_MODEL"] = MODEL
-        log = await refusal(deployment.start("empty"))
-        assert "with scopes of project_id, user_id" in log
-        assert "agent_id, channel, project_id, user_id" in log
-        assert "TOPIC_PREFIX" in log
+        refused = deployment.start("empty")
+        log = await refusal(refused)
+        assert "created with scopes of project_id, user_id, not agent_id, channel, project_id, user_id\n" in log
+        assert "migrate to a new TOPIC_PREFIX and DATA_DIR" in log
+        assert "Traceback" not in log
         del deployment.more["SCOPE_MODEL"]
         await deployment.ready("empty")
         assert [hit.text for hit in (await client.retrieve("kettle")).hits] == ["The kettle is blue."]
+        assert (await client.command("health"))["service"]["scope_fields"] == ["project_id", "user_id"]
+
+
+async def test_another_partition_count_is_refused_with_both_values(deployment: Deployment) -> None:
+    await (await deployment.ready("first")).terminate(30)
+    deployment.partitions = 8
+    log = await refusal(deployment.start("empty"))
+    assert "MODESTREAM_PARTITIONS" in log
+    assert "created with 4 partitions, not 8" in log
+    assert "Traceback" not in log
+
+
+async def test_deployment_of_an_earlier_release_is_recorded_after_a_check(deployment: Deployment) -> None:
+    first = await deployment.ready("first")
+    async with deployment.client() as client:
+        await client.remember("The kettle is blue.", turn_id="t-1")
+        await deployment.until_processed()
+        assert await first.terminate(30) == 0
+        await delete_topic(deployment)
+        deployment.more["SCOPE_MODEL"] = MODEL
+        assert "created with scopes of project_id, user_id, not" in await refusal(deployment.start("empty"))
+        del deployment.more["SCOPE_MODEL"]
+        await deployment.ready("first")
+        assert (await client.command("health"))["service"]["scope_fields"] == ["project_id", "user_id"]
+
+
+async def delete_topic(deployment: Deployment) -> None:
+    """Delete the topic of the record, which earlier releases do not have."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
+    await admin.start()
+    try:
+        await admin.delete_topics([deployment.topics.service])
+    finally:
+        await admin.close()
+
+
+async def agreement(bootstrap: str, prefix: str, scope: type[Scope]) -> ServiceRecord | str:
+    """Start a worker as far as the agreement. Return the record, or the reason of a refusal."""
+    settings = Settings(_env_file=None, broker=f"kafka://{bootstrap}", topic_prefix=prefix, scope_model=scope)
+    topics = (f"{prefix}service", changelog(settings, "memories"))
+    created = await ensure_topics(settings, dict.fromkeys(topics, CHANGELOG))
+    publisher = KafkaPublisher(settings.bootstrap_servers, Meters())
+    await publisher.start()
+    try:
+        return await agree_on_service(service_record(settings), KafkaServiceLog(settings, publisher, created))
+    except SystemExit as refused:
+        return str(refused.code)
+    finally:
+        await publisher.stop()
+
+
+@pytest.mark.parametrize("attempt", range(3))
+async def test_one_of_two_settings_counts_when_workers_start_at_once(
+    live_broker: RunningBroker, prefix: str, attempt: int
+) -> None:
+    scopes = (Scope, deployed_scope(AgentScope))
+    agreed = await asyncio.gather(*(agreement(live_broker.bootstrap, prefix, scope) for scope in scopes))
+    assert sorted(type(one) is str for one in agreed) == [False, True], agreed
+    again = [await agreement(live_broker.bootstrap, prefix, scope) for scope in scopes]
+    assert again == agreed
+
+
+async def test_workers_of_the_same_settings_may_start_at_once(live_broker: RunningBroker, prefix: str) -> None:
+    first, *others = await asyncio.gather(*(agreement(live_broker.bootstrap, prefix, Scope) for _ in range(4)))
+    assert isinstance(first, ServiceRecord)
+    assert others == [first] * 3
