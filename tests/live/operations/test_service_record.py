@@ -1,8 +1,10 @@
 """What a deployment was made with is in Kafka: a worker with other settings is refused, whatever its disk holds."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.internal.service import ServiceRecord
@@ -11,11 +13,12 @@ from schemas.scopes import Scope
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
-from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.bootstrap.service_guard import ServiceLog, agree_on_service, service_record
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import CHANGELOG, changelog
 from tests.builders.scopes import AgentScope
+from tests.fakes.service_log import FakeServiceLog
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.processes import Deployment, Worker, eventually
 
@@ -43,6 +46,7 @@ async def test_another_scope_model_is_refused_on_an_empty_data_directory(deploym
         assert "created with scopes of project_id, user_id, not agent_id, channel, project_id, user_id\n" in log
         assert "migrate to a new TOPIC_PREFIX and DATA_DIR" in log
         assert "Traceback" not in log
+        assert await refused.terminate(1) == 1
         del deployment.more["SCOPE_MODEL"]
         await deployment.ready("empty")
         assert [hit.text for hit in (await client.retrieve("kettle")).hits] == ["The kettle is blue."]
@@ -112,3 +116,44 @@ async def test_workers_of_the_same_settings_may_start_at_once(live_broker: Runni
     first, *others = await asyncio.gather(*(agreement(live_broker.bootstrap, prefix, Scope) for _ in range(4)))
     assert isinstance(first, ServiceRecord)
     assert others == [first] * 3
+
+
+@pytest.fixture
+async def kafka_log(live_broker: RunningBroker, prefix: str) -> AsyncIterator[KafkaServiceLog]:
+    """The log of a deployment whose topics exist."""
+    settings = Settings(_env_file=None, broker=f"kafka://{live_broker.bootstrap}", topic_prefix=prefix)
+    await ensure_topics(settings, dict.fromkeys((f"{prefix}service", changelog(settings, "memories")), CHANGELOG))
+    publisher = KafkaPublisher(settings.bootstrap_servers, Meters())
+    await publisher.start()
+    yield KafkaServiceLog(settings, publisher, ())
+    await publisher.stop()
+
+
+@pytest.fixture(params=["fake", "kafka"])
+def log(request: pytest.FixtureRequest) -> ServiceLog:
+    """The port over memory and over Kafka."""
+    found: ServiceLog = FakeServiceLog() if request.param == "fake" else request.getfixturevalue("kafka_log")
+    return found
+
+
+async def test_log_has_every_acknowledged_value_in_order(log: ServiceLog) -> None:
+    assert await log.values() == []
+    for number in range(1, 6):
+        await log.write(str(number).encode())
+        assert await log.values() == [str(one).encode() for one in range(1, number + 1)]
+
+
+async def test_log_without_memories_has_none(log: ServiceLog) -> None:
+    assert await log.memory() is None
+
+
+async def test_log_ignores_other_keys_and_what_is_before_a_tombstone(
+    kafka_log: KafkaServiceLog, live_broker: RunningBroker
+) -> None:
+    await kafka_log.write(b"1")
+    async with AIOKafkaProducer(bootstrap_servers=live_broker.bootstrap, acks="all") as producer:
+        await producer.send_and_wait(kafka_log.topic, None, key=b"service", partition=0)
+        await producer.send_and_wait(kafka_log.topic, b"2", key=b"another", partition=0)
+    assert await kafka_log.values() == []
+    await kafka_log.write(b"3")
+    assert await kafka_log.values() == [b"3"]

