@@ -24,11 +24,11 @@ from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
 REFUSALS = {
-    "scope_fields": "setting MODESTREAM_SCOPE_MODEL: {topic} was created with scopes of {made}, not {own}",
-    "boundary": "setting MODESTREAM_SCOPE_MODEL: {topic} was created with the boundary {made}, not {own}",
-    "partitions": "setting MODESTREAM_PARTITIONS: {topic} was created with {made} partitions, not {own}",
-    "topic_prefix": "setting MODESTREAM_TOPIC_PREFIX: {topic} was created with the prefix {made}, not {own}",
-    "schemas": "{topic} was written by a later release: the topics hold {made}, and this release reads {own}",
+    "scope_fields": "setting MODESTREAM_SCOPE_MODEL: {deployment} was created with scopes of {made}, not {own}",
+    "boundary": "setting MODESTREAM_SCOPE_MODEL: {deployment} was created with the boundary {made}, not {own}",
+    "partitions": "setting MODESTREAM_PARTITIONS: {deployment} was created with {made} partitions, not {own}",
+    "topic_prefix": "setting MODESTREAM_TOPIC_PREFIX: {deployment} was created with the prefix {made}, not {own}",
+    "schemas": "{deployment} was written by a later release: its topics hold {made}, and this release reads {own}",
 }
 """Why a worker does not start, by field of the record."""
 
@@ -102,11 +102,13 @@ async def _check_memory(own: ServiceRecord, service: ServiceLog) -> None:
 
 
 def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:
-    reasons = (
-        REFUSALS[name].format(topic=topic, made=_text(getattr(made, name)), own=_text(getattr(own, name)))
+    reasons = [
+        REFUSALS[name].format(
+            deployment=f"the deployment of {topic}", made=_text(getattr(made, name)), own=_text(getattr(own, name))
+        )
         for name in conflicts
-    )
-    sys.exit("\n".join((*reasons, MIGRATE)))
+    ]
+    sys.exit("\n".join([*reasons, MIGRATE]))
 
 
 def _text(value: Any) -> str:

@@ -27,7 +27,9 @@ async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, st
         created = await _create(admin, settings, missing) if missing else frozenset()
         if len(created) < len(missing):
             # Another worker has created topics in between, perhaps with another number of partitions.
-            await _check_partitions(admin, settings, wanted)
+            existing = await _check_partitions(admin, settings, wanted)
+            if not existing.issuperset(wanted):
+                raise Unavailable("topics of another worker are not visible yet")
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
     else:

@@ -32,10 +32,13 @@ async def read_to_end(
         bootstrap_servers=settings.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
     )
     try:
-        async with asyncio.timeout(READ_TIMEOUT_S), consumer:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            await consumer.start()
             return await _read(consumer, [TopicPartition(topic, number) for number in partitions], found)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
+    finally:
+        await consumer.stop()
 
 
 async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], found: Found) -> list[Record]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -9,11 +10,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.internal.service import ServiceRecord
 from schemas.scope_models import deployed_scope
-from schemas.scopes import Scope
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.bootstrap.service_guard import ServiceLog, agree_on_service, service_record
+from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import CHANGELOG, changelog
@@ -86,11 +87,15 @@ async def delete_topic(deployment: Deployment) -> None:
         await admin.close()
 
 
-async def agreement(bootstrap: str, prefix: str, scope: type[Scope]) -> ServiceRecord | str:
+async def agreement(bootstrap: str, prefix: str, **changed: Any) -> ServiceRecord | str:
     """Start a worker as far as the agreement. Return the record, or the reason of a refusal."""
-    settings = Settings(_env_file=None, broker=f"kafka://{bootstrap}", topic_prefix=prefix, scope_model=scope)
-    topics = (f"{prefix}service", changelog(settings, "memories"))
-    created = await ensure_topics(settings, dict.fromkeys(topics, CHANGELOG))
+    settings = Settings(_env_file=None, broker=f"kafka://{bootstrap}", topic_prefix=prefix, **changed)
+    topics = dict.fromkeys((f"{prefix}service", changelog(settings, "memories")), CHANGELOG)
+    meters = Meters()
+    try:
+        created = await until_available(lambda: ensure_topics(settings, topics), "kafka", meters)
+    except ValueError as refused:
+        return str(refused)
     publisher = KafkaPublisher(settings.bootstrap_servers, Meters())
     await publisher.start()
     try:
@@ -101,19 +106,24 @@ async def agreement(bootstrap: str, prefix: str, scope: type[Scope]) -> ServiceR
         await publisher.stop()
 
 
-@pytest.mark.parametrize("attempt", range(3))
+async def agreements(bootstrap: str, prefix: str, *changes: dict[str, Any]) -> list[ServiceRecord | str]:
+    """Start workers at once, each with these changes of the settings."""
+    return await asyncio.gather(*(agreement(bootstrap, prefix, **changed) for changed in changes))
+
+
+@pytest.mark.parametrize("changed", [{"scope_model": deployed_scope(AgentScope)}, {"partitions": 8}])
 async def test_one_of_two_settings_counts_when_workers_start_at_once(
-    live_broker: RunningBroker, prefix: str, attempt: int
+    live_broker: RunningBroker, prefix: str, changed: dict[str, Any]
 ) -> None:
-    scopes = (Scope, deployed_scope(AgentScope))
-    agreed = await asyncio.gather(*(agreement(live_broker.bootstrap, prefix, scope) for scope in scopes))
-    assert sorted(type(one) is str for one in agreed) == [False, True], agreed
-    again = [await agreement(live_broker.bootstrap, prefix, scope) for scope in scopes]
-    assert again == agreed
+    for number in range(5):
+        first = await agreements(live_broker.bootstrap, f"{prefix}{number}.", {}, changed)
+        assert sorted(type(one) is str for one in first) == [False, True], first
+        again = await agreements(live_broker.bootstrap, f"{prefix}{number}.", {}, changed)
+        assert [type(one) for one in again] == [type(one) for one in first]
 
 
 async def test_workers_of_the_same_settings_may_start_at_once(live_broker: RunningBroker, prefix: str) -> None:
-    first, *others = await asyncio.gather(*(agreement(live_broker.bootstrap, prefix, Scope) for _ in range(4)))
+    first, *others = await agreements(live_broker.bootstrap, prefix, {}, {}, {}, {})
     assert isinstance(first, ServiceRecord)
     assert others == [first] * 3
 

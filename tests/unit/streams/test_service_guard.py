@@ -57,12 +57,12 @@ async def test_later_start_with_the_same_settings_writes_nothing() -> None:
     [
         (
             {"scope_model": AGENTS},
-            "setting MODESTREAM_SCOPE_MODEL: memory.service was created with scopes of project_id, user_id, not",
+            "SCOPE_MODEL: the deployment of memory.service was created with scopes of project_id, user_id, not",
         ),
-        ({"partitions": 8}, "setting MODESTREAM_PARTITIONS: memory.service was created with 4 partitions, not 8"),
+        ({"partitions": 8}, "PARTITIONS: the deployment of memory.service was created with 4 partitions, not 8"),
         (
             {"topic_prefix": "m."},
-            "setting MODESTREAM_TOPIC_PREFIX: memory.service was created with the prefix memory., not",
+            "TOPIC_PREFIX: the deployment of memory.service was created with the prefix memory., not",
         ),
     ],
 )
