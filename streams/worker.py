@@ -1,7 +1,7 @@
 """One worker process: a Faust app with real adapters, between Kafka and the data directory.
 
 Nothing happens on import; `run_worker` blocks until a signal ends it. Exit code 0 after SIGTERM or SIGINT, 70 after
-a defect; its supervisor starts it again.
+a defect; its supervisor starts it again. Refused settings end it by `SystemExit` with the reason.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """What a deployment was made with is in Kafka: a worker with other settings is refused, whatever its disk holds."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -47,7 +48,7 @@ async def test_another_scope_model_is_refused_on_an_empty_data_directory(deploym
         assert "created with scopes of project_id, user_id, not agent_id, channel, project_id, user_id\n" in log
         assert "migrate to a new TOPIC_PREFIX and DATA_DIR" in log
         assert "Traceback" not in log
-        assert await refused.terminate(1) == 1
+        assert await refused.terminate(1) == os.EX_CONFIG
         del deployment.more["SCOPE_MODEL"]
         await deployment.ready("empty")
         assert [hit.text for hit in (await client.retrieve("kettle")).hits] == ["The kettle is blue."]
