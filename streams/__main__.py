@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,14 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
 def _worker(_options: argparse.Namespace, settings: Settings) -> int:
     from streams.worker import run_worker
 
-    run_worker(settings)
+    try:
+        run_worker(settings)
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            raise
+        # A refusal of its settings, with the reason: starting it again would not help, and `up` does not try.
+        sys.stderr.write(f"{end.code}\n")
+        return os.EX_CONFIG
     return 0
 
 

@@ -16,7 +16,7 @@ MAX_OUTPUT_BYTES = 2 * MAX_INPUT_BYTES
 """The largest record of internal topics: any input fits into a dead letter or an event, headers included."""
 
 CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_OUTPUT_BYTES)}
-"""Kafka's settings of a table's changelog."""
+"""Kafka's settings of a table's changelog, and of other topics that keep the last record of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Topics:
     jobs: str
     learned: str
     consolidated: str
+    service: str
 
     def all(self) -> list[str]:
         """Return every name."""
@@ -57,6 +58,8 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
     """
+    if topic == topics.service:
+        return CHANGELOG
     inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
     short_lived = (topics.retrieve, topics.replies)
     return {
@@ -70,3 +73,8 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
 def group_id(settings: Settings) -> str:
     """Return the consumer group of the workers, which is also the prefix of their changelog topics."""
     return f"{settings.topic_prefix}worker"
+
+
+def changelog(settings: Settings, table: str) -> str:
+    """Return the changelog topic of a table."""
+    return f"{group_id(settings)}-{table}-changelog"

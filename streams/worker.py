@@ -1,14 +1,14 @@
 """One worker process: a Faust app with real adapters, between Kafka and the data directory.
 
 Nothing happens on import; `run_worker` blocks until a signal ends it. Exit code 0 after SIGTERM or SIGINT, 70 after
-a defect; its supervisor starts it again.
+a defect; its supervisor starts it again. Refused settings end it by `SystemExit` with the reason.
 """
 
 import asyncio
 import gc
 import sys
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
-from streams.bootstrap.scope_guard import save_scope_fields
+from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
+from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
@@ -63,7 +65,7 @@ class WorkerParts:
 
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        save_scope_fields(settings.data_dir, settings.scope_model)
+        check_scope_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
         # Starts to load the general model in the background.
@@ -110,11 +112,21 @@ class WorkerParts:
         return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
 
     async def start(self) -> None:
-        """Create the topics, connect the producer, serve metrics."""
-        await until_available(lambda: ensure_topics(self.settings, self._topic_configs()), "kafka", self.meters)
+        """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
+        created = await until_available(self._create_topics, "kafka", self.meters)
         await self.publisher.start()
+        own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
+        self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
+        # Not before: a directory that a refused worker has marked would refuse the right settings.
+        save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
         await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
+
+    async def _create_topics(self) -> Collection[str]:
+        try:
+            return await ensure_topics(self.settings, self._topic_configs())
+        except ValueError as problem:
+            sys.exit(f"setting MODESTREAM_PARTITIONS: {problem}\n{MIGRATE}")
 
     async def stop(self) -> None:
         """Close everything, the files last."""
@@ -174,7 +186,9 @@ class WorkerParts:
     def _deployment(self) -> dict[str, Any]:
         """Return the part of `health` that is about the deployment, as this worker sees it."""
         language = dict(self.language.status())
-        return {**self.status(), "language_model": language or "none", "embedders": self.embedders.status()}
+        service = self.service.model_dump(mode="json", exclude={"schema_"})
+        models = {"language_model": language or "none", "embedders": self.embedders.status()}
+        return {**self.status(), **models, "service": service}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))

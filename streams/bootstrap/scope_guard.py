@@ -1,13 +1,14 @@
 """Guard a data directory against another scope model than the one it was created with.
 
 Stored records name the fields of their scopes: with other fields no user would find them, or the wrong user would.
+Kafka has the same for the whole deployment (`service_guard`); this check needs no broker.
 """
 
-import hashlib
 import json
 import sys
 from pathlib import Path
 
+from schemas.internal.service import scope_fields, scope_schema_hash
 from schemas.scopes import Scope
 from streams.adapters.durable_files import write_durably
 
@@ -17,28 +18,33 @@ SCOPE_FILE = "scope.json"
 LEXICAL_INDEX_DIR = "words"
 """Exists after the first start of a worker; early versions wrote no scope file and had the built-in scope."""
 
+MIGRATE = (
+    "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR, as docs/operations.md says under 'Changing"
+    " what is fixed'"
+)
+"""What an operator can do about a refused setting."""
+
 
 def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """End the process if a data directory was created with scopes of other fields."""
-    known = _stored_fields(directory)
-    if known is not None and known != sorted(scope.model_fields):
-        ours = ", ".join(sorted(scope.model_fields))
+    known, ours = _stored_fields(directory), scope_fields(scope)
+    if known is not None and known != ours:
         sys.exit(
-            f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with scopes of {', '.join(known)}, not {ours}. "
-            "Set the former model, or set a new DATA_DIR and TOPIC_PREFIX and publish the turns again with new scopes"
+            f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with scopes of {', '.join(known)}, not"
+            f" {', '.join(ours)}\n{MIGRATE}"
         )
 
 
 def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """Check the fields as `check_scope_fields` does, and store them for later starts."""
     check_scope_fields(directory, scope)
-    names = sorted(scope.model_fields)
-    content = {"scope_fields": names, "scope_schema_hash": hashlib.sha256(json.dumps(names).encode()).hexdigest()}
+    names = scope_fields(scope)
+    content = {"scope_fields": names, "scope_schema_hash": scope_schema_hash(names)}
     write_durably(directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n")
 
 
-def _stored_fields(directory: Path) -> list[str] | None:
+def _stored_fields(directory: Path) -> tuple[str, ...] | None:
     file = directory / SCOPE_FILE
     if file.exists():
-        return list(json.loads(file.read_text())["scope_fields"])
-    return sorted(Scope.model_fields) if (directory / LEXICAL_INDEX_DIR).exists() else None
+        return tuple(json.loads(file.read_text())["scope_fields"])
+    return scope_fields(Scope) if (directory / LEXICAL_INDEX_DIR).exists() else None

@@ -1,6 +1,7 @@
 """A child that is restarted, with backoff, whenever it ends."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -91,9 +92,12 @@ class SupervisedChild:
     def _report(self, code: int, pause_s: float) -> None:
         name, short = self._spec.name, self._backoff.short_in_a_row
         self._print_line(f"the {name} ended with code {code}; its output is in {self._spec.log}")
-        if short > 1:
+        is_refusal = code == os.EX_CONFIG and not self.was_ready
+        if short > 1 or is_refusal:
             for line in tail_log(self._spec.log):
                 self._print_line(f"  {line}")
+        if is_refusal:
+            raise StartRefused(f"the {name} refuses its settings")
         if not self.was_ready and short >= MAX_FAILED_STARTS:
             raise StartRefused(f"the {name} does not start")
         self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

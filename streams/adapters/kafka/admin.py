@@ -1,7 +1,7 @@
 """Topics and committed offsets, through Kafka's admin protocol."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -13,8 +13,8 @@ from streams.settings import Settings
 log = structlog.get_logger()
 
 
-async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> None:
-    """Create the topics that are missing, in one request, all with the same number of partitions.
+async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """Create the topics that are missing, in one request, all with the same number of partitions; return their names.
 
     `wanted` has each topic's configuration by its name. Raises Unavailable while Kafka can't be reached, ValueError
     for a topic with another number of partitions.
@@ -22,35 +22,46 @@ async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, st
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     try:
         await admin.start()
-        existing = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics()}
-        for topic in wanted:
-            _check_partitions(topic, existing.get(topic, settings.partitions), settings.partitions)
+        existing = await _check_partitions(admin, settings, wanted)
         missing = {topic: config for topic, config in wanted.items() if topic not in existing}
-        if missing:
-            await _create(admin, settings, missing)
+        created = await _create(admin, settings, missing) if missing else frozenset()
+        if len(created) < len(missing):
+            # Another worker has created topics in between, perhaps with another number of partitions.
+            existing = await _check_partitions(admin, settings, wanted)
+            if not existing.issuperset(wanted):
+                raise Unavailable("topics of another worker are not visible yet")
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
+    else:
+        return created
     finally:
         await admin.close()
 
 
-def _check_partitions(topic: str, found: int, wanted: int) -> None:
-    if found != wanted:
-        message = (
-            f"{topic} has {found} partitions and MODESTREAM_PARTITIONS is {wanted}, which can't be changed later: set"
-            f" MODESTREAM_PARTITIONS to {found}"
-        )
-        raise ValueError(message)
+async def _check_partitions(admin: AIOKafkaAdminClient, settings: Settings, wanted: Iterable[str]) -> set[str]:
+    """Return the topics that exist. Raises ValueError for one of `wanted` with another number of partitions."""
+    existing = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics()}
+    for topic in wanted:
+        if (found := existing.get(topic, settings.partitions)) != settings.partitions:
+            raise ValueError(f"{topic} was created with {found} partitions, not {settings.partitions}")
+    return set(existing)
 
 
-async def _create(admin: AIOKafkaAdminClient, settings: Settings, missing: Mapping[str, Mapping[str, str]]) -> None:
+async def _create(
+    admin: AIOKafkaAdminClient, settings: Settings, missing: Mapping[str, Mapping[str, str]]
+) -> frozenset[str]:
+    """Create topics. Return their names, without those that another worker has created meanwhile."""
     partitions, replicas = settings.partitions, settings.replication_factor
     topics = [NewTopic(topic, partitions, replicas, topic_configs=dict(config)) for topic, config in missing.items()]
+    created = set(missing)
     for topic, code, *_ in (await admin.create_topics(topics)).topic_errors:
         error = for_code(code)
         if code and error is not TopicAlreadyExistsError:
             raise error(topic)
-    log.info("topics created", topics=list(missing))
+        if code:
+            created.remove(topic)
+    log.info("topics created", topics=sorted(created))
+    return frozenset(created)
 
 
 async def committed_offsets(settings: Settings, group: str) -> Mapping[tuple[str, int], int]:

@@ -45,6 +45,7 @@ class KafkaPublisher:
         self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._sending: set[asyncio.Task[None]] = set()
+        self._started: list[AIOKafkaProducer] = []
 
     async def start(self) -> None:
         """Connect both producers."""
@@ -52,8 +53,9 @@ class KafkaPublisher:
         reply_ms = int(REPLY_TIMEOUT_S * 1000)
         self._replies = self._producer(enable_idempotence=False, request_timeout_ms=reply_ms)
         self._reply_topics = ReplyTopics(self._replies)
-        await self._events.start()
-        await self._replies.start()
+        for producer in (self._events, self._replies):
+            await producer.start()
+            self._started.append(producer)
 
     async def stop(self) -> None:
         """Flush, and disconnect; records that the broker does not take now are given up."""
@@ -62,8 +64,8 @@ class KafkaPublisher:
             await asyncio.wait(self._sending, timeout=PRODUCE_RETRY_S)
         for sending in self._sending:
             sending.cancel()
-        await self._events.stop()
-        await self._replies.stop()
+        for producer in self._started:
+            await producer.stop()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Send a record, in order; the result is done when the broker has it, after any number of retries."""

@@ -26,7 +26,7 @@ def test_names_follow_the_contract() -> None:
 def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 13
+    assert len(set(one.all())) == len(one.all()) == 14
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
@@ -41,6 +41,14 @@ def test_events_have_no_retention_limit(name: str) -> None:
 def test_requests_and_replies_have_a_retention_time(name: str) -> None:
     topics = topics_with_prefix("memory.")
     assert int(topic_config(topics, getattr(topics, name))["retention.ms"]) > 0
+
+
+def test_record_of_the_deployment_is_kept_for_ever() -> None:
+    topics = topics_with_prefix("memory.")
+    assert topics.service == "memory.service"
+    config = topic_config(topics, topics.service)
+    assert config["cleanup.policy"] == "compact"
+    assert "retention.ms" not in config
 
 
 def test_largest_input_fits_into_a_dead_letter() -> None:

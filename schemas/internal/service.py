@@ -1,0 +1,66 @@
+"""What a deployment was made with, and what its data depends on ever after: `service.v1`.
+
+Written to Kafka at the first start of a deployment, and compared at every later one.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, computed_field
+
+from schemas.scopes import BOUNDARY_FIELD, Scope
+
+UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
+"""The fields that are the same for ever."""
+
+
+class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):
+    """What all records, tables and indexes of a deployment were written with.
+
+    `schemas` names the kinds of records that its topics keep. Releases may add to it; every other field stays.
+    """
+
+    schema_: Literal["service.v1"] = Field(default="service.v1", alias="schema")
+    scope_fields: tuple[str, ...]
+    boundary: tuple[str, ...]
+    partitions: int
+    topic_prefix: str
+    schemas: tuple[str, ...]
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @property
+    def scope_schema_hash(self) -> str:
+        """The hash of the scope's fields."""
+        return scope_schema_hash(self.scope_fields)
+
+    @classmethod
+    def of(cls, scope: type[Scope], partitions: int, topic_prefix: str, schemas: Iterable[str]) -> Self:
+        """Return the record of a deployment with these settings, in a release with these kinds of records."""
+        return cls(
+            scope_fields=scope_fields(scope),
+            boundary=(BOUNDARY_FIELD,),
+            partitions=partitions,
+            topic_prefix=topic_prefix,
+            schemas=tuple(sorted(set(schemas))),
+        )
+
+    def with_schemas(self, schemas: Iterable[str]) -> Self:
+        """Return the record with further kinds of records."""
+        return self.model_copy(update={"schemas": tuple(sorted({*self.schemas, *schemas}))})
+
+    def conflicts(self, own: Self) -> list[str]:
+        """Return the fields in which a worker's own record contradicts this one: another value, or unknown schemas."""
+        changed = [name for name in UNCHANGEABLE if getattr(self, name) != getattr(own, name)]
+        return changed if set(self.schemas) <= set(own.schemas) else [*changed, "schemas"]
+
+
+def scope_fields(scope: type[Scope]) -> tuple[str, ...]:
+    """Return the names of a scope model's fields, sorted."""
+    return tuple(sorted(scope.model_fields))
+
+
+def scope_schema_hash(names: Iterable[str]) -> str:
+    """Return the SHA-256 of sorted field names as a JSON array, in hexadecimal."""
+    return hashlib.sha256(json.dumps([*names]).encode()).hexdigest()

@@ -1,0 +1,58 @@
+"""The topic `service` of a deployment: one record, of which Kafka keeps the last value."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from schemas.messages.records import Outgoing, Record
+from streams.adapters.kafka.topic_reading import read_to_end
+from streams.flow.support.publisher import Publisher
+from streams.settings import Settings
+from streams.topics import changelog, topics_with_prefix
+
+SERVICE_KEY = b"service"
+"""The key of the record."""
+
+SERVICE_PARTITION = 0
+"""Its partition: a fixed one, which is the same if someone adds partitions to the topic."""
+
+
+class KafkaServiceLog:
+    """Implements `streams.bootstrap.service_guard.ServiceLog`.
+
+    `created` names the topics that this worker has just created: nothing is read from them, as their partitions may
+    have no leaders yet.
+    """
+
+    def __init__(self, settings: Settings, publisher: Publisher, created: Collection[str]) -> None:
+        self._settings = settings
+        self._publisher = publisher
+        self._created = set(created)
+        self.topic: str = topics_with_prefix(settings.topic_prefix).service
+
+    async def values(self) -> list[bytes]:
+        """Return the values since the last tombstone, first to last."""
+        records = await self._read(self.topic, [SERVICE_PARTITION])
+        values = [record.value for record in records if record.key == SERVICE_KEY]
+        while None in values:
+            values = values[values.index(None) + 1 :]
+        return [value for value in values if value is not None]
+
+    async def write(self, value: bytes) -> None:
+        """Write a value and wait until Kafka has it, however long that takes."""
+        await (await self._publisher.send(Outgoing(self.topic, SERVICE_KEY, value, partition=SERVICE_PARTITION)))
+        # Another worker may have written before.
+        self._created.discard(self.topic)
+
+    async def memory(self) -> bytes | None:
+        """Return any stored memory of the deployment; None if there is none."""
+        records = await self._read(changelog(self._settings, "memories"), range(self._settings.partitions), _is_memory)
+        return next((record.value for record in records if _is_memory(record)), None)
+
+    async def _read(
+        self, topic: str, partitions: Iterable[int], found: Callable[[Record], bool] = lambda _: False
+    ) -> list[Record]:
+        return [] if topic in self._created else await read_to_end(self._settings, topic, partitions, found)
+
+
+def _is_memory(record: Record) -> bool:
+    """True for a memory on the changelog; tombstones are no JSON objects."""
+    return record.value is not None and record.value.startswith(b"{")

@@ -1,0 +1,61 @@
+"""Read partitions once, from their beginning to their present end, outside of any consumer group."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+
+from schemas.failures import Unavailable
+from schemas.messages.records import Record
+from streams.settings import Settings
+
+READ_TIMEOUT_S = 60.0
+"""Limit of one attempt: a million tombstones are read in a fraction of it."""
+
+POLL_MS = 200
+"""How long one fetch waits for records."""
+
+Found = Callable[[Record], bool]
+"""True for a record after which nothing more is read."""
+
+
+async def read_to_end(
+    settings: Settings, topic: str, partitions: Iterable[int], found: Found = lambda _: False
+) -> list[Record]:
+    """Return the records of these partitions, each in its order, at most up to the first that is `found`.
+
+    Includes what was acknowledged before the call. Raises Unavailable while Kafka can't be read.
+    """
+    # The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=settings.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            await consumer.start()
+            return await _read(consumer, [TopicPartition(topic, number) for number in partitions], found)
+    except (KafkaError, OSError) as problem:
+        raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
+    finally:
+        await consumer.stop()
+
+
+async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], found: Found) -> list[Record]:
+    consumer.assign(partitions)
+    ends = await consumer.end_offsets(partitions)
+    records: list[Record] = []
+    for partition in partitions:
+        # A position, not the last record's offset: compaction may have removed the last records.
+        while await consumer.position(partition) < ends[partition]:
+            for fetched in (await consumer.getmany(timeout_ms=POLL_MS)).values():
+                for record in map(_record, fetched):
+                    records.append(record)
+                    if found(record):
+                        return records
+    return records
+
+
+def _record(read: ConsumerRecord) -> Record:
+    place = (read.topic, read.partition, read.offset)
+    return Record(*place, read.timestamp, read.key, read.value, tuple(read.headers))

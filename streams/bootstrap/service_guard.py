@@ -1,0 +1,115 @@
+"""Guard a deployment's data against other settings than those that it was made with.
+
+Enters: a worker's settings, and the compacted topic `service`. Leaves: the deployment's record, written at the first
+start; or the end of the process, with both values and the way out. Guaranteed: where several workers start first at
+once, with different settings, one of the settings counts for all.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol
+
+import structlog
+
+from schemas.failures import Rejected
+from schemas.internal.service import ServiceRecord
+from schemas.messages.decoding import decode
+from streams.bootstrap.scope_guard import MIGRATE
+from streams.channels import input_channels
+from streams.flow.steps.embed import EMBEDDED_EVENTS
+from streams.flow.steps.learned import LEARNED_EVENTS
+from streams.flow.steps.remember import MEMORY_EVENTS
+from streams.settings import Settings
+from streams.topics import topics_with_prefix
+
+REFUSALS = {
+    "scope_fields": "setting MODESTREAM_SCOPE_MODEL: {deployment} was created with scopes of {made}, not {own}",
+    "boundary": "setting MODESTREAM_SCOPE_MODEL: {deployment} was created with the boundary {made}, not {own}",
+    "partitions": "setting MODESTREAM_PARTITIONS: {deployment} was created with {made} partitions, not {own}",
+    "topic_prefix": "setting MODESTREAM_TOPIC_PREFIX: {deployment} was created with the prefix {made}, not {own}",
+    "schemas": "{deployment} was written by a later release: its topics hold {made}, and this release reads {own}",
+}
+"""Why a worker does not start, by field of the record."""
+
+log = structlog.get_logger()
+
+
+class ServiceLog(Protocol):
+    """The topic `service`, and what else Kafka tells about how a deployment was made."""
+
+    topic: str
+
+    async def values(self) -> Sequence[bytes]:
+        """Return the values of the record, first to last, with all that were written before the call."""
+
+    async def write(self, value: bytes) -> None:
+        """Write a value."""
+
+    async def memory(self) -> bytes | None:
+        """Return any stored memory; None if there is none."""
+
+
+def service_record(settings: Settings) -> ServiceRecord:
+    """Return what a deployment with these settings is made with."""
+    inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
+    # Questions are not kept: their kinds may come and go.
+    kept = (inputs.turns, inputs.commands, inputs.triggers, inputs.changes, inputs.jobs)
+    kinds = (kind for channel in kept for kind in channel.kinds)
+    schemas = (*kinds, *MEMORY_EVENTS, *EMBEDDED_EVENTS, *LEARNED_EVENTS)
+    return ServiceRecord.of(settings.scope_model, settings.partitions, settings.topic_prefix, schemas)
+
+
+async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRecord:
+    """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
+    records = await _records(service)
+    if not records:
+        await _check_memory(own, service)
+        await _write(own, service)
+        # Another worker may have written before, with other settings: the first record counts.
+        records = await _records(service)
+    made = records[0].with_schemas(kind for record in records for kind in record.schemas)
+    conflicts = made.conflicts(own)
+    agreed = made if conflicts else made.with_schemas(own.schemas)
+    if records[-1] != agreed:
+        # Compaction keeps the last record, so it has to be the one that counts.
+        await _write(agreed, service)
+    if conflicts:
+        _refuse(service.topic, made, own, conflicts)
+    return agreed
+
+
+async def _records(service: ServiceLog) -> list[ServiceRecord]:
+    try:
+        return [decode(value, {"service.v1": ServiceRecord}) for value in await service.values()]
+    except Rejected as problem:
+        sys.exit(f"{service.topic} has a record that this release can't read, start a later one: {problem}")
+
+
+async def _write(record: ServiceRecord, service: ServiceLog) -> None:
+    await service.write(record.model_dump_json(by_alias=True).encode())
+    log.info("deployment recorded", topic=service.topic, **record.model_dump(by_alias=True))
+
+
+async def _check_memory(own: ServiceRecord, service: ServiceLog) -> None:
+    """Compare the scope of a stored memory: releases before this topic wrote memories and no record."""
+    memory = await service.memory()
+    if memory is None:
+        return
+    made = own.model_copy(update={"scope_fields": tuple(sorted(json.loads(memory)["scope"]))})
+    if conflicts := made.conflicts(own):
+        _refuse(service.topic, made, own, conflicts)
+
+
+def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:
+    reasons = [
+        REFUSALS[name].format(
+            deployment=f"the deployment of {topic}", made=_text(getattr(made, name)), own=_text(getattr(own, name))
+        )
+        for name in conflicts
+    ]
+    sys.exit("\n".join([*reasons, MIGRATE]))
+
+
+def _text(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

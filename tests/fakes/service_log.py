@@ -1,0 +1,29 @@
+"""The topic `service` in memory."""
+
+from collections.abc import Callable
+
+
+class FakeServiceLog:
+    """Implements `streams.bootstrap.service_guard.ServiceLog`.
+
+    `written` is the log. `before_write` is called before each write, to let another worker write first.
+    """
+
+    def __init__(self, *, memory: bytes | None = None) -> None:
+        self.topic = "memory.service"
+        self.written: list[bytes] = []
+        self.stored_memory = memory
+        self.before_write: Callable[[], None] = lambda: None
+
+    async def values(self) -> list[bytes]:
+        """Return all values."""
+        return [*self.written]
+
+    async def write(self, value: bytes) -> None:
+        """Append a value."""
+        self.before_write()
+        self.written.append(value)
+
+    async def memory(self) -> bytes | None:
+        """Return the given memory."""
+        return self.stored_memory
