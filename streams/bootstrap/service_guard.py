@@ -17,7 +17,7 @@ from schemas.internal.service import ServiceRecord
 from schemas.messages.decoding import decode
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels
-from streams.flow.steps.embed import EMBEDDED_EVENTS
+from streams.flow.steps.embed import REMEMBERED_EVENTS
 from streams.flow.steps.learned import LEARNED_EVENTS
 from streams.flow.steps.remember import MEMORY_EVENTS
 from streams.settings import Settings
@@ -56,7 +56,7 @@ def service_record(settings: Settings) -> ServiceRecord:
     # Questions are not kept: their kinds may come and go.
     kept = (inputs.turns, inputs.commands, inputs.triggers, inputs.changes, inputs.jobs)
     kinds = (kind for channel in kept for kind in channel.kinds)
-    schemas = (*kinds, *MEMORY_EVENTS, *EMBEDDED_EVENTS, *LEARNED_EVENTS)
+    schemas = (*kinds, *MEMORY_EVENTS, *REMEMBERED_EVENTS, *LEARNED_EVENTS)
     return ServiceRecord.of(settings.scope_model, settings.partitions, settings.topic_prefix, schemas)
 
 
