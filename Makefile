@@ -32,7 +32,7 @@ train-ranking: .venv/complete ## fit the ranking weights to our conversations; r
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking
 
 train: .venv/complete ## fit the classifier of interaction modes; reproducible to the byte
-	$(BIN)/python -m training.interaction
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.interaction
 
 .venv/complete: requirements.lock
 	@echo "creating the environment in .venv (a minute the first time)"
