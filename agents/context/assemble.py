@@ -28,6 +28,7 @@ from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import estimate_turns, last_turns
+from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest, AssembleResult
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -55,9 +56,6 @@ MAX_PIN_CHARS = 80
 
 MIN_HITS, MAX_HITS = 20, 100
 """Requested hits: as many as the budget may hold, within the limit of one request (`docs/contract.md`)."""
-
-UNKNOWN_INTERACTION = Interaction(mode="GENERAL", confidence=0.0)
-"""The interaction of a request that can't be classified: the conservative mode."""
 
 
 class ContextSnapshot(NamedTuple):
@@ -120,8 +118,8 @@ class Assemble:
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
-        if request.interaction_mode is not None:
-            return Interaction(mode=request.interaction_mode, confidence=1.0), []
+        if (given := given_interaction(request.interaction_mode, request.intent)) is not None:
+            return given, []
         memory_columns = self._words.memory_columns(request.scope.boundary)
         turns = (
             memory_columns.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS)
@@ -131,8 +129,8 @@ class Assemble:
         try:
             return await self._interaction(request, self._records(turns)), []
         except (Unavailable, ModelMissing) as problem:
-            message = f"the request can't be classified, its interaction mode is taken as GENERAL: {problem}"
-            return UNKNOWN_INTERACTION, [("degraded", message)]
+            message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
+            return interaction_by_intent(request.query), [("degraded", message)]
 
     def _snapshot(self, request: AssembleRequest, mode: InteractionMode, hits: Sequence[str]) -> ContextSnapshot:
         memory_columns, where = self._words.memory_columns(request.scope.boundary), _where(request)

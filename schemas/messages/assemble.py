@@ -31,6 +31,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     mode: str | list[str] | None = None
     budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
     interaction_mode: InteractionMode | None = None
+    intent: str | None = None
     system_prompt: str | None = None
     pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None
