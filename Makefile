@@ -32,7 +32,7 @@ train-ranking: .venv/complete ## fit the ranking weights to our conversations; r
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking
 
 train: .venv/complete ## fit the classifier of interaction modes; reproducible to the byte
-	$(BIN)/python -m training.interaction
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.interaction
 
 train-projection: .venv/complete ## fit the token projections; reproducible to the byte, and memories are embedded again
 	$(BIN)/python -m training.projection

@@ -20,6 +20,7 @@ from agents.rules.context.packing import ContextPacker
 from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.index.window import estimate_turns
+from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import (
     DEFAULT_MIN_BEST_SCORE,
@@ -52,9 +53,6 @@ MAX_PIN_CHARS = 80
 
 MIN_HITS = 20
 """Requested hits, however small the budget: the sections choose among them too."""
-
-UNKNOWN_INTERACTION = Interaction(mode="GENERAL", confidence=0.0)
-"""The interaction of a request that can't be classified: the conservative mode."""
 
 
 class ContextLimits(NamedTuple):
@@ -125,8 +123,8 @@ class Assemble:
         return {hit.memory_id: hit.score for hit in found.hits if hit.score >= floor}
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
-        if request.interaction_mode is not None:
-            return Interaction(mode=request.interaction_mode, confidence=1.0), []
+        if (given := given_interaction(request.interaction_mode, request.intent)) is not None:
+            return given, []
         memory_columns = self._words.memory_columns(request.scope.boundary)
         turns = (
             memory_columns.latest(scope_filter(request), request.conversation_id, MAX_JUDGED_TURNS)
@@ -136,8 +134,8 @@ class Assemble:
         try:
             return await self._interaction(request, self._records(turns)), []
         except (Unavailable, ModelMissing) as problem:
-            message = f"the request can't be classified, its interaction mode is taken as GENERAL: {problem}"
-            return UNKNOWN_INTERACTION, [("degraded", message)]
+            message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
+            return interaction_by_intent(request.query), [("degraded", message)]
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records, in the order of the ids."""

@@ -14,6 +14,7 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
     DRIFT_WINDOW,
     HISTORY_TURNS,
+    LeadingInteraction,
     apply_threshold,
     has_drifted,
     has_error_spike,
@@ -38,7 +39,7 @@ class InteractionReader:
 
     async def read(
         self, text: str, embedded: str, *, intent: str | None = None, model: Interaction | None = None
-    ) -> Interaction:
+    ) -> LeadingInteraction:
         """Classify a text on its own, before the threshold is applied; `embedded` is the text in its indexed form.
 
         `intent` and `model` are a language model's votes; the rules' own intent is a feature of the classifier. Raises

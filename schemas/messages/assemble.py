@@ -26,9 +26,10 @@ DEFAULT_MIN_SCORE = 0.0015
 """Score below which a memory is no evidence, unless the request or the deployment sets another floor. On our thirteen
 conversations and on five of LoCoMo it costs no coverage at 2,000 tokens (`docs/contexts_report.md`)."""
 
-DEFAULT_MIN_BEST_SCORE = 0.005
-"""Score that the best memory must have for a query to have any evidence, where the request has no `min_score`. Half of
-the questions that nothing answers stay below it, and 4 of 1,777 that something does (`docs/contexts_report.md`)."""
+DEFAULT_MIN_BEST_SCORE = 0.004
+"""Score that the best memory must have for a query to have any evidence, where the request has no `min_score`. A third
+of the questions from other conversations stay below it, and 2 of the 1,777 that something answers
+(`docs/contexts_report.md`)."""
 
 MAX_PINS = 1000
 """Pins of one request. The budget runs out long before; this bounds the lookups of a request."""
@@ -58,8 +59,8 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`assemble.v1`. Without `conversation_id` there is no recent window.
 
     `reserve_tokens` of the budget are left for the model's answer. Memories with a score below `min_score` are no
-    evidence; None is the deployment's own floor. `messages` are examples between the system and the user message;
-    `prefix` and `suffix` enclose the memories in the user message.
+    evidence; None is the deployment's own floor. `intent` decides the interaction mode if that is not given. `messages`
+    are examples between the system and the user message; `prefix` and `suffix` enclose the memories.
     """
 
     scope: Selector
@@ -71,6 +72,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     format: ContextFormat = "compact"
     min_score: Annotated[float, Field(ge=0, le=1)] | None = None
     interaction_mode: InteractionMode | None = None
+    intent: str | None = None
     system_prompt: str | None = None
     messages: Annotated[list[Message], Field(max_length=MAX_REQUEST_TEXTS)] = []
     prefix: str | None = None

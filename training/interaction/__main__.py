@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
-from training.interaction.examples import CUES, HELD_OUT, Turn, read_turns, training_turns
+from training.interaction.examples import CUES, HELD_OUT, HELD_OUT_CONVERSATIONS, Turn, read_turns, training_turns
 from training.interaction.fitting import mode_indexes
-from training.interaction.report import describe_method, format_quality, join_parts
+from training.interaction.report import describe_intents, describe_method, format_quality, join_parts
 from training.interaction.training import train_classifier
 from training.interaction.vectors import Vectors, embed_texts
 
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="measure only; never use it to choose parameters")
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
     if parser.parse_args().held_out:
-        _measure(models)
+        print(join_parts(_held_out(models)))  # noqa: T201
     else:
         _train(models)
 
@@ -39,10 +39,12 @@ def _train(models: Path) -> None:
     MODEL.write_bytes(result.model)
     notes = [NOTES.read_text().strip()] if NOTES.exists() else []
     parts = [
-        describe_method(turns, result.pool, result.temperature),
+        describe_method(turns, result.temperature),
         format_quality(result.shares, result.modes, turns),
         f"The model has {len(result.model) / 1e6:.2f} MB.",
         _latency(turns, vectors, result.model),
+        describe_intents(turns),
+        *_held_out(models),
         *notes,
     ]
     REPORT.parent.mkdir(exist_ok=True)
@@ -50,14 +52,16 @@ def _train(models: Path) -> None:
     print(join_parts(parts))  # noqa: T201
 
 
-def _measure(models: Path) -> None:
-    turns = read_turns([HELD_OUT])
-    vectors = embed_texts([turn.text for turn in turns], models)
+def _held_out(models: Path) -> list[str]:
+    """Measure the shipped model on each held-out file."""
     classifier = InteractionClassifier.loads(MODEL.read_bytes())
-    shares = np.array(
-        [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
-    )
-    print(format_quality(shares, mode_indexes(turns), turns))  # noqa: T201
+    parts = []
+    for title, file in (("Held-out turns", HELD_OUT), ("Held-out conversations", HELD_OUT_CONVERSATIONS)):
+        turns = read_turns([file])
+        vectors = embed_texts([turn.text for turn in turns], models)
+        shares = [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
+        parts += [f"## {title}", format_quality(np.array(shares), mode_indexes(turns), turns)]
+    return parts
 
 
 def _latency(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:

@@ -1,17 +1,14 @@
-"""Calibrate the classifier's confidence on cross-validated predictions."""
+"""Calibrate the classifier's confidence on cross-validated predictions, and measure how well it is calibrated."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.classifier import pool_confidences, softmax
+from agents.rules.interaction.classifier import softmax
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 TEMPERATURES = np.round(np.arange(0.5, 2.51, 0.05), 2)
-LOWEST = np.round(np.arange(0.30, 0.701, 0.01), 2)
-HIGHEST = 0.90
-"""Upper end of the pool; answers above are nearly always right and keep their confidence."""
 
 BINS = 10
 
@@ -19,17 +16,6 @@ BINS = 10
 def best_temperature(logits: Floats, modes: Labels) -> float:
     """Return the factor of the logits with the least negative log-likelihood (Guo et al. 2017)."""
     return float(min(TEMPERATURES, key=lambda one: log_loss(softmax(logits * one), modes)))
-
-
-def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
-    """Return the widest pool in which accuracy is at least the mean reported confidence."""
-    best, right = shares.max(axis=1), shares.argmax(axis=1) == modes
-    for lowest in LOWEST.tolist():
-        inside = (best >= lowest) & (best < HIGHEST)
-        reported = pool_confidences(shares[inside], lowest, HIGHEST).max(axis=1)
-        if inside.any() and right[inside].mean() >= reported.mean():
-            return {"lowest": lowest, "highest": HIGHEST}
-    return {"lowest": float(LOWEST[-1]), "highest": HIGHEST}
 
 
 def log_loss(shares: Floats, modes: Labels) -> float:

@@ -11,6 +11,7 @@ from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
 HELD_OUT = HERE / "held_out.jsonl"
+HELD_OUT_CONVERSATIONS = HERE / "held_out_conversations.jsonl"
 CUES = HERE / "cues.txt"
 
 

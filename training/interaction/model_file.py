@@ -16,14 +16,13 @@ DIGITS = 4
 """Decimals of a weight; smaller differences depend on the machine."""
 
 
-def serialise_model(weights: dict[str, Floats], pool: dict[str, float], cues: str, data_sha256: str) -> bytes:
+def serialise_model(weights: dict[str, Floats], cues: str, data_sha256: str) -> bytes:
     """Return the file's content. `piece_weights`, most of it, are quantised to 8 bits with one scale per mode."""
     arrays = {name: _rounded(array) for name, array in weights.items() if name != "piece_weights"}
     arrays |= _quantised(weights["piece_weights"])
     about: dict[str, Any] = {
         "modes": INTERACTION_MODES,
         "buckets": HASH_BUCKETS,
-        "pool": pool,
         "data_sha256": data_sha256,
         "cues": cues,
         "arrays": [{"name": name, "dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()],

@@ -1,15 +1,25 @@
 """Format the report as Markdown; equal results give equal bytes, except for the measured latency."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.rules.cues.intents import intent_of, mode_of_intent
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn
-from training.interaction.validation import FOLDS, apply_threshold, confusion, scores
+from training.interaction.validation import (
+    FOLDS,
+    GENERAL,
+    answer_confidences,
+    apply_threshold,
+    confusion,
+    is_confident,
+    scores,
+)
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -21,7 +31,7 @@ def format_quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
         [
             _by_class(shares, modes),
             _confusion(shares, modes),
-            "Share of right answers by group, before and after the rule of the threshold:",
+            "Share of right answers by group, before and after the threshold:",
             _groups(shares, modes, turns),
             _calibration(shares, modes),
         ]
@@ -33,37 +43,65 @@ def join_parts(parts: Iterable[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def describe_method(turns: Sequence[Turn], pool: dict[str, float], temperature: float) -> str:
-    """Describe the training data, the model, and the trade-off of the threshold."""
+def describe_method(turns: Sequence[Turn], temperature: float) -> str:
+    """Describe the training data, the model, its calibration and the threshold."""
     conversations = len({turn.conversation for turn in turns})
     languages = len({turn.language for turn in turns})
     return f"""# The classifier of interaction modes
 
 Written by `python -m training.interaction`. {len(turns)} user turns by hand in {conversations} conversations, \
 {languages} languages; logistic regression over the general embedder's vector, hashed words and characters, cue words \
-by group, shape, and the intent rules. All figures of the next section are of turns whose conversation the model had \
-not seen: {FOLDS} folds, grouped by conversation. Temperature and pool have been chosen on these predictions (three \
-numbers).
+by group, shape, and the intent rules.
 
-The threshold of {MIN_MODE_CONFIDENCE:.0%} makes every less confident answer GENERAL, which costs recall in four \
-classes and precision in GENERAL. The model's own confidence (temperature {temperature}) is honest, and would lose \
-one turn in eight. So answers between {pool["lowest"]:.0%} and {pool["highest"]:.0%} are said with nearly one \
-confidence, from {MIN_MODE_CONFIDENCE:.0%} on: as many of these are right as it says. What is given up is order \
-within the pool, not honesty."""
+A confidence is the probability that the answer is right: the logits are multiplied by {temperature}, the temperature \
+with the least log loss on turns whose conversation the model had not seen ({FOLDS} folds, grouped by conversation). A \
+leading mode below {MIN_MODE_CONFIDENCE:.0%} is answered as GENERAL, with the probability of GENERAL. That costs \
+recall in four classes; what it adds to GENERAL is a fallback and not a finding, so its precision is given without and \
+with it.
+
+## Cross-validation
+
+All figures of this section are of turns whose conversation the model had not seen."""
+
+
+def describe_intents(turns: Sequence[Turn]) -> str:
+    """Measure the intent table alone, which answers where the classifier is unavailable."""
+    found = [(intent, turn.mode) for turn in turns if (intent := intent_of(turn.text)) is not None]
+    right = Counter(intent for intent, mode in found if mode_of_intent(intent) == mode)
+    rows = [
+        (intent, mode_of_intent(intent), count, right[intent])
+        for intent, count in sorted(Counter(intent for intent, _ in found).items())
+    ]
+    without = [turn.mode for turn in turns if intent_of(turn.text) is None]
+    return f"""## The intent table alone
+
+It answers where the general embedder is unavailable. It finds an intent in {len(found)} of the {len(turns)} training \
+examples, and {right.total() / max(1, len(found)):.3f} of these are right. Of those without an intent, \
+{without.count("GENERAL") / max(1, len(without)):.3f} are GENERAL.
+
+{_table(("intent", "mode", "turns", "right"), rows)}"""
 
 
 def _by_class(shares: Floats, modes: Labels) -> str:
+    confident = is_confident(shares)
+    alone = scores(np.where(confident, shares.argmax(axis=1), -1), modes)
     rows = [
-        (name, f"{one.precision:.3f}", f"{one.recall:.3f}", f"{one.f1:.3f}", one.turns)
-        for name, one in zip(INTERACTION_MODES, scores(apply_threshold(shares), modes), strict=True)
+        (name, f"{one.precision:.3f}", f"{both.precision:.3f}", f"{both.recall:.3f}", f"{both.f1:.3f}", both.turns)
+        for name, one, both in zip(INTERACTION_MODES, alone, scores(apply_threshold(shares), modes), strict=True)
     ]
-    return _table(("mode, after the threshold", "precision", "recall", "F1", "turns"), rows)
+    table = _table(("mode", "precision without the fallback", "precision", "recall", "F1", "turns"), rows)
+    return f"{(~confident).mean():.1%} of the turns are below the threshold.\n\n{table}"
 
 
 def _confusion(shares: Floats, modes: Labels) -> str:
-    table = confusion(apply_threshold(shares), modes)
-    rows = [(name, *counts.tolist()) for name, counts in zip(INTERACTION_MODES, table, strict=True)]
-    return _table(("is, answered as", *INTERACTION_MODES), rows)
+    confident = is_confident(shares)
+    table = confusion(shares[confident].argmax(axis=1), modes[confident])
+    below = np.bincount(modes[~confident], minlength=len(INTERACTION_MODES))
+    rows = [
+        (name, *counts.tolist(), int(fallback))
+        for name, counts, fallback in zip(INTERACTION_MODES, table, below, strict=True)
+    ]
+    return _table(("is, answered as", *INTERACTION_MODES, "below the threshold"), rows)
 
 
 def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
@@ -77,6 +115,7 @@ def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
         ("first turns", lambda turn: not turn.before),
         ("later turns of a conversation", lambda turn: bool(turn.before)),
         ("written to be hard", lambda turn: turn.source in ("hard", "more", "contrasts")),
+        ("of conversations between people", lambda turn: turn.source == "conversations"),
     ]
     best, after = shares.argmax(axis=1) == modes, apply_threshold(shares) == modes
     rows = []
@@ -88,13 +127,21 @@ def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
 
 
 def _calibration(shares: Floats, modes: Labels) -> str:
-    confidences, right = shares.max(axis=1), shares.argmax(axis=1) == modes
+    leading = _reliability(shares.max(axis=1), shares.argmax(axis=1) == modes)
+    answered = _reliability(answer_confidences(shares), apply_threshold(shares) == modes)
+    return (
+        f"Reliability of the answers, with the fallback to {INTERACTION_MODES[GENERAL]}: {answered}\n\n"
+        f"Reliability of the likeliest mode, before the threshold: {leading}"
+    )
+
+
+def _reliability(confidences: Floats, right: NDArray[np.bool_]) -> str:
     rows = [
-        (f"{low:.1f} to {high:.1f}", count, f"{said:.3f}", f"{share:.3f}")
-        for low, high, count, said, share in reliability(confidences, right)
+        (f"{low:.1f} to {high:.1f}", count, f"{mean:.3f}", f"{share:.3f}")
+        for low, high, count, mean, share in reliability(confidences, right)
     ]
-    table = _table(("confidence", "turns", "said on average", "right"), rows)
-    return f"Expected calibration error over ten bins: {expected_error(confidences, right):.3f}.\n\n{table}"
+    table = _table(("confidence", "turns", "mean confidence", "right"), rows)
+    return f"expected calibration error {expected_error(confidences, right):.3f}.\n\n{table}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

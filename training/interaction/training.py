@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.rules.interaction.classifier import pool_confidences, softmax
+from agents.rules.interaction.classifier import softmax
 from agents.rules.interaction.features import CueTable
-from training.interaction.calibration import best_pool, best_temperature
+from training.interaction.calibration import best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, classifier_arrays, feature_matrix, fit_regression, mode_indexes
 from training.interaction.model_file import serialise_model
@@ -21,7 +21,6 @@ class TrainedClassifier:
     shares: Floats
     modes: Labels
     temperature: float
-    pool: dict[str, float]
 
 
 def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) -> TrainedClassifier:
@@ -29,8 +28,6 @@ def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) ->
     rows, modes = feature_matrix(turns, vectors, CueTable.loads(cue_table)), mode_indexes(turns)
     logits = cross_validated_logits(rows, modes, turns)
     temperature = best_temperature(logits, modes)
-    shares = softmax(logits * temperature)
-    pool = best_pool(shares, modes)
     arrays = classifier_arrays(fit_regression(rows, modes), vectors.shape[1], temperature)
-    model = serialise_model(arrays, pool, cue_table, digest(turns, cue_table))
-    return TrainedClassifier(model, pool_confidences(shares, **pool), modes, temperature, pool)
+    model = serialise_model(arrays, cue_table, digest(turns, cue_table))
+    return TrainedClassifier(model, softmax(logits * temperature), modes, temperature)

@@ -47,7 +47,18 @@ def cross_validated_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn
 
 def apply_threshold(shares: Floats) -> Labels:
     """Return the mode of each turn; GENERAL below the confidence threshold."""
-    return np.where(shares.max(axis=1) < MIN_MODE_CONFIDENCE, GENERAL, shares.argmax(axis=1))
+    return np.where(is_confident(shares), shares.argmax(axis=1), GENERAL)
+
+
+def answer_confidences(shares: Floats) -> Floats:
+    """Return the confidence of each answer: below the threshold it is the probability of GENERAL."""
+    return np.where(is_confident(shares), shares.max(axis=1), shares[:, GENERAL])
+
+
+def is_confident(shares: Floats) -> NDArray[np.bool_]:
+    """Return for each turn whether its likeliest mode reaches the confidence threshold."""
+    confident: NDArray[np.bool_] = shares.max(axis=1) >= MIN_MODE_CONFIDENCE
+    return confident
 
 
 def scores(answered: Labels, modes: Labels) -> list[Score]:

@@ -1,9 +1,10 @@
 """The trained classifier of interaction modes: a linear model in numpy. Pure.
 
 Enters: the model file's bytes; then a text and its vector of the general embedder. Leaves: calibrated probabilities.
-Guaranteed: bounded time for a text of any length; loading executes no code.
+Guaranteed: bounded time for a text of any length; loading executes no code. The temperature that calibrates is in the
+weights.
 
-The file is `MODESTREAM INTERACTION 1`, a line of JSON (the modes, a digest of the examples, the cue table, each array's
+The file is `MODESTREAM INTERACTION 2`, a line of JSON (the modes, a digest of the examples, the cue table, each array's
 name, type and shape), then the arrays one after another, little-endian, in row-major order.
 """
 
@@ -14,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.features import (
     HASH_BUCKETS,
     CueTable,
@@ -26,17 +26,8 @@ from agents.rules.interaction.features import (
 from schemas.models.vectors import Vector
 from schemas.state.interaction import INTERACTION_MODES
 
-MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 1\n"
+MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 2\n"
 """The first bytes of the file; the number counts up with the format."""
-
-SHARE_EPSILON = 1e-12
-"""Lower bound of a divisor."""
-
-MAX_POOL_CONFIDENCE = 0.75
-"""The highest reported confidence in the pool; the lowest is `MIN_MODE_CONFIDENCE`."""
-
-RAMP = 0.02
-"""Distance above the pool over which confidences return to the model's own."""
 
 FloatArray = NDArray[np.float64]
 
@@ -78,7 +69,7 @@ class InteractionClassifier:
         for indices in (ngrams[:words], ngrams[words:]):
             if len(indices):
                 logits += self.piece_weights[indices].sum(axis=0) / np.sqrt(len(indices))
-        return pool_confidences(softmax(logits + self.bias), **self.about["pool"])
+        return softmax(logits + self.bias)
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -86,21 +77,6 @@ def softmax(logits: FloatArray) -> FloatArray:
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: FloatArray = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return shares
-
-
-def pool_confidences(shares: FloatArray, lowest: float, highest: float) -> FloatArray:
-    """Map confidences in `lowest`..`highest` to `MIN_MODE_CONFIDENCE`..`MAX_POOL_CONFIDENCE`; shape (..., 5).
-
-    The mapping is monotonic, and the identity above the ramp. Training chooses the pool so that the accuracy of the
-    answers in it equals their mean confidence: coarser than the model's own figures, and calibrated.
-    """
-    best = shares.max(axis=-1, keepdims=True)
-    knots = [0.0, lowest, highest, highest + RAMP, 1.0]
-    mapped = np.interp(best, knots, [0.0, MIN_MODE_CONFIDENCE, MAX_POOL_CONFIDENCE, highest + RAMP, 1.0])
-    mapped = np.maximum(mapped, 1 / shares.shape[-1])
-    others = (1 - mapped) / np.maximum(1 - best, SHARE_EPSILON)
-    calibrated: FloatArray = np.where(shares == best, mapped, shares * others)
-    return calibrated
 
 
 def _arrays(descriptions: list[dict[str, Any]], data: bytes) -> dict[str, FloatArray]:

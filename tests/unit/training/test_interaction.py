@@ -6,12 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.interaction.classifier import InteractionClassifier, pool_confidences
+from agents.rules.cues.intents import intent_of, mode_of_intent
+from agents.rules.interaction.classifier import InteractionClassifier
+from agents.rules.interaction.decision import GENERAL_WITHOUT_INTENT, INTENT_PRECISION
 from schemas.state.interaction import INTERACTION_MODES
-from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
-from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
+from training.interaction.calibration import best_temperature, expected_error, reliability
+from training.interaction.examples import (
+    CUES,
+    HELD_OUT,
+    HELD_OUT_CONVERSATIONS,
+    Turn,
+    digest,
+    read_turns,
+    training_turns,
+)
 from training.interaction.training import train_classifier
-from training.interaction.validation import apply_threshold, confusion, scores
+from training.interaction.validation import answer_confidences, apply_threshold, confusion, scores
 from training.interaction.vectors import Vectors
 
 MODEL = Path(__file__).parents[3] / "agents" / "data" / "interaction_model.bin"
@@ -50,7 +60,7 @@ def test_shipped_model_was_trained_on_these_examples() -> None:
 
 
 def test_at_least_600_examples_and_none_is_held_out() -> None:
-    turns, held_out = training_turns(), read_turns([HELD_OUT])
+    turns, held_out = training_turns(), read_turns([HELD_OUT, HELD_OUT_CONVERSATIONS])
     assert len(turns) >= 600
     long = {turn.text.casefold() for turn in turns if len(turn.text) > 25}
     assert not long & {turn.text.casefold() for turn in held_out}
@@ -99,16 +109,31 @@ def test_scores_apply_the_confidence_threshold() -> None:
     assert confusion(answered, modes)[0].tolist() == [1, 0, 0, 0, 1]
 
 
-def test_calibration_finds_temperature_and_pool() -> None:
+def test_confidence_of_a_fallback_is_the_probability_of_general() -> None:
+    shares = np.array([[0.9, 0.1, 0, 0, 0], [0.6, 0.1, 0.05, 0.05, 0.2]])
+    assert answer_confidences(shares).tolist() == [0.9, 0.2]
+
+
+def test_calibration_finds_the_temperature() -> None:
     drawn = np.random.default_rng(1)
     true = drawn.dirichlet(np.full(5, 0.5), 4000)
     modes = np.array([drawn.choice(5, p=row) for row in true])
     assert best_temperature(np.log(true + 1e-9) / 2, modes) == pytest.approx(2.0, abs=0.2)
-    pool = best_pool(true, modes)
     confidences, right = true.max(axis=1), true.argmax(axis=1) == modes
-    inside = (confidences >= pool["lowest"]) & (confidences < pool["highest"])
-    said = pool_confidences(true[inside], **pool).max(axis=1)
-    assert pool["lowest"] < 0.7
-    assert 0 <= right[inside].mean() - said.mean() < 0.02
     assert expected_error(confidences, right) < 0.03
     assert sum(count for _, _, count, _, _ in reliability(confidences, right)) == 4000
+
+
+def test_answers_of_a_calibrated_classifier_are_calibrated() -> None:
+    drawn = np.random.default_rng(2)
+    true = drawn.dirichlet(np.full(5, 0.5), 4000)
+    modes = np.array([drawn.choice(5, p=row) for row in true])
+    assert expected_error(answer_confidences(true), apply_threshold(true) == modes) < 0.03
+
+
+def test_intent_table_has_the_precision_it_reports() -> None:
+    found = [(intent, turn.mode) for turn in training_turns() if (intent := intent_of(turn.text)) is not None]
+    right = np.mean([mode_of_intent(intent) == mode for intent, mode in found])
+    without = np.mean([turn.mode == "GENERAL" for turn in training_turns() if intent_of(turn.text) is None])
+    assert right == pytest.approx(INTENT_PRECISION, abs=0.02)
+    assert without == pytest.approx(GENERAL_WITHOUT_INTENT, abs=0.02)

@@ -118,6 +118,20 @@ async def test_given_interaction_mode_is_not_classified(library: ContextHarness)
     assert result.budget["capsules"] == 0
 
 
+@pytest.mark.parametrize(
+    ("intent", "mode"), [("debug", "DEBUGGING"), ("teach", "LEARNING"), ("juggle", "GENERAL"), ("", "GENERAL")]
+)
+async def test_given_intent_is_not_classified(library: ContextHarness, intent: str, mode: str) -> None:
+    result = await library.assemble_context(intent=intent)
+    assert (result.interaction_mode, result.interaction_confidence) == (mode, 1.0)
+    assert library.judged == []
+
+
+async def test_given_interaction_mode_wins_over_a_given_intent(library: ContextHarness) -> None:
+    result = await library.assemble_context(intent="debug", interaction_mode="LEARNING")
+    assert result.interaction_mode == "LEARNING"
+
+
 async def test_else_the_judge_sees_the_query_and_the_last_turns(library: ContextHarness) -> None:
     turns = chatter(MAX_JUDGED_TURNS + 3)
     library.store(*turns, made("elsewhere", 99, conversation_id="c2"))

@@ -3,6 +3,7 @@
 import pytest
 
 from agents.rules.context.section_candidates import PROTECTED_TOP_K
+from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import Interaction
 from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -150,14 +151,22 @@ async def test_warnings_of_the_search_are_passed_on(library: ContextHarness) -> 
     assert [code for code, _ in warnings] == ["degraded", "unknown_pin"]
 
 
-async def test_unclassifiable_request_is_general(library: ContextHarness) -> None:
+async def test_intent_table_answers_while_the_classifier_is_away(library: ContextHarness) -> None:
     library.judge_outage = True
     library.store(*chatter(3))
-    result, [(code, message)] = await library.ask()
-    assert (result.interaction_mode, result.interaction_confidence) == ("GENERAL", 0.0)
+    result, [(code, message)] = await library.ask(query="Fix the login bug")
+    assert result.interaction_mode == "DEBUGGING"
+    assert result.interaction_confidence >= MIN_MODE_CONFIDENCE
     assert len(contents(result)) == 3
     assert code == "degraded"
     assert "the general embedder still loads" in message
+
+
+async def test_query_without_intent_is_general_while_the_classifier_is_away(library: ContextHarness) -> None:
+    library.judge_outage = True
+    result = await library.assemble_context(query="the quarterly figures")
+    assert result.interaction_mode == "GENERAL"
+    assert 0 < result.interaction_confidence < MIN_MODE_CONFIDENCE
 
 
 async def test_quotes_have_their_speaker(library: ContextHarness) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.interaction.classifier import MODEL_FILE_MAGIC, InteractionClassifier, pool_confidences
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.classifier import MODEL_FILE_MAGIC, InteractionClassifier
 from schemas.state.interaction import INTERACTION_MODES
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
@@ -54,6 +53,20 @@ def test_vector_of_another_shape_is_refused(classifier: InteractionClassifier) -
         classifier.probabilities("a", np.zeros(768, np.float32))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We moved the piano on Sunday. It took five of us and a lot of swearing.",
+        "My sister's back from Oslo, with a cold and two suitcases of knitting wool.",
+        "Grandpa told the whole table how he'd met her on a night train, and nobody ate.",
+        "Gestern war die Feier, Opa hat getanzt und ist dann im Sessel eingeschlafen.",
+    ],
+)
+def test_telling_is_no_exploration(classifier: InteractionClassifier, text: str) -> None:
+    shares = dict(zip(INTERACTION_MODES, classifier.probabilities(text, ZERO_VECTOR).tolist(), strict=True))
+    assert shares["EXPLORATION"] < 0.5 < shares["GENERAL"]
+
+
 def test_model_file_is_small_and_described() -> None:
     data = FILE.read_bytes()
     assert len(data) < 2_000_000
@@ -67,14 +80,3 @@ def test_malformed_files_are_refused() -> None:
     for damaged in (b"", b"{}\n", data[1:], data + b"x", data[:-1], data.replace(b"EXPLORATION", b"EXPLOSIONS!", 1)):
         with pytest.raises(ValueError, match=r"model|buffer|JSON|Expecting|subsection"):
             InteractionClassifier.loads(damaged)
-
-
-def test_pool_starts_at_the_threshold_and_keeps_the_order() -> None:
-    confidences = np.linspace(0.21, 0.999, 200)
-    rest = (1 - confidences) / 4
-    said = pool_confidences(np.stack([confidences, rest, rest, rest, rest], axis=1), 0.5, 0.9)
-    assert said.sum(axis=1) == pytest.approx(np.ones(200))
-    assert (said.argmax(axis=1) == 0).all()
-    assert (np.diff(said[:, 0]) >= 0).all()
-    assert ((said[:, 0] >= MIN_MODE_CONFIDENCE) == (confidences >= 0.5)).all()
-    assert said[-1, 0] == pytest.approx(0.999)

@@ -6,6 +6,7 @@ from agents.rules.interaction.decision import (
     HIGH_CONFIDENCE,
     MIN_MODE_CONFIDENCE,
     SWITCHING_CONFIDENCE,
+    LeadingInteraction,
     smooth_interaction,
 )
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
@@ -15,12 +16,13 @@ def history_of(*modes: InteractionMode) -> list[Interaction]:
     return [Interaction(mode=mode, confidence=0.9) for mode in modes]
 
 
-def current(mode: InteractionMode, confidence: float) -> Interaction:
-    return Interaction(mode=mode, confidence=confidence)
+def current(mode: InteractionMode, confidence: float) -> LeadingInteraction:
+    general = confidence if mode == "GENERAL" else (1 - confidence) / 4
+    return LeadingInteraction(mode=mode, confidence=confidence, general=general)
 
 
 def test_first_turn_is_unchanged() -> None:
-    assert smooth_interaction(current("TASK", 0.8), []) == current("TASK", 0.8)
+    assert smooth_interaction(current("TASK", 0.8), []) == Interaction(mode="TASK", confidence=0.8)
 
 
 @pytest.mark.parametrize("before", INTERACTION_MODES)
@@ -69,10 +71,14 @@ def test_unstable_deployment_raises_the_threshold() -> None:
     assert smooth_interaction(current("TASK", HIGH_CONFIDENCE), [], is_unstable=True).mode == "TASK"
 
 
-def test_below_the_threshold_the_mode_is_general() -> None:
-    assert smooth_interaction(current("TASK", 0.6), []) == current("GENERAL", 0.6)
+def test_below_the_threshold_the_answer_is_general_with_its_probability() -> None:
+    assert smooth_interaction(current("TASK", 0.6), []) == Interaction(mode="GENERAL", confidence=0.1)
+    unstable = smooth_interaction(current("TASK", 0.8), [], is_unstable=True)
+    assert unstable.mode == "GENERAL"
+    assert unstable.confidence == pytest.approx(0.05)
 
 
 def test_confidence_stays_in_range() -> None:
     assert smooth_interaction(current("TASK", 1.0), history_of("TASK", "TASK", "TASK")).confidence == 1.0
-    assert smooth_interaction(current("TASK", 0.0), history_of("LEARNING", "LEARNING", "LEARNING")).confidence == 0.0
+    unsure = LeadingInteraction(mode="TASK", confidence=0.0, general=0.0)
+    assert smooth_interaction(unsure, history_of("LEARNING", "LEARNING", "LEARNING")).confidence == 0.0

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE, apply_threshold, pool_votes
+from agents.rules.interaction.decision import (
+    MIN_MODE_CONFIDENCE,
+    LeadingInteraction,
+    apply_threshold,
+    given_interaction,
+    interaction_by_intent,
+    pool_votes,
+)
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 
@@ -24,10 +31,43 @@ def test_classifier_alone_keeps_its_confidence(mode: InteractionMode) -> None:
     assert apply_threshold(pool_votes(probabilities_of(mode, 0.9), None, None)) == model_vote(mode, 0.9)
 
 
-def test_below_the_threshold_the_mode_is_general() -> None:
-    assert apply_threshold(pool_votes(probabilities_of("TASK", 0.6), None, None)) == model_vote("GENERAL", 0.6)
-    assert pool_votes(probabilities_of("TASK", 0.6), None, None) == model_vote("TASK", 0.6)
-    assert apply_threshold(model_vote("TASK", MIN_MODE_CONFIDENCE)).mode == "TASK"
+def test_below_the_threshold_the_answer_is_general_with_its_probability() -> None:
+    leading = pool_votes(probabilities_of("TASK", 0.6), None, None)
+    assert (leading.mode, leading.confidence, leading.general) == ("TASK", 0.6, 0.1)
+    assert apply_threshold(leading) == model_vote("GENERAL", 0.1)
+
+
+def test_answer_at_the_threshold_is_kept() -> None:
+    leading = LeadingInteraction(mode="TASK", confidence=MIN_MODE_CONFIDENCE, general=0.1)
+    assert apply_threshold(leading) == model_vote("TASK", MIN_MODE_CONFIDENCE)
+
+
+@pytest.mark.parametrize(
+    ("mode", "intent", "answer"),
+    [
+        ("LEARNING", "debug", "LEARNING"),
+        (None, "debug", "DEBUGGING"),
+        (None, "juggle", "GENERAL"),
+        (None, "", "GENERAL"),
+        ("TASK", None, "TASK"),
+    ],
+)
+def test_interaction_mode_of_the_caller_wins_over_its_intent(
+    mode: InteractionMode | None, intent: str | None, answer: InteractionMode
+) -> None:
+    assert given_interaction(mode, intent) == model_vote(answer, 1.0)
+
+
+def test_caller_without_mode_and_intent_decides_nothing() -> None:
+    assert given_interaction(None, None) is None
+
+
+def test_intent_table_alone_answers_confidently_or_with_general() -> None:
+    found, none = interaction_by_intent("Explain the difference between TCP and UDP"), interaction_by_intent("the tea")
+    assert found.mode == "LEARNING"
+    assert found.confidence >= MIN_MODE_CONFIDENCE
+    assert none.mode == "GENERAL"
+    assert 0 < none.confidence < MIN_MODE_CONFIDENCE
 
 
 def test_model_without_confidence_is_ignored() -> None:
