@@ -162,11 +162,9 @@ class WorkerParts:
             await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
 
     def _on_changed(self, change: Change, partition: int) -> None:
-        """Re-embed after a changed embedder; count a moved memory as a correction of the classifier."""
+        """Re-embed after a changed embedder."""
         if change.action == "stale":
             self.reembedding.look((partition,))
-        elif change.memory_id is not None:
-            self.models.reader.record_correction()
 
     def _indexer_lag(self) -> int:
         return self.status.lag().get(self.topics.remembered, 0)

@@ -28,6 +28,7 @@ from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import estimate_turns, last_turns
+from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest, AssembleResult
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -86,9 +87,10 @@ class Assemble:
         search: Retriever,
         capsules: CategorySummaries | None = None,
         *,
+        stability: StabilitySource = assume_stable,
         asks_model: bool = False,
     ) -> None:
-        """Without `capsules` a context has no category summaries.
+        """Without `capsules` a context has no category summaries. `stability` is the one that `interaction` respects.
 
         `asks_model`: a language model reads every turn and may find sticky items.
         """
@@ -98,6 +100,7 @@ class Assemble:
         self._interaction = interaction
         self._search = search
         self._capsules = capsules
+        self._stability = stability
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
     async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
@@ -117,7 +120,7 @@ class Assemble:
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
         result = _result(packer.content, await packer.prompt(), interaction, snapshot, request.budget_tokens)
-        return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
+        return result, [*warnings, *judge_warnings, *self._fallback(request), *_unknown_pins(snapshot.unknown)]
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
         if request.interaction_mode is not None:
@@ -133,6 +136,12 @@ class Assemble:
         except (Unavailable, ModelMissing) as problem:
             message = f"the request can't be classified, its interaction mode is taken as GENERAL: {problem}"
             return UNKNOWN_INTERACTION, [("degraded", message)]
+
+    def _fallback(self, request: AssembleRequest) -> Warnings:
+        """Return a warning if the request was classified while only confident classifications are used."""
+        if request.interaction_mode is not None or not (stability := self._stability()).is_fallback:
+            return []
+        return [("interaction_fallback", describe_fallback(stability))]
 
     def _snapshot(self, request: AssembleRequest, mode: InteractionMode, hits: Sequence[str]) -> ContextSnapshot:
         memory_columns, where = self._words.memory_columns(request.scope.boundary), _where(request)

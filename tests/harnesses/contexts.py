@@ -10,6 +10,7 @@ from agents.context.category_summaries import CategorySummaries
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.interaction.stability import Stability, assume_stable
 from schemas.failures import ModelMissing
 from schemas.messages.assemble import AssembleRequest, AssembleResult
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -48,6 +49,7 @@ class ContextHarness:
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
     capsules: CategorySummaries | None = None
     asks_model: bool = False
+    stability: Stability = field(default_factory=assume_stable)
 
     def __post_init__(self) -> None:
         self.stores = fake_stores(self.words, FakeRecords(self.records)).at(0)
@@ -58,6 +60,7 @@ class ContextHarness:
             self._judge,
             self.search,
             self.capsules,
+            stability=lambda: self.stability,
             asks_model=self.asks_model,
         )
 

@@ -46,6 +46,7 @@ from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
@@ -73,6 +74,7 @@ class InMemoryPipeline:
     modes: FakeModes = field(default_factory=FakeModes)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
+    interactions: FakeInteractions = field(default_factory=FakeInteractions)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
     consolidations: FakeJsonTable[RunHistory] = field(default_factory=lambda: FakeJsonTable(RunHistory))
@@ -99,7 +101,7 @@ class InMemoryPipeline:
         copy.index, copy.modes = deepcopy((self.index, self.modes))
         copy.memories, copy.claims = deepcopy((self.memories, self.claims))
         copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
-        copy.issued = deepcopy(self.issued)
+        copy.issued, copy.interactions = deepcopy((self.issued, self.interactions))
         copy.topics.copy_from(self.topics)
         return copy
 
@@ -156,7 +158,9 @@ class InMemoryPipeline:
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
-            stores=fake_stores(words, self.memories, self.modes, self.claims, self.intentions, self.categories),
+            stores=fake_stores(
+                words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
+            ),
             consolidations=self.consolidations,
             issued=self.issued,
             commit=LexicalCommit(words, self.meters),

@@ -1,0 +1,26 @@
+"""The table `interactions` over a dict."""
+
+from collections.abc import Awaitable
+
+from schemas.state.interaction_counts import InteractionCounts
+
+
+class FakeInteractions:
+    """Implements `streams.flow.stores.tables.InteractionStore` in memory, as JSON; `writes` counts the writes."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.stored: dict[int, str] = {}
+
+    def get(self, partition: int) -> InteractionCounts:
+        """Return the counts of a partition."""
+        return InteractionCounts.model_validate_json(self.stored.get(partition, "{}"))
+
+    def put(self, partition: int, counts: InteractionCounts) -> None:
+        """Replace the counts of a partition."""
+        self.writes += 1
+        self.stored[partition] = counts.model_dump_json()
+
+    def pending_writes(self) -> list[Awaitable[None]]:
+        """Return nothing: a dict is written at once."""
+        return []
