@@ -82,6 +82,7 @@ class InMemoryPipeline:
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(BackfillTimes)))
     turns_log: TurnsLog | None = None
+    progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -122,6 +123,7 @@ class InMemoryPipeline:
         """Run the pipeline until the block ends; lexical writes stay uncommitted, as after a kill."""
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
+        self.progress = AppliedOffsets()
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
@@ -164,7 +166,7 @@ class InMemoryPipeline:
             consolidations=self.consolidations,
             issued=self.issued,
             commit=LexicalCommit(words, self.meters),
-            progress=AppliedOffsets(),
+            progress=self.progress,
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,
