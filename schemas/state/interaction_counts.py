@@ -10,10 +10,10 @@ from schemas.state.interaction import InteractionMode
 
 
 class WeekTotals(BaseModel, frozen=True):
-    """The users of a week: all of them, those by mode, and those who corrected a mode.
+    """The numbers of users in a week: of all, by mode, and of those with a correction.
 
-    `week` is the number of the week since 1 January of the year 1, a Monday; -1 is no week. A user who corrected a mode
-    and had no turn classified is in `users` and in no mode.
+    `week` is the number of the week since 1 January of the year 1, a Monday; -1 is no week. A user with a correction
+    and without a classified turn is in `users` and in no mode.
     """
 
     week: int = -1
@@ -23,7 +23,7 @@ class WeekTotals(BaseModel, frozen=True):
 
 
 class WeekSample(BaseModel, frozen=True):
-    """The users of the latest week by the hashes of their names: `modes` by user, and users who corrected a mode."""
+    """The users of the latest week by the hashes of their names: `modes` by user, and users with a correction."""
 
     week: int = -1
     modes: dict[str, InteractionMode] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Corrected interaction modes through the whole pipeline, and what many corrections change for everybody."""
+"""Corrected interaction modes through the whole pipeline, and what corrections of many users change for all."""
 
 from pathlib import Path
 from typing import Any
