@@ -82,8 +82,9 @@ def test_late_answer_of_a_model_does_not_undo_a_correction(harness: RememberHarn
     said = harness.say("violin", 1)
     correct(harness, classified(harness, said))
     answer = understood(harness.memory(said), interaction=TASK, found=Understanding(topic="music"))
-    harness.agent.understood(answer)
-    assert harness.memory(said).reading.interaction == CORRECTED
+    for _ in range(2):
+        harness.agent.understood(answer)
+        assert harness.memory(said).reading.interaction == CORRECTED
     assert harness.memory(said).reading.topic == "music"
     classified(harness, said)
     assert harness.memory(said).reading.interaction == CORRECTED
