@@ -1,8 +1,8 @@
 """Count interaction modes and corrections by week, and decide whether classifications are trusted as usual. Pure.
 
 Enters: classifications and corrections of a partition, in order; then the counts of several partitions. Leaves: the
-partition's counts; a `Stability`. Guaranteed: a user counts once a week whatever number of turns and corrections, so
-one user cannot change a decision; the same event again changes nothing; counts are bounded.
+partition's counts; a `Stability`. Guaranteed: a user counts once a week whatever number of turns and corrections, so no
+user moves a share by more than one in `MIN_WEEK_USERS`; the same event again changes nothing; counts are bounded.
 """
 
 from collections import Counter
