@@ -120,6 +120,7 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "set_default_mode": commands.set_default_mode,
         "list_modes": commands.list_modes,
         "set_memory_mode": commands.set_memory_mode,
+        "set_interaction_mode": commands.set_interaction_mode,
         "suggest_modes": agents.suggest_modes.suggest_modes,
         "get_memory": commands.get_memory,
         "forget": partial(commands.forget, before=clear),

@@ -39,7 +39,7 @@ from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal
-from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, on_recovery
+from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, on_recovery, set_read_topics
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
@@ -106,6 +106,7 @@ class WorkerParts:
         consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
         topics = list(dict.fromkeys(one.topic for one in consumers))
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.meters, end_process)
+        set_read_topics(self.app, topics)
         on_recovery(self.app, self._on_partitions_assigned)
 
     def _spaces(self, partition: int) -> VectorSpaces:
@@ -174,11 +175,9 @@ class WorkerParts:
             await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
 
     def _on_changed(self, change: Change, partition: int) -> None:
-        """Re-embed after a changed embedder; count a moved memory as a correction of the classifier."""
+        """Re-embed after a changed embedder."""
         if change.action == "stale":
             self.reembedding.look((partition,))
-        elif change.memory_id is not None:
-            self.models.reader.record_correction()
 
     def _indexer_lag(self) -> int:
         return self.status.lag().get(self.topics.remembered, 0)

@@ -7,6 +7,7 @@ request sees its effect. A redelivered command gives the same result.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
+from agents.commands.correct_interaction import request_correction
 from agents.ports.clock import Clock
 from agents.ports.command_types import BeforeForgetting, CommandResult, ResultBody, parse_arguments
 from agents.ports.embedder import Embedders
@@ -120,6 +121,10 @@ class HandleCommands:
             self._modes.put(command.scope.boundary, counted)
         change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
         return CommandResult({}, change, corrects)
+
+    async def set_interaction_mode(self, command: Command, _offset: int) -> CommandResult:
+        """Correct the interaction mode of a memory; leaves a change."""
+        return CommandResult({}, request_correction(command, self._memories, self._clock.now()))
 
     async def get_memory(self, command: Command, _offset: int) -> CommandResult:
         """Return the whole record of a memory."""

@@ -21,6 +21,7 @@ from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate
 from agents.rules.context.sticky import breach_of
 from agents.rules.index.window import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
+from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import (
     DEFAULT_MIN_BEST_SCORE,
@@ -76,7 +77,9 @@ class Assemble:
         snapshots: SnapshotReader,
         clock: Clock,
         limits: ContextLimits,
+        stability: StabilitySource = assume_stable,
     ) -> None:
+        """`stability` is the one that `interaction` respects."""
         self._words = words
         self._memories = memories
         self._tokens = tokens
@@ -85,6 +88,7 @@ class Assemble:
         self._snapshots = snapshots
         self._clock = clock
         self._limits = limits
+        self._stability = stability
 
     async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.
@@ -102,7 +106,7 @@ class Assemble:
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
         result = _result(packer, await packer.prompt(), interaction, snapshot)
-        return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
+        return result, [*warnings, *judge_warnings, *self._fallback(request), *_unknown_pins(snapshot.unknown)]
 
     def _source(self, request: AssembleRequest, summaries: dict[str, Memory]) -> PromptSource:
         terms = query_coverage(request.query, self._words, request.scope.boundary)
@@ -136,6 +140,13 @@ class Assemble:
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
             return interaction_by_intent(request.query), [("degraded", message)]
+
+    def _fallback(self, request: AssembleRequest) -> Warnings:
+        """Return a warning if the request was classified while only confident classifications are used."""
+        given = given_interaction(request.interaction_mode, request.intent)
+        if given is not None or not (stability := self._stability()).is_fallback:
+            return []
+        return [("interaction_fallback", describe_fallback(stability))]
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records, in the order of the ids."""

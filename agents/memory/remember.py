@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from agents.memory.claims import ResolveClaims
 from agents.memory.forget import ForgetMemories
+from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import FileItems, Move
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.claims import ClaimWriter
+from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
@@ -100,6 +102,7 @@ class Remember:
         modes: Modes,
         spaces: VectorSpaces,
         claims: ClaimWriter,
+        interactions: InteractionWriter,
         *,
         asks_model: bool = False,
     ) -> None:
@@ -115,6 +118,8 @@ class Remember:
         self._forget = ForgetMemories(memories, words, self._items, write)
         self._file_items = FileItems(memories, write)
         self._move = Move(modes, self._items, self._supersede)
+        self._count = CountInteractions(interactions)
+        self._correct = CorrectInteraction(memories, write, self._count)
 
     def turn(self, turn: Turn, record: Record) -> TurnResult:
         """Accept a turn. Raises Rejected if its mode is not declared."""
@@ -152,6 +157,7 @@ class Remember:
             return self._embed_again(memory, place) if place else None
         if is_about_earlier_edit(memory, event):
             return None
+        self._count.add_classification(memory, event.interaction, event.at)
         return self._apply_embedded(event, with_interaction(memory, event.interaction))
 
     def consolidated(self, event: Distilled | ItemsMerged) -> Sequence[MemoryEvent]:
@@ -165,6 +171,7 @@ class Remember:
         memory = self._memories.get(event.memory_id)
         if memory is None or not is_about_current_text(memory, event):
             return UnderstoodResult()
+        self._count.add_classification(memory, event.interaction, event.at)
         understood = with_understanding(memory, event)
         analysis = analyse(understood, event.found)
         answered = event.found.mode if event.found else None
@@ -200,6 +207,9 @@ class Remember:
             return
         if change.action == "assign":
             yield from self._file_items.apply(change)
+            return
+        if change.action == "correct":
+            yield from self._correct.apply(change)
             return
         # Turns before items: a turn's items are rebuilt in its mode; the remaining ones were moved there on their own.
         for index_name in index_names(change.scope.boundary):

@@ -1,10 +1,9 @@
-"""Classify texts by interaction mode with the vectors of the general embedder, and watch for drift.
+"""Classify texts by interaction mode with the vectors of the general embedder.
 
-Enters: a text. Leaves: its interaction mode with a confidence. The same text always has the same classification;
-`is_unstable` lowers the trust in it.
+Enters: a text. Leaves: its interaction mode with a confidence. The same text always has the same classification; an
+unstable deployment needs more confidence.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,18 +11,16 @@ import numpy as np
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
-    DRIFT_WINDOW,
     HISTORY_TURNS,
     LeadingInteraction,
     apply_threshold,
-    has_drifted,
-    has_error_spike,
     pool_votes,
     smooth_interaction,
 )
+from agents.rules.interaction.stability import StabilitySource, assume_stable
 from agents.rules.text.embedding_text import embedding_text
 from schemas.messages.assemble import AssembleRequest
-from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 
 
@@ -34,8 +31,6 @@ class InteractionReader:
         """`general` returns the general embedder; it raises ModelMissing while that is not loaded."""
         self._general = general
         self._classifier = classifier
-        self._modes: deque[InteractionMode] = deque(maxlen=2 * DRIFT_WINDOW)
-        self._wrong: deque[bool] = deque(maxlen=2 * DRIFT_WINDOW)
 
     async def read(
         self, text: str, embedded: str, *, intent: str | None = None, model: Interaction | None = None
@@ -50,38 +45,17 @@ class InteractionReader:
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
-    async def judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:
+    async def judge(
+        self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
+    ) -> Interaction:
         """Classify a request's query, smoothed by the interaction modes of the user's last turns."""
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
         encoded = await self._general().query(request.query)
         current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         history = [await self._stored_interaction(turn) for turn in users]
-        return smooth_interaction(current, history, is_unstable=self.is_unstable)
+        return smooth_interaction(current, history, is_unstable=stability().is_fallback)
 
     async def _stored_interaction(self, turn: Memory) -> Interaction:
         """Return a turn's interaction mode; a turn that has just been stored may still have to be classified."""
         return turn.reading.interaction or apply_threshold(await self.read(turn.text, embedding_text(turn)))
-
-    def record_classification(self, interaction: Interaction) -> None:
-        """Record a classification before the threshold: a fallback must not reinforce itself."""
-        self._modes.append(interaction.mode)
-        self._wrong.append(False)
-
-    def record_correction(self) -> None:
-        """Record a correction by command as an error among the latest classifications."""
-        if self._wrong:
-            self._wrong[-1] = True
-
-    @property
-    def is_unstable(self) -> bool:
-        """True if classifications drift, or are corrected more than twice as often as before."""
-        modes, wrong = list(self._modes), list(self._wrong)
-        if has_drifted(modes[-DRIFT_WINDOW:], modes[:-DRIFT_WINDOW]):
-            return True
-        return has_error_spike(
-            sum(wrong[-DRIFT_WINDOW:]),
-            len(wrong[-DRIFT_WINDOW:]),
-            sum(wrong[:-DRIFT_WINDOW]),
-            len(wrong[:-DRIFT_WINDOW]),
-        )

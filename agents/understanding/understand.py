@@ -65,9 +65,7 @@ class Understand:
         """Classify a turn without a language model; None if it is classified already, or needs no classification."""
         if not needs_understanding(memory):
             return None
-        leading = await self._reader.read(memory.text, embedding_text(memory))
-        self._reader.record_classification(leading)
-        return apply_threshold(leading)
+        return apply_threshold(await self._reader.read(memory.text, embedding_text(memory)))
 
     async def by_model(self, memory: Memory) -> Understood:
         """Ask a language model about a turn. Raises Unavailable if it must be asked again."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, Field
 
 from schemas.scopes import Scope
+from schemas.state.interaction import InteractionMode
 from schemas.state.memories import CategoryAssignment
 
 EntryT = TypeVar("EntryT")
@@ -22,8 +23,9 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     Selected is the memory of an id; or those in `mode`, of `project` or, if that is None, of all projects except
     `except_projects`; or those of a conversation of the scope; or with `whole` those of the scope's project or of the
     boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them embedded again, `assign`
-    replaces the categories of the items in `assigned`, by memory id. `result` is the command's result, its `moved` or
-    `forgotten` replaced by the number of memories; None: the result is the memory.
+    replaces the categories of the items in `assigned`, by memory id, `correct` sets the `interaction_mode` and
+    counts as a correction at the time `at`. `result` is the command's result, its `moved` or `forgotten` replaced by
+    the number of memories; None: the result is the memory.
 
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
     the change. Turns from there up to `turns_until` were published after the command, which does not forget them.
@@ -31,7 +33,7 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
-    action: Literal["move", "forget", "stale", "assign"]
+    action: Literal["move", "forget", "stale", "assign", "correct"]
     memory_id: str | None = None
     mode: str | None = None
     project: str | None = None
@@ -43,6 +45,8 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     to: str | None = None
     result: dict[str, Any] | None = None
     assigned: dict[str, tuple[CategoryAssignment, ...]] = Field(default_factory=dict)
+    interaction_mode: InteractionMode | None = None
+    at: datetime | None = None
 
 
 MAX_ISSUED = 64

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from schemas.messages.turns import Identifier
 from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
+from schemas.state.interaction import InteractionMode
 from schemas.state.modes import Decay
 
 
@@ -83,6 +84,13 @@ class SetMemoryMode(_Arguments):
 
     memory_id: Annotated[str, Field(min_length=1)]
     mode: ModeName
+
+
+class SetInteractionMode(_Arguments):
+    """The arguments of `set_interaction_mode`."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+    interaction_mode: InteractionMode
 
 
 class RunJob(_Arguments):

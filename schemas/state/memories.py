@@ -74,9 +74,9 @@ class TurnUnderstanding(BaseModel, frozen=True):
     """The understanding of a turn's text with this `text_hash`.
 
     `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
-    alone, before smoothing by earlier turns. `model` and `prompt` name the profile and the prompt version of the
-    answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer on how the turn changes the
-    user's intention.
+    alone, before smoothing by earlier turns; `is_corrected`: a user has set it. `model` and `prompt` name the profile
+    and the prompt version of the answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer
+    on how the turn changes the user's intention.
     """
 
     status: UnderstandingStatus = "rules"
@@ -86,6 +86,7 @@ class TurnUnderstanding(BaseModel, frozen=True):
     operation: str | None = None
     times: tuple[str, ...] = ()
     interaction: Interaction | None = None
+    is_corrected: bool = Field(default=False, exclude_if=lambda is_corrected: not is_corrected)
     model: str | None = None
     prompt: str | None = None
     aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)

@@ -25,6 +25,7 @@ from schemas.messages.commands import (
     RunJob,
     SetDefaultMode,
     SetIntention,
+    SetInteractionMode,
     SetMemoryMode,
 )
 from schemas.messages.replies import ReplyWarning
@@ -46,6 +47,7 @@ COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "rename_mode": RenameMode,
     "set_default_mode": SetDefaultMode,
     "set_intention": SetIntention,
+    "set_interaction_mode": SetInteractionMode,
     "set_memory_mode": SetMemoryMode,
     "suggest_modes": None,
     **dict.fromkeys(JOB_KINDS, RunJob),

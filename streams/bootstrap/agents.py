@@ -1,6 +1,7 @@
 """Builds the agents of each partition over models, vector index and stores; the same over real parts and fakes."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve
+from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
+from agents.understanding.stability import AssessStability
 from agents.understanding.understand import Understand
 from streams.bootstrap.adapters import WorkerModels
 from streams.flow.stores.stores import PartitionStores
@@ -79,6 +82,10 @@ class BuildAgents:
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
         self._category_vectors = CategoryVectors()
         self._asks_model = len(settings.llm_profiles) > 0
+        self._stability = AssessStability(
+            lambda: [ctx.stores.interactions.get(partition) for partition in ctx.served_partitions()], ctx.clock
+        )
+        ctx.meters.watch_fallback(FALLBACK_REASONS, lambda: self._stability().reasons)
 
     def spaces(self, partition: int) -> VectorSpaces:
         """Return the vector spaces of a partition's modes."""
@@ -104,9 +111,11 @@ class BuildAgents:
         drill_down = DrillDown(intend, stores.categories, memories)
         retrieve = Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
-        health = Health(words, stores.modes, spaces, index, jobs, self._deployment, usage)
+        health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
         return PartitionAgents(
-            remember=Remember(memories, words, stores.modes, spaces, stores.claims, asks_model=self._asks_model),
+            remember=Remember(
+                memories, words, stores.modes, spaces, stores.claims, stores.interactions, asks_model=self._asks_model
+            ),
             understand=self._understand(stores),
             retrieve=retrieve,
             assemble=self._assemble(stores, retrieve),
@@ -117,6 +126,9 @@ class BuildAgents:
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             consolidate=self._consolidate(stores, spaces),
         )
+
+    def _deployment_status(self) -> dict[str, Any]:
+        return {**self._deployment(), "interaction": self._stability().report()}
 
     def _understand(self, stores: PartitionStores) -> Understand:
         return Understand(
@@ -136,11 +148,12 @@ class BuildAgents:
             stores.words,
             stores.memories,
             self._models.tokens,
-            self._models.reader.judge,
+            partial(self._models.reader.judge, stability=self._stability),
             retrieve.turns,
             SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._asks_model),
             self._ctx.clock,
             self._limits(),
+            self._stability,
         )
 
     def _limits(self) -> ContextLimits:

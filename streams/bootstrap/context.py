@@ -17,6 +17,7 @@ from streams.runtime.kafka_app import App
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
 from streams.tables.intention_table import IntentionTable
+from streams.tables.interaction_table import InteractionTable
 from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, scope_key
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
@@ -30,6 +31,7 @@ def build_stores(app: App, settings: Settings, words: LexicalStore) -> Stores:
         claims=ClaimTable(app),
         intentions=IntentionTable(app),
         categories=CategoryTable(app, settings.categories.root),
+        interactions=InteractionTable(app),
         words=words,
     )
 

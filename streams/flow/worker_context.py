@@ -51,3 +51,8 @@ class WorkerContext:
     def is_assigned(self, partition: int) -> bool:
         """True if the partition is assigned to this worker."""
         return self.turns_log is None or self.turns_log.is_assigned(partition)
+
+    def served_partitions(self) -> list[int]:
+        """Return the partitions that are assigned to this worker and prepared: their tables can be read."""
+        prepared = (one for one in range(self.partitions) if self.progress.next_offset(one) is not None)
+        return [one for one in prepared if self.is_assigned(one)]

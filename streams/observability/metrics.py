@@ -1,6 +1,8 @@
 """The worker's metrics."""
 
 from collections import Counter as Counts
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -81,6 +83,12 @@ class Meters:
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
+        self._fallback = Gauge(
+            "modestream_interaction_fallback",
+            "1 while only confident interaction modes are used, by reason.",
+            ["reason"],
+            registry=registry,
+        )
         self.retrieve_seconds = Histogram(
             "modestream_retrieve_seconds",
             "Time to answer a retrieve request.",
@@ -116,6 +124,15 @@ class Meters:
     def embedded(self, status: str) -> None:
         """Count an embedded text."""
         self._embedded.labels(status).inc()
+
+    def watch_fallback(self, reasons: Sequence[str], current: Callable[[], Collection[str]]) -> None:
+        """Report at each scrape which of the possible reasons hold."""
+
+        def holds(reason: str) -> float:
+            return float(reason in current())
+
+        for reason in reasons:
+            self._fallback.labels(reason).set_function(partial(holds, reason))
 
     def settled(self, records: int) -> None:
         """Count acknowledged records."""

@@ -15,6 +15,7 @@ Dedicated topics are fetched by a `RequestReader`, at the same times and with th
 their partitions and commits their offsets, but does not fetch them.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -37,13 +38,30 @@ long: offsets, twice at every start and rebalance, and once for a `forget`. Faus
 200 ms cost an idle worker half a hundredth of a core."""
 
 
+MEMBER_DIGEST_CHARS = 8
+"""Hexadecimal digits of the topics' hash in the name of a group member."""
+
+
+def member_name(worker_id: str, topics: Iterable[str]) -> str:
+    """Name a static group member by its worker and by the topics that it reads, changelogs included.
+
+    A static member that returns in time gets its earlier assignment, even if it reads other topics now: the tables that
+    an upgrade adds would never be recovered. Under a new name it gets a new assignment, once the session of the earlier
+    name has timed out.
+    """
+    digest = hashlib.sha256("\n".join(sorted(topics)).encode()).hexdigest()
+    return f"{worker_id}-{digest[:MEMBER_DIGEST_CHARS]}"
+
+
 class ShortPollThread(AIOKafkaConsumerThread):
-    """Faust's consumer thread, with short fetches."""
+    """Faust's consumer thread, with short fetches, as the group member of the app's topics."""
 
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # Faust has no setting for it. The consumer starts later and reads it then.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
+        app = cast("SafeAssignmentApp", transport.app)
+        consumer._group_instance_id = member_name(app.conf.consumer_group_instance_id, app.read_topics)  # noqa: SLF001
         return consumer
 
     async def pause_fetching(self, tps: Iterable[TP]) -> None:
@@ -169,6 +187,9 @@ class SafeAssignmentApp(faust.App):
 
     dedicated_topics: frozenset[str] = frozenset()
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread."""
+
+    read_topics: frozenset[str] = frozenset()
+    """All topics that this worker reads, changelogs included."""
 
     def _new_transport(self) -> SafeAssignmentTransport:
         return SafeAssignmentTransport(self.conf.broker_consumer, self)

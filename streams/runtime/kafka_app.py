@@ -1,7 +1,7 @@
 """The Faust app of a worker: its settings, each with the reason why it differs from Faust's, its topics and agents."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, cast
 
 import faust
 import structlog
@@ -55,7 +55,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         table_standby_replicas=0,
         # An idle worker, or one paused by back-pressure, must never leave the group: it would not return.
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
-        # Another worker takes over after this; the same one returns at once by its id.
+        # Another worker takes over after this; the same one returns at once by its id (`member_name`).
         broker_session_timeout=12,
         broker_heartbeat_interval=3,
         consumer_group_instance_id=worker_id,
@@ -81,6 +81,11 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     # A caller waits for each query. Turns come many at a time and are cheapest in one fetch.
     app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
     return app
+
+
+def set_read_topics(app: App, topics: Iterable[str]) -> None:
+    """Name the topics that this worker reads, for its group member; call it when all agents and tables exist."""
+    cast("SafeAssignmentApp", app).read_topics = frozenset({*topics, *app.tables.changelog_topics})
 
 
 def create_kafka_channels(app: App, read: list[str]) -> dict[str, faust.types.TopicT]:

@@ -8,6 +8,7 @@ from streams.flow.stores.tables import LexicalStore, MemoryStore
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 
@@ -19,6 +20,7 @@ def fake_stores(
     claims: FakeClaims | None = None,
     intentions: FakeIntentions | None = None,
     categories: FakeCategories | None = None,
+    interactions: FakeInteractions | None = None,
 ) -> Stores:
     """Return stores over fakes, but for the lexical index and for those that are given."""
     return Stores(
@@ -27,6 +29,7 @@ def fake_stores(
         claims=claims or FakeClaims(),
         intentions=intentions or FakeIntentions(),
         categories=categories or FakeCategories(),
+        interactions=interactions or FakeInteractions(),
         words=words,
     )
 
@@ -34,4 +37,6 @@ def fake_stores(
 def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: bool = False) -> Remember:
     """Return `Remember` over the stores of a partition."""
     spaces = VectorSpaces(stores.modes, embedders)
-    return Remember(stores.memories, stores.words, stores.modes, spaces, stores.claims, asks_model=asks_model)
+    return Remember(
+        stores.memories, stores.words, stores.modes, spaces, stores.claims, stores.interactions, asks_model=asks_model
+    )

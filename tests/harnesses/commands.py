@@ -28,6 +28,7 @@ NAMES = (
     "set_default_mode",
     "list_modes",
     "set_memory_mode",
+    "set_interaction_mode",
     "get_memory",
     "forget",
 )

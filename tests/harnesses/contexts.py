@@ -11,6 +11,7 @@ from agents.context.snapshot import SnapshotReader
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.interaction.stability import Stability, assume_stable
 from schemas.failures import ModelMissing
 from schemas.messages.assemble import AssembleRequest, AssembleResult
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -53,6 +54,7 @@ class ContextHarness:
     capsules: CategorySummaries | None = None
     asks_model: bool = False
     limits: ContextLimits = field(default_factory=ContextLimits)
+    stability: Stability = field(default_factory=assume_stable)
 
     def __post_init__(self) -> None:
         self.stores = fake_stores(self.words, FakeRecords(self.records)).at(0)
@@ -65,6 +67,7 @@ class ContextHarness:
             SnapshotReader(self.stores.words, self.stores.memories, self.capsules, asks_model=self.asks_model),
             FakeClock(),
             self.limits,
+            lambda: self.stability,
         )
 
     async def _judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:

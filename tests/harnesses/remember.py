@@ -14,6 +14,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 
@@ -42,8 +43,9 @@ class RememberHarness:
 
     def __init__(self, words: FullIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
+        self.interactions = FakeInteractions()
         self.words = words
-        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        stores = fake_stores(words, self.memories, self.modes, interactions=self.interactions).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, self.embedders)
         self.agent = remember_over(stores, self.embedders)
 

@@ -51,7 +51,7 @@ class RememberSteps(WorkerHarness):
         self.words.close()
         self.words = self.full = SometimesFullIndex(directory)
         self.words.open(HERE)
-        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
+        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims, interactions=self.interactions)
         self.ctx = replace(self.ctx, stores=self.stores, commit=LexicalCommit(self.words, self.meters))
         self.remember = remember_over(self.stores.at(HERE), self.embedders, asks_model=True)
         self.changed: list[tuple[Change, int]] = []

@@ -46,6 +46,7 @@ from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
@@ -58,7 +59,10 @@ Json = dict[str, Any]
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
 
-DURABLE = (FakeIndex, FakeCategories, FakeClaims, FakeIntentions, FakeJsonTable, FakeMemories, FakeModes, JobLog)
+DURABLE = (
+    FakeIndex, FakeCategories, FakeClaims, FakeIntentions, FakeInteractions, FakeJsonTable, FakeMemories, FakeModes,
+    JobLog,
+)  # fmt: skip
 """The stores that outlive a worker, besides its directory and its topics."""
 
 
@@ -76,6 +80,7 @@ class InMemoryPipeline:
     modes: FakeModes = field(default_factory=FakeModes)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
+    interactions: FakeInteractions = field(default_factory=FakeInteractions)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
     consolidations: FakeJsonTable[RunHistory] = field(default_factory=lambda: FakeJsonTable(RunHistory))
@@ -83,6 +88,7 @@ class InMemoryPipeline:
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(BackfillTimes)))
     turns_log: TurnsLog | None = None
+    progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -122,6 +128,7 @@ class InMemoryPipeline:
         """Run the pipeline until the block ends; lexical writes stay uncommitted, as after a kill."""
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
+        self.progress = AppliedOffsets()
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
@@ -158,11 +165,13 @@ class InMemoryPipeline:
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
-            stores=fake_stores(words, self.memories, self.modes, self.claims, self.intentions, self.categories),
+            stores=fake_stores(
+                words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
+            ),
             consolidations=self.consolidations,
             issued=self.issued,
             commit=LexicalCommit(words, self.meters),
-            progress=AppliedOffsets(),
+            progress=self.progress,
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,

@@ -1,4 +1,4 @@
-"""Decide a turn's interaction mode from votes and the turns before it; detect drift of a deployment. Pure.
+"""Decide a turn's interaction mode from votes and the turns before it. Pure.
 
 Votes are probabilities over the modes, multiplied in a logarithmic opinion pool (Genest & Zidek 1986): an uninformative
 vote changes nothing, two that agree are surer than either alone. The last three turns move the confidence a little,
@@ -10,7 +10,6 @@ probability of GENERAL, not that of the mode it replaces.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,53 +95,6 @@ def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
     share = min(max(confidence, even), MAX_VOTE_CONFIDENCE)
     rest = (1 - share) / (len(INTERACTION_MODES) - 1)
     return np.log([share if one == mode else rest for one in INTERACTION_MODES])
-
-
-DRIFT_WINDOW = 500
-"""Classifications compared with as many before them; smaller windows always look like drift."""
-
-MAX_DIVERGENCE = 0.1
-"""Kullback-Leibler divergence, in nats, above which the mix of modes has drifted."""
-
-MAX_ERROR_RATIO = 2.0
-"""Ratio to the baseline's error rate above which errors have spiked."""
-
-MIN_ERRORS = 5
-"""Errors below which no rate is alarming: one correction among ten turns is noise."""
-
-_PSEUDOCOUNT = 0.5
-"""Added to each count (Jeffreys' prior), so that a mode without earlier occurrences gives a finite divergence."""
-
-
-def has_drifted(recent: Sequence[InteractionMode], before: Sequence[InteractionMode]) -> bool:
-    """True if the mix of the last `DRIFT_WINDOW` classifications differs from the last `DRIFT_WINDOW` of `before`.
-
-    Both are oldest first. False while either holds fewer.
-    """
-    if len(recent) < DRIFT_WINDOW or len(before) < DRIFT_WINDOW:
-        return False
-    return kl_divergence(recent[-DRIFT_WINDOW:], before[-DRIFT_WINDOW:]) > MAX_DIVERGENCE
-
-
-def kl_divergence(recent: Sequence[InteractionMode], before: Sequence[InteractionMode]) -> float:
-    """Return the Kullback-Leibler divergence of the recent mix from the one before, in nats; 0 for two empty ones."""
-    pairs = zip(_shares(recent), _shares(before), strict=True)
-    return sum(now * log(now / then) for now, then in pairs)
-
-
-def has_error_spike(recent_errors: int, recent: int, baseline_errors: int, baseline: int) -> bool:
-    """True if the recent error rate is above `MAX_ERROR_RATIO` times the baseline's; rates are per classification.
-
-    False below `MIN_ERRORS` recent errors, and while there is no baseline.
-    """
-    if recent_errors < MIN_ERRORS or recent <= 0 or baseline <= 0:
-        return False
-    return recent_errors / recent > MAX_ERROR_RATIO * baseline_errors / baseline
-
-
-def _shares(modes: Sequence[InteractionMode]) -> list[float]:
-    total = len(modes) + _PSEUDOCOUNT * len(INTERACTION_MODES)
-    return [(modes.count(mode) + _PSEUDOCOUNT) / total for mode in INTERACTION_MODES]
 
 
 HISTORY_TURNS = 3

@@ -2,7 +2,7 @@
 
 from schemas.internal.events import Understood
 from schemas.state.aims import IntentionUpdate
-from schemas.state.interaction import Interaction
+from schemas.state.interaction import Interaction, InteractionMode
 from schemas.state.memories import Memory, TurnUnderstanding
 
 MAX_MEMORY_ENTITIES = 64
@@ -25,10 +25,26 @@ def is_about_current_text(memory: Memory, event: Understood) -> bool:
 
 
 def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
-    """Set the interaction mode found by rules, unless a model has answered: its answer includes their vote."""
-    if interaction is None or memory.reading.status == "model":
+    """Set the interaction mode found by rules, unless a user has corrected it or a model has answered.
+
+    A model's answer includes the rules' vote.
+    """
+    if interaction is None or memory.reading.status == "model" or memory.reading.is_corrected:
         return memory
     reading = memory.reading.model_copy(update={"interaction": interaction})
+    return memory.model_copy(update={"reading": reading})
+
+
+def is_misclassified(memory: Memory, mode: InteractionMode) -> bool:
+    """True if a classifier has found another interaction mode than the right one."""
+    found = memory.reading.interaction
+    return found is not None and found.mode != mode and not memory.reading.is_corrected
+
+
+def with_correction(memory: Memory, mode: InteractionMode) -> Memory:
+    """Set the interaction mode that a user says is right; it stays until the text changes."""
+    interaction = Interaction(mode=mode, confidence=1.0)
+    reading = memory.reading.model_copy(update={"interaction": interaction, "is_corrected": True})
     return memory.model_copy(update={"reading": reading})
 
 
@@ -48,7 +64,8 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
         intent=found.intent or before.intent,
         operation=found.operation or before.operation,
         times=before.times,
-        interaction=event.interaction or before.interaction,
+        interaction=before.interaction if before.is_corrected else event.interaction or before.interaction,
+        is_corrected=before.is_corrected,
         model=event.profile,
         prompt=event.prompt,
         aims=found.intention if found.intention != IntentionUpdate() else None,

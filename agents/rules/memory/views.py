@@ -20,7 +20,9 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         view.pop("items")
     if memory.item is not None:
         view |= _item_view(memory.item)
-    reading = memory.reading.model_dump(mode="json", exclude={"status", "text_hash", "interaction", "aims"})
+    reading = memory.reading.model_dump(
+        mode="json", exclude={"status", "text_hash", "interaction", "is_corrected", "aims"}
+    )
     interaction = memory.reading.interaction
     versions = [
         {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
@@ -31,6 +33,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         "understanding": memory.reading.status,
         "interaction_mode": interaction and interaction.mode,
         "interaction_confidence": interaction and round(interaction.confidence, 3),
+        "interaction_corrected": memory.reading.is_corrected,
     }
     version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
     return view | understanding | version

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from agents.ports.categories import CategoryWriter
 from agents.ports.claims import ClaimWriter
 from agents.ports.intentions import IntentionWriter
+from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, ModeWriter
 from schemas.scopes import ScopeFields
@@ -17,7 +18,7 @@ from schemas.state.categories import Taxonomy
 from schemas.state.memories import Claim
 from schemas.state.modes import ModeDeclarations
 from streams.flow.stores.partition_views import at_partition
-from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, Table
+from streams.flow.stores.tables import IntentionStore, InteractionStore, LexicalStore, MemoryStore, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class PartitionStores:
     claims: ClaimWriter
     intentions: IntentionWriter
     categories: CategoryWriter
+    interactions: InteractionWriter
     words: LexicalWriter
 
 
@@ -41,6 +43,7 @@ class Stores:
     claims: Table[str, Claim]
     intentions: IntentionStore
     categories: Table[ScopeFields, Taxonomy]
+    interactions: InteractionStore
     words: LexicalStore
 
     def at(self, partition: int) -> PartitionStores:
@@ -51,12 +54,13 @@ class Stores:
             claims=at_partition(self.claims, partition),
             intentions=at_partition(self.intentions, partition),
             categories=at_partition(self.categories, partition),
+            interactions=at_partition(self.interactions, partition),
             words=at_partition(self.words, partition),
         )
 
     def memory_writes(self) -> list[Awaitable[object]]:
         """Return the pending writes of the tables that `Remember` writes."""
-        return [*self.memories.pending_writes(), *self.claims.pending_writes()]
+        return [*self.memories.pending_writes(), *self.claims.pending_writes(), *self.interactions.pending_writes()]
 
     def command_writes(self) -> list[Awaitable[object]]:
         """Return the pending writes of the tables that commands write."""

@@ -8,6 +8,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.scopes import ScopeFields
 from schemas.state.intention import Intention
+from schemas.state.interaction_counts import InteractionCounts
 from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
 
 Key_contra = TypeVar("Key_contra", contravariant=True)
@@ -35,6 +36,16 @@ class IntentionStore(Table[ScopeFields, Intention], Protocol):
 
     def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
         """Return the scopes of a boundary that have an intention."""
+
+
+class InteractionStore(Protocol):
+    """The table `interactions`: one value a partition."""
+
+    def get(self, partition: int) -> InteractionCounts: ...
+    def put(self, partition: int, counts: InteractionCounts) -> None: ...
+
+    def pending_writes(self) -> list[Awaitable[None]]:
+        """Return the changelog writes since the last call, as `Table` does."""
 
 
 class MemoryStore(Protocol):

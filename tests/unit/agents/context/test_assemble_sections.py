@@ -1,9 +1,12 @@
 """Selection of memories for the sections of a context."""
 
+from dataclasses import replace
+
 import pytest
 
 from agents.rules.context.section_candidates import PROTECTED_TOP_K
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
 from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -177,3 +180,13 @@ async def test_quotes_have_their_speaker(library: ContextHarness) -> None:
 
 def exploring() -> TurnUnderstanding:
     return TurnUnderstanding(interaction=Interaction(mode="EXPLORATION", confidence=0.9))
+
+
+async def test_fallback_of_the_deployment_is_a_warning(library: ContextHarness) -> None:
+    assert (await library.ask())[1] == []
+    library.stability = replace(assume_stable(), reasons=("drift",), divergence=0.25)
+    [(code, message)] = (await library.ask())[1]
+    assert code == "interaction_fallback"
+    assert "0.25" in message
+    _, warnings = await library.ask(interaction_mode="TASK")
+    assert warnings == [], "the caller's interaction mode is not affected"
