@@ -6,17 +6,15 @@ import re
 import signal
 from asyncio import create_subprocess_exec, timeout
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.kcat import needs_kcat
-from tests.worlds.live.processes import ROOT, Deployment, deployed
+from tests.worlds.live.processes import ROOT, Deployment
 
 DOCUMENTED_BROKER = "127.0.0.1:9092"
+DOCUMENTED_PREFIX = "memory."
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 FUNCTION = re.compile(r"^ask\(\) \{.*?^\}\n", re.DOTALL | re.MULTILINE)
 
@@ -28,18 +26,10 @@ ANSWERED_WITHIN_S = 20.0
 QUESTION = '{"schema":"retrieve.v1","scope":{"user_id":"ana"},"query":"where is the spare key?"}'
 
 
-@pytest.fixture
-def documented(live_broker: RunningBroker, models: Path, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with the documented topic names."""
-    with deployed(live_broker.bootstrap, tmp_path, models) as own:
-        own.prefix = "memory."
-        yield own
-
-
 def shell(page: str, deployment: Deployment) -> str:
-    """Return the shell block of a page that calls `ask`, for the deployment's broker."""
+    """Return the shell block of a page that calls `ask`, for the deployment's broker and topics."""
     [block] = [block for block in SHELL.findall((ROOT / page).read_text()) if "ask turns" in block]
-    return str(block).replace(DOCUMENTED_BROKER, deployment.bootstrap)
+    return str(block).replace(DOCUMENTED_BROKER, deployment.bootstrap).replace(DOCUMENTED_PREFIX, deployment.prefix)
 
 
 def ask_function(deployment: Deployment) -> str:
@@ -70,25 +60,25 @@ def replies(output: str) -> list[dict[str, Any]]:
 
 
 @needs_kcat
-async def test_commands_of_the_readme_store_and_find_a_turn(documented: Deployment) -> None:
-    await documented.ready()
-    stored, found = replies(await run(shell("README.md", documented)))
+async def test_commands_of_the_readme_store_and_find_a_turn(deployment: Deployment) -> None:
+    await deployment.ready()
+    stored, found = replies(await run(shell("README.md", deployment)))
     assert stored["status"] == "ok"
     assert found["result"]["hits"][0]["memory_id"] == stored["result"]["memory_id"]
 
 
 @needs_kcat
-async def test_shell_function_ends_with_its_reply_every_time(documented: Deployment) -> None:
-    await documented.ready()
+async def test_shell_function_ends_with_its_reply_every_time(deployment: Deployment) -> None:
+    await deployment.ready()
     for _ in range(REPETITIONS):
-        [reply] = replies(await run(f"{ask_function(documented)}\nask retrieve '{QUESTION}'"))
+        [reply] = replies(await run(f"{ask_function(deployment)}\nask retrieve '{QUESTION}'"))
         assert reply["status"] == "ok"
 
 
 @needs_kcat
-async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(documented: Deployment) -> None:
-    await documented.ready()
-    output = await run(ask_function(documented) + shell("docs/concepts.md", documented))
+async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(deployment: Deployment) -> None:
+    await deployment.ready()
+    output = await run(ask_function(deployment) + shell("docs/concepts.md", deployment))
     *_, moved, found = replies(output)
     assert moved["result"]["mode"] == "journal"
     assert found["result"]["modes"]
