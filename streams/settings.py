@@ -41,6 +41,10 @@ DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 """A scope model, set by its dotted path."""
 
 
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+"""Kafka's isolation levels of a consumer."""
+
+
 class Settings(BaseSettings):
     """The settings of a deployment. Each field is read from `MODESTREAM_<NAME>`."""
 
@@ -60,6 +64,10 @@ class Settings(BaseSettings):
 
     partitions: int = Field(default=4, ge=1)
     """Partitions of every topic. It determines the location of a user's memories, so it can't be changed later."""
+
+    isolation_level: IsolationLevel = "read_uncommitted"
+    """How records in Kafka transactions are read: `read_committed` skips aborted ones and waits for open ones, see
+    `docs/operations.md`."""
 
     replication_factor: int = Field(default=1, ge=1)
     """Replicas of every topic: 3 in production."""

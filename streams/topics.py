@@ -43,8 +43,8 @@ class Topics:
         return [getattr(self, field.name) for field in fields(self)]
 
     def consumed(self) -> list[str]:
-        """Return the names of the topics that workers read."""
-        return [name for name in self.all() if name not in (self.replies, self.dead_letters)]
+        """Return the names of the topics that agents of workers read."""
+        return [name for name in self.all() if name not in (self.replies, self.dead_letters, self.service)]
 
 
 def topics_with_prefix(prefix: str) -> Topics:

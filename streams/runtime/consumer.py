@@ -30,7 +30,9 @@ from faust.types.transports import ProducerT
 
 from streams.runtime.bursts import BurstProducer
 from streams.runtime.header_names import patch_header_decoding
+from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
 from streams.runtime.request_reader import RequestReader, create_request_consumer
+from streams.settings import IsolationLevel
 
 FETCH_WAIT_MS = 200
 """How long the broker may delay the response to a fetch without records. Other requests on the same connection wait as
@@ -62,7 +64,16 @@ class ShortPollThread(AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         app = cast("SafeAssignmentApp", transport.app)
         consumer._group_instance_id = member_name(app.conf.consumer_group_instance_id, app.read_topics)  # noqa: SLF001
+        set_isolation_level(consumer, app.isolation_level)
         return consumer
+
+    def highwater(self, tp: TP) -> int:
+        """Return the end offset of what may be read, as of the last fetch; 0 before it."""
+        return readable_end(self._ensure_consumer(), TopicPartition(*tp)) or 0
+
+    def next_offset(self, tp: TP) -> int | None:
+        """Return the offset that is fetched next."""
+        return next_offset(self._ensure_consumer(), TopicPartition(*tp))
 
     async def pause_fetching(self, tps: Iterable[TP]) -> None:
         """Stop fetching these partitions until they are assigned again."""
@@ -81,8 +92,9 @@ class SafeAssignmentConsumer(Consumer):
         super().__init__(*args, **kwargs)
         patch_header_decoding()
         self._awaiting_flow: set[TP] = set()
-        servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
-        connect = partial(create_request_consumer, servers)
+        self._servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
+        self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
+        connect = partial(create_request_consumer, self._servers, self._isolation_level)
         self._requests = RequestReader(connect, self._deliver, self._full, self.crash)
 
     def _new_consumer_thread(self) -> ShortPollThread:
@@ -124,8 +136,27 @@ class SafeAssignmentConsumer(Consumer):
             super().on_buffer_drop(tp)
 
     def highwater(self, tp: TP) -> int:
-        """Return the last known end offset of a partition."""
-        return self._requests.highwater(tp) or 0 if self._is_dedicated(tp) else super().highwater(tp)
+        """Return the last known end offset of what may be read of a partition."""
+        return (self._requests if self._is_dedicated(tp) else self._thread).highwater(tp) or 0
+
+    def lag(self, tp: TP) -> int:
+        """Count the offsets after the committed one that may be read.
+
+        None are left if all were read and nothing is unacknowledged: control records at the end are never committed.
+        """
+        lag = self.highwater(tp) - (self._committed_offset.get(tp) or 0)
+        return 0 if lag <= 0 or self._is_all_acknowledged(tp) else lag
+
+    async def written_end(self, tp: TP) -> int:
+        """Return the end offset of a partition, open transactions included. Raises KafkaError."""
+        async with AIOKafkaConsumer(bootstrap_servers=self._servers) as consumer:
+            end: int = (await consumer.end_offsets([TopicPartition(*tp)]))[TopicPartition(*tp)]
+        return end
+
+    @property
+    def hides_open_transactions(self) -> bool:
+        """True if records of open transactions, and those after them, are not read."""
+        return self._isolation_level == READ_COMMITTED
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Do nothing: `streams.observability.http_server` detects stalls.
@@ -163,6 +194,10 @@ class SafeAssignmentConsumer(Consumer):
             await self._add_gap(tp, expected, record.offset - 1)
         await self.callback(self._to_message(tp, record))
 
+    def _is_all_acknowledged(self, tp: TP) -> bool:
+        read = (self._requests if self._is_dedicated(tp) else self._thread).next_offset(tp) or 0
+        return read >= self.highwater(tp) and all(message.tp != tp for message in list(self._unacked_messages))
+
     def _full(self) -> set[TP]:
         """Return the partitions of agents with full buffers."""
         return self._buffered_partitions
@@ -187,6 +222,8 @@ class SafeAssignmentApp(faust.App):
 
     dedicated_topics: frozenset[str] = frozenset()
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread."""
+    isolation_level: IsolationLevel = "read_uncommitted"
+    """How records in transactions are read."""
 
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""

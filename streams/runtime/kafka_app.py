@@ -80,6 +80,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     )
     # A caller waits for each query. Turns come many at a time and are cheapest in one fetch.
     app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
+    app.isolation_level = settings.isolation_level
     return app
 
 

@@ -17,6 +17,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
+from streams.runtime.isolation import next_offset, readable_end
+
 IDLE_POLL_TIMEOUT_MS = 1500
 """How long the broker may delay an empty response, and how long one poll takes."""
 
@@ -66,12 +68,18 @@ class RequestReader:
             self._restart()
 
     def highwater(self, tp: TP) -> int | None:
-        """Return the end offset that the broker has reported; None before that."""
+        """Return the end offset of what may be read, as the broker has reported it; None before that."""
         partition = TopicPartition(*tp)
         if self._consumer is None or partition not in self._consumer.assignment():
             return None
-        end: int | None = self._consumer.highwater(partition)
-        return end
+        return readable_end(self._consumer, partition)
+
+    def next_offset(self, tp: TP) -> int | None:
+        """Return the offset that is read next; None before that is known."""
+        partition = TopicPartition(*tp)
+        if self._consumer is None or partition not in self._consumer.assignment():
+            return None
+        return next_offset(self._consumer, partition)
 
     async def close(self) -> None:
         """Stop and disconnect."""
@@ -137,11 +145,12 @@ class RequestReader:
         return self._consumer
 
 
-def create_request_consumer(servers: list[str]) -> AIOKafkaConsumer:
+def create_request_consumer(servers: list[str], isolation_level: str) -> AIOKafkaConsumer:
     """Create a consumer without a group that starts at the oldest record where an offset does not exist."""
     return AIOKafkaConsumer(
         bootstrap_servers=servers,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         fetch_max_wait_ms=IDLE_POLL_TIMEOUT_MS,
+        isolation_level=isolation_level,
     )

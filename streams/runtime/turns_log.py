@@ -1,10 +1,17 @@
 """The end of a topic's partitions in Kafka, and how far Faust's consumer has delivered them."""
 
+import asyncio
+
 import faust
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from schemas.failures import Unavailable
+
+OPEN_TRANSACTION_TIMEOUT_S = 2.0
+"""How long the end of open transactions is awaited, while other commands of this worker wait."""
+
+OPEN_TRANSACTION_POLL_S = 0.1
 
 
 class KafkaTurnsLog:
@@ -15,12 +22,29 @@ class KafkaTurnsLog:
         self._topic = topic
 
     async def end(self, partition: int) -> int:
-        """Return the offset after the last written record. Asks the broker, as the consumer may be behind."""
+        """Return the offset after the last record that may be read. Asks the broker, as the consumer may be behind."""
         tp = self._assigned(partition)
         try:
             return (await self._app.consumer.highwaters(tp))[tp]
         except (KafkaError, KeyError) as problem:
             raise Unavailable(f"Kafka does not return the end of {self._topic}: {problem!r}") from problem
+
+    async def end_with_transactions(self, partition: int) -> int:
+        """Return the offset after the last written record, when no open transaction hides one before it."""
+        tp = self._assigned(partition)
+        if not self._app.consumer.hides_open_transactions:  # type: ignore[attr-defined]
+            return await self.end(partition)
+        try:
+            end: int = await self._app.consumer.written_end(tp)  # type: ignore[attr-defined]
+        except KafkaError as problem:
+            raise Unavailable(f"Kafka does not return the end of {self._topic}: {problem!r}") from problem
+        waited = 0.0
+        while await self.end(partition) < end:
+            if waited >= OPEN_TRANSACTION_TIMEOUT_S:
+                raise Unavailable(f"a transaction is open on {self._topic}, and hides turns before this command")
+            waited += OPEN_TRANSACTION_POLL_S
+            await asyncio.sleep(OPEN_TRANSACTION_POLL_S)
+        return end
 
     def is_assigned(self, partition: int) -> bool:
         """True if the partition is assigned to this worker."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 import faust
-from faust.types import TP
 
 from streams.topics import Topics
 
@@ -29,9 +28,7 @@ class WorkerStatus:
         lag = dict.fromkeys(self._consumed, 0)
         for tp in consumer.assignment():
             if tp.topic in lag:
-                # Faust does not publish its committed offsets; a request to the broker for each scrape would be dear.
-                committed: dict[TP, int | None] = consumer._committed_offset  # type: ignore[attr-defined]  # noqa: SLF001
-                lag[tp.topic] += max(0, (consumer.highwater(tp) or 0) - (committed.get(tp) or 0))
+                lag[tp.topic] += consumer.lag(tp)  # type: ignore[attr-defined]
         return lag
 
     def recovering(self) -> bool:

@@ -67,7 +67,7 @@ class AnswerCommand:
             return HandlerResult(None, [_forward(record, self._topics.changes, key, change)])
         if (answer := issued.answered.get(_record_id(record))) is not None:
             return HandlerResult(SuccessReply(answer))
-        turns_before = await self._turns_end(record.partition) if command.command == FORGET_COMMAND else None
+        turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
         writes = self._stores.command_writes()
         if result.is_correction:
@@ -93,6 +93,10 @@ class AnswerCommand:
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)
         await await_all(self._issued.pending_writes())
+
+    async def _written_turns_end(self, partition: int) -> int | None:
+        """Return the end offset of the turns log, hidden turns included. Raises Unavailable while some are hidden."""
+        return None if self._turns_log is None else await self._turns_log.end_with_transactions(partition)
 
     async def _turns_end(self, partition: int) -> int | None:
         """Return the end offset of the turns log. Raises Unavailable."""

@@ -13,4 +13,8 @@ class Publisher(Protocol):
         """Hand a record over; the returned awaitable is done when the broker has stored it, however long that takes."""
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
-        """Hand a reply over; the awaitable tells within 5 s whether the broker took it. Delays no other record."""
+        """Hand a reply over; the awaitable is done when the request need not wait for it any longer.
+
+        True if the broker has the reply. False if its topic is missing or slow: then it is attempted beside for 5 s, or
+        given up.
+        """

@@ -17,7 +17,13 @@ class TurnsLog(Protocol):
     """The log of turns. Calls raise Unavailable if Kafka does not answer or the partition is no longer assigned."""
 
     async def end(self, partition: int) -> int:
-        """Return the offset after the last written record."""
+        """Return the offset after the last record that may be read."""
+
+    async def end_with_transactions(self, partition: int) -> int:
+        """Return the offset after the last written record.
+
+        Raises Unavailable if a transaction stays open: its records, and those after it, can't be read yet.
+        """
 
     def is_assigned(self, partition: int) -> bool:
         """True if the partition is assigned to this worker."""

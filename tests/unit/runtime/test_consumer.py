@@ -33,6 +33,7 @@ class KafkaSide:
         self.sought: dict[TP, int] = {}
         self.from_beginning: set[TP] = set()
         self.paused: set[TP] = set()
+        self.position = 5
 
     def meanwhile(self) -> None:
         """Do nothing."""
@@ -53,6 +54,9 @@ class KafkaSide:
 
     def highwater(self, tp: TP) -> int:
         return 5
+
+    def next_offset(self, tp: TP) -> int:
+        return self.position
 
     def seek(self, tp: TP, offset: int) -> None:
         self.sought[tp] = offset
@@ -233,3 +237,26 @@ async def test_commit_stops_before_requests_in_flight(consumer: SafeAssignmentCo
 
 def consumer_record(offset: int) -> ConsumerRecord[bytes, bytes]:
     return ConsumerRecord(REQUESTS.topic, REQUESTS.partition, offset, 0, 0, b"k", b"{}", None, 1, 2, ())
+
+
+def test_lag_is_the_distance_of_commit_and_end(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
+    kafka.position = 3
+    assert consumer.lag(TURNS) == 5
+    consumer._committed_offset[TURNS] = 3
+    assert consumer.lag(TURNS) == 2
+    consumer._committed_offset[TURNS] = 6
+    assert consumer.lag(TURNS) == 0
+
+
+def test_lag_remains_while_a_record_is_not_acknowledged(consumer: SafeAssignmentConsumer) -> None:
+    consumer._committed_offset[TURNS] = 3
+    message: Any = SimpleNamespace(tp=TURNS, offset=3)
+    consumer._unacked_messages = cast("Any", [message])
+    assert consumer.lag(TURNS) == 2
+
+
+def test_control_records_at_the_end_are_no_lag(consumer: SafeAssignmentConsumer) -> None:
+    consumer._committed_offset[TURNS] = 3
+    message: Any = SimpleNamespace(tp=OTHER, offset=3)
+    consumer._unacked_messages = cast("Any", [message])
+    assert consumer.lag(TURNS) == 0

@@ -21,6 +21,8 @@ Read = tuple[TP, int, int | None]
 class Kafka:
     """A consumer over a log in memory. Each call that can fail raises the next of `problems` first."""
 
+    _isolation_level = "read_uncommitted"
+
     def __init__(self, problems: Iterable[Exception] = ()) -> None:
         self.log: dict[TopicPartition, list[int]] = {}
         self.positions: dict[TopicPartition, int] = {}

@@ -36,7 +36,7 @@ def broker() -> Broker:
 @pytest.fixture
 def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
     monkeypatch.setattr(publisher, "PRODUCE_RETRY_S", 0.0)
-    sending = KafkaPublisher(["nowhere:1"], Meters())
+    sending = KafkaPublisher(["nowhere:1"], "memory.replies", Meters())
     monkeypatch.setattr(sending, "_events", broker, raising=False)
     return sending
 

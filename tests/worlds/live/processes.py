@@ -76,6 +76,11 @@ class Worker:
             return {}
         return health
 
+    def metrics(self) -> str:
+        """Return the page of metrics."""
+        with urlopen(f"http://127.0.0.1:{int(self._port_file.read_text())}/metrics", timeout=5) as page:
+            return str(page.read().decode())
+
     async def served_partitions(self) -> set[int]:
         """Return the partitions that it serves; none during recovery."""
         page = await asyncio.to_thread(self.health)

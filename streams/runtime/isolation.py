@@ -1,0 +1,32 @@
+"""How far a consumer may read, at the isolation level that it was created with.
+
+Records of an open transaction are hidden from a `read_committed` consumer, with all later ones of the partition. The
+end of a transaction is a control record: it takes an offset, and no consumer ever returns it.
+"""
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+READ_COMMITTED = "read_committed"
+
+
+def set_isolation_level(consumer: AIOKafkaConsumer, level: str) -> None:
+    """Set the isolation level of a consumer that is not started."""
+    consumer._isolation_level = level  # noqa: SLF001 - Faust creates its consumer without a setting for it
+
+
+def readable_end(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
+    """Return the offset after the last record that may be read, as of the last fetch; None before it."""
+    if consumer._isolation_level == READ_COMMITTED:  # noqa: SLF001
+        stable: int | None = consumer.last_stable_offset(partition)
+        if stable is None or stable >= 0:
+            return stable
+    end: int | None = consumer.highwater(partition)
+    return end
+
+
+def next_offset(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
+    """Return the offset that is read next, behind control records; None if it is not known yet."""
+    # aiokafka's own `position` may wait.
+    state = consumer._subscription.subscription.assignment.state_value(partition)  # noqa: SLF001
+    position: int | None = state.position if state.has_valid_position else None
+    return position

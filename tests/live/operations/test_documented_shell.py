@@ -1,0 +1,85 @@
+"""The shell commands of README and docs, taken out of the pages and run against a worker."""
+
+import json
+import os
+import re
+import signal
+from asyncio import create_subprocess_exec, timeout
+from asyncio.subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from tests.worlds.live.kcat import needs_kcat
+from tests.worlds.live.processes import ROOT, Deployment
+
+DOCUMENTED_BROKER = "127.0.0.1:9092"
+DOCUMENTED_PREFIX = "memory."
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+FUNCTION = re.compile(r"^ask\(\) \{.*?^\}\n", re.DOTALL | re.MULTILINE)
+
+REPETITIONS = 60
+"""Of 120 questions of a function that began to read at the time of the request, 8 waited for ever."""
+
+ANSWERED_WITHIN_S = 20.0
+
+QUESTION = '{"schema":"retrieve.v1","scope":{"user_id":"ana"},"query":"where is the spare key?"}'
+
+
+def shell(page: str, deployment: Deployment) -> str:
+    """Return the shell block of a page that calls `ask`, for the deployment's broker and topics."""
+    [block] = [block for block in SHELL.findall((ROOT / page).read_text()) if "ask turns" in block]
+    return str(block).replace(DOCUMENTED_BROKER, deployment.bootstrap).replace(DOCUMENTED_PREFIX, deployment.prefix)
+
+
+def ask_function(deployment: Deployment) -> str:
+    """Return the README's shell function."""
+    found = FUNCTION.search(shell("README.md", deployment))
+    assert found
+    return found.group()
+
+
+async def run(script: str) -> str:
+    """Run a script and return its output."""
+    bash = await create_subprocess_exec(
+        "bash", "-euo", "pipefail", "-c", script, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    try:
+        async with timeout(ANSWERED_WITHIN_S):
+            out, errors = await bash.communicate()
+    except TimeoutError:
+        os.killpg(bash.pid, signal.SIGKILL)
+        pytest.fail(f"no end after {ANSWERED_WITHIN_S:g} s")
+    assert bash.returncode == 0, errors.decode()
+    return out.decode()
+
+
+def replies(output: str) -> list[dict[str, Any]]:
+    """Return the replies among lines of output."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"schema":"reply.v1"')]
+
+
+@needs_kcat
+async def test_commands_of_the_readme_store_and_find_a_turn(deployment: Deployment) -> None:
+    await deployment.ready()
+    stored, found = replies(await run(shell("README.md", deployment)))
+    assert stored["status"] == "ok"
+    assert found["result"]["hits"][0]["memory_id"] == stored["result"]["memory_id"]
+
+
+@needs_kcat
+async def test_shell_function_ends_with_its_reply_every_time(deployment: Deployment) -> None:
+    await deployment.ready()
+    for _ in range(REPETITIONS):
+        [reply] = replies(await run(f"{ask_function(deployment)}\nask retrieve '{QUESTION}'"))
+        assert reply["status"] == "ok"
+
+
+@needs_kcat
+async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(deployment: Deployment) -> None:
+    await deployment.ready()
+    output = await run(ask_function(deployment) + shell("docs/concepts.md", deployment))
+    *_, moved, found = replies(output)
+    assert moved["result"]["mode"] == "journal"
+    assert found["result"]["modes"]
+    assert re.search(r'^ana \{.*"journal"', output, re.MULTILINE)
