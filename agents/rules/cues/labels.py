@@ -82,6 +82,8 @@ class SentenceLabel(IntFlag):
     """A rule from now on, mostly for the answers."""
     FOREIGN = auto()
     """In a language that an English model can't read: in the mode `general` another model makes its vectors."""
+    STANDING_PREFERENCE = auto()
+    """How the speaker wants things in general. `PREFERENCE`, a ranking feature, has wishes of the moment as well."""
 
 
 NO_LABELS = SentenceLabel(0)

@@ -16,22 +16,11 @@ from tests.builders.labels import labels_of
         "Soy alérgica a la penicilina.",
         "Je suis allergique aux noix.",
         "Ich bin allergisch gegen Nüsse.",
+        "Passwörter dürfen nicht gespeichert werden, das muss unbedingt verschlüsselt sein.",
     ],
 )
 def test_rule_that_prevents_harm_is_safety(text: str) -> None:
     assert SentenceLabel.SAFETY in labels_of(text)
-
-
-GERMAN_SAFETY = "Passwörter dürfen nicht gespeichert werden, das muss unbedingt verschlüsselt sein."
-
-
-def test_german_safety_rule_is_at_least_a_constraint() -> None:
-    assert SentenceLabel.CONSTRAINT in labels_of(GERMAN_SAFETY)
-
-
-@pytest.mark.xfail(reason="only English obligations are checked for harm", strict=True)
-def test_german_safety_rule_is_safety() -> None:
-    assert SentenceLabel.SAFETY in labels_of(GERMAN_SAFETY)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""Patterns of decisions. Pure: data.
+
+A decision settles what will be: a choice between alternatives, a change of plan, an agreement. Open questions,
+proposals to see or to talk, and idioms with the same verbs are none.
+"""
+
+import re
+from functools import partial
+
+from agents.rules.cues.label_patterns import DAY, WORD, LabelPattern, label_pattern
+
+_decision = partial(label_pattern, "DECISION")
+
+_I = r"(?:i|we|i've|we've|i have|we have|the (?:team|board|family|committee)|we both|we all)"
+_SO = r"(?:so |ok |okay |then |and |but |right |well |fine |good |agreed |yes |no |nein |nee |, ){0,4}"
+_PEOPLE = r"(?:him|her|them|me|us|you|the (?:kids?|dogs?|children|bins|rubbish|boys|girls)|my (?:son|daughter|mother|wife))"
+_TAKEN = rf"(?!{_PEOPLE} |care |a (?:look|break|nap|walk|bath|shower|picture|photo|seat|breath|while|day)|it (?:back|from|out|"
+_TAKEN += r"slow|easy|as|in|to|up|off|away|personally)|your word|notes?|time|turns|part|my time|the (?:blame|liberty|chance|"
+_TAKEN += r"lead|time|hint|point|trouble))"
+_KEPT = r"(?!(?:it|this|them|things) (?:short|brief|simple|up|down|to myself)|an eye|you |[^ ]+ing |my (?:fingers|eyes|promise|"
+_KEPT += r"word|mouth|distance)|in (?:touch|mind)|quiet|calm|up |on |at )"
+
+_NO_CHOICE = (
+    r"(?:what|how|that|so|as|such|here|there|this|yes|no|sure|where|whatever|like|strange|funny|oh|indeed|who|why|if|when|because|"
+    r"since|i|we|me|you|he|she|think|say|than|says|said|know|knew|about|is|was|whose|though|beautiful|lovely|nice|good|true|hard|"
+    r"easy|cold|hot|late|early|wrong|right|ok|okay|course|see|sometimes|always|never|hope|and|but|well)"
+)
+"""Words that no choice has before `it is`."""
+
+_OFFER = r"(?:job|offer|flat|role|post|promotion|invitation|contract|proposal|house|deal|loan|commission)"
+
+DECISION_PATTERNS: tuple[LabelPattern, ...] = (
+    _decision(
+        "decided chosen chose opted voted agreed settled settle picked postponed put ruled ended",
+        rf" {_I} (?:(?:all|both|finally|just|now|also|already|therefore|then|have|had|only|at last|jointly|never) ){{0,2}}(?:decided "
+        rf"(?!that (?:it was )?(?:too|so) )|chosen |chose (?!my words|your|the wrong|to (?:ignore|believe))|opted |voted (?!in the)|agreed "
+        rf"(?:to (?!disagree|differ|meet for)|on |not |in the end|upon|that (?:we|i|the|he|she|they)(?: |')(?!were|was))|settled (?:on|for) |"
+        rf"picked (?!up|out|on|at|his|her|their|my|a fight|flowers|berries|strawberries|apples|mushrooms|him|them|you|it |me )|"
+        rf"postponed |put (?:it |that |this )?(?:off|back) |ruled out |ended up (?:choosing|picking|with)|settle (?:on|for) )",
+    ),
+    _decision("decided", r" (?:that's|this is) what we(?:'ve| have)? decided | finally decided (?:to|on|against) | (?:he's|she's|"
+        r"they've|he has|she has|they have) decided (?:to|on|against|he|she|they|that) "),
+    _decision(
+        "decided decision settled agreed final",
+        rf"^ {_SO}(?:decided|(?:{WORD} )?decision|agreed|settled|final (?:decision|answer|offer|call|version|choice)) [:,] (?!(?:it's|that's|she|he|they|but|he's|she's|totally|"
+        rf"completely|lovely|nicely|thanks) )"
+        rf"(?:{WORD} ){{2}}|^ {_SO}agreed (?:on|to|not to|that) |^ {_SO}decided (?:on|to|against) | (?:it's|it is|that's|then "
+        rf"it's|is) (?:been )?(?:decided|settled)(?! yet) (?!by |in the |whether |how )| been decided : ",
+    ),
+    _decision("accepted turned declined cancelled withdrawn rejected called",
+        rf" (?:i|we|i've|we've|i have|we have) (?:(?:just|now|finally|already|gladly) )?(?:accepted (?!that|it would)|turned (?:(?:the|their|that|this|his|an?) )?(?:{_OFFER}|it|them|him|her) down |turned "
+        rf"down (?:(?:the|their|that|this|his|an?) )?(?:{WORD} )?{_OFFER} |declined (?:the|their|his|her|it|an?) |cancelled |withdrawn (?:my|our|the) |called (?:it|the {WORD}) "
+        rf"off |rejected (?:the|their|his|her) )"),
+    _decision(
+        "dropped",
+        r" (?:we|we've|we have) dropped (?!off |by |in |out |a |an |my |our |him|her|them|everything|the (?:ball|kids|phone|"
+        r"plate|glass|cake|keys|tray|subject))| (?:i|i've|i'm) dropp(?:ed|ing) (?:the (?:idea|plan|course|class|project)|"
+        r"out of) ",
+    ),
+    _decision(
+        "let's",
+        rf" let's (?:go (?:with|for) (?!{_PEOPLE}|a (?:walk|run|swim|drink|coffee|beer|ride|drive|stroll|pizza|picnic|bite)|it |dinner|"
+        rf"lunch|broke)|use (?!the (?:calm|afternoon|time|chance|opportunity|moment|day|evening|morning|weekend|occasion|break)|"
+        rf"it |this |that )|stick (?:with|to) |settle (?:on|for) |keep (?!(?:{WORD}ing|in touch|an|it (?:short|up|simple)|this "
+        rf"(?:short|between)|talking|quiet|calm|our|your|at|up|on|to)|(?:{WORD} ){{1,3}}(?:down|up|going|alive|quiet|short) )|drop (?:the|that|our) (?!subject)|call it (?!a (?:day|"
+        rf"night)|quits|even)|make it (?:[^ ]*\d|{DAY}|two |three |four |the )|"
+        rf"postpone |skip the |move (?:it|the {WORD}|this) (?:to|from|back)|(?:go|come|get) (?:down|up|back) to (?:{WORD} )?"
+        rf"[^ ]*\d|say yes|say no)",
+    ),
+    _decision(
+        "i'll we'll will",
+        rf"(?<! if)(?<! maybe)(?<! perhaps)(?<! think)(?<! or) (?:i'll|we'll|i will|we will) (?:(?:just|then|now|both) )?(?:go (?:with|"
+        rf"for) (?!a (?:walk|run|swim|drink|coffee))|stick (?:with|to) |switch to |opt for |take {_TAKEN}(?:it |both |neither |"
+        rf"the |that |this |your |two |three |one )|keep {_KEPT}(?!(?:{WORD} ){{1,3}}(?:warm|company|busy|safe|ready|going|short|in mind|clean) )(?:the|my|our|it|him|her|both|that|this) |use (?:the |[^ ]+ "
+        rf"(?:instead|for|from|as)|[^ ]+ [^ ]+ instead)|drop (?:the|that|our) (?!{WORD} off))",
+    ),
+    _decision(
+        "i'm we're am are taking switching",
+        rf" (?:i'm|we're|i am|we are) (?:now |both )?(?:going with |sticking (?:with|to) |switching (?:to|from) |keeping (?!him|her|them|me|us|you|"
+        rf"an |you|up|it (?:short|simple)|[^ ]+ing |(?:{WORD} ){{1,2}}(?:going|warm|busy|company|alive|short) |busy|quiet|warm|fit|track|score|at|in|on)|dropping (?!{_PEOPLE}|by|in|off|"
+        rf"like|hints|the (?:kids|ball))|moving (?:it|that|this|them|the {WORD}|the {WORD} {WORD}|[^ ]+) to (?!{_PEOPLE})|moving to (?!the |a |my |tears|another|bed)|taking {_TAKEN}"
+        rf"(?:the (?:second|first|third|other|job|offer|flat|role|room|{WORD} (?:one|option|menu|flat|offer|job))|both|neither|"
+        rf"it )|not (?:renewing|going ahead|buying|using|changing|selling|moving|taking the|doing (?:the|it|that))|staying (?:with|on) the (?!phone|sofa|couch|floor|beach|coast)"
+        rf"|going for the (?!next|day)|(?:doing|using|flying|meeting|having|"
+        rf"going|coming) (?:{WORD} ){{1,4}}instead (?!of))|^ taking (?:{WORD} ){{1,6}}instead |^ switching (?:to (?:{WORD} ){{1,4}})?$",
+    ),
+    _decision(
+        "won't not",
+        r"(?:^| so| ,| and| but| :) (?:we|i) (?:won't|will not) (?:renew|touch|sell|support|build|buy|use|ship|accept|sign|"
+        r"migrate|upgrade|offer|be (?:renewing|using|going|selling|doing)|do (?:it|that)) ",
+    ),
+    _decision(
+        "keep take drop use skip go stick say",
+        rf"^ (?:(?:so|ok|okay|then|right|fine|agreed|decided|good|well|alright) (?:, )?){{1,2}}we (?:keep|take|drop|use|skip|go (?:with|"
+        rf"for|on|to)|stick (?:with|to)|say (?:yes|no)) (?!{_PEOPLE}|[^ ]+ing |to bed|a (?:look|break|walk)|turns)",
+    ),
+    _decision(
+        "stays stay bleibt bleiben",
+        rf"^ {_SO}(?!(?:she|he|they|who|who's|everyone|nobody|i|we|you|where|what|it|if|when|please|just|can|could|must|always|"
+        rf"never|don't|to) ){WORD}(?: {WORD}){{0,4}}(?<! she)(?<! he) (?:stays|stay) (?:where (?:it|he|she) (?:is|was)|as it (?:is|was)|as they are|like "
+        rf"that|for now|in place|$|! |but |, but |: |till |until )|^ {_SO}it stays (?:$|for now|as it is|where it is|in |, but|like)|"
+        rf" bleibt (?:drin|dabei|so |es dabei|(?:, )?wo (?:er|sie|es) |wie (?:er|sie|es) |bei )|^ {_SO}(?:wir|ich) bleiben? bei | bleibt "
+        rf"es (?:$|, |dabei)",
+    ),
+    _decision(
+        "it",
+        rf"(?:^|[:,]) {_SO}(?:(?!{_NO_CHOICE} ){WORD} ){{1,4}}it is (?:then |, then )?(?:! )?$",
+    ),
+    _decision(
+        "then",
+        rf"^ (?:ok|okay|right|fine|all right|alright|good)(?: ,)? (?!(?:see|bye|talk|off|go|back|thanks|until|till|night|again|"
+        rf"what|why|never|and|but|so|let's|i|you|we|it|that|how|where|when|who|who's|what's|tell|let|wait|here|omens|news|luck|job) )(?:the )?(?:{WORD} ){{1,3}}then (?:! )?$|"
+        rf"^ (?:the )?{WORD} then , (?:i'll|we'll|i|we|please) |^ then (?:it's|it is) (?:the|a|{DAY}) |^ then (?:we'll|i'll) (?:take|"
+        rf"have|go) ",
+    ),
+    _decision(
+        "go stay stick",
+        rf"^ {_SO}go with (?:the )?(?!the flow|god |him|her|them|me|us|you|it$)(?:{WORD} ){{1,4}}(?:$|and|,|:|!)|^ {_SO}stay (?:on|with|at) "
+        rf"(?:{WORD} ){{1,3}}for now |^ {_SO}stick (?:with|to) ",
+    ),
+    _decision("now today", rf"^(?!.* from now on (?:is |,? ?please |,? ?always |,? ?never )?(?:answer|write|reply|use|call|keep|"
+        rf"speak|respond|give|don't|do|add|put|tell|show|ask|no) )(?!.* (?:answer|reply|respond|write|call) (?:me )?).* (?:we|we're|we'll|i'm|"
+        rf"i'll|it's|i (?:carry|take|use|say|do|pay|eat|write|work|only|go|ring)|{DAY}[^ ]*(?: [^ ]+){{0,5}}) (?:[^ ]+ ){{0,16}}(?:from now on|as of today) |"
+        rf" from now on (?:we(?!'d| can)|i'm (?!not sure|afraid)|i'll (?!never forget|worry|think)|every |each |all |no |only )"),
+    _decision("new", rf" new (?:date|plan|deadline|rule|time|place) (?:: |is (?={DAY}))"),
+    _decision(
+        "plan mind changed choice",
+        r" (?:the|our) plan is (?:now |to |: )| made up (?:my|our) minds? | (?:the|my|our) choice (?:is|fell|falls) ",
+    ),
+    _decision("no yes", rf" (?:we|i)(?:'ve| have)? (?:said|say) (?:yes|no) to |^ (?:and |but )?so no (?:{WORD} ){{1,3}}this (?:year|summer|winter|month) "),
+    # German, Spanish, French, Italian, Portuguese.
+    _decision(
+        "nehmen nehme nehm entschieden beschlossen einigen geeinigt abgemacht festgelegt entscheiden machen",
+        r" (?:wir|ich) (?:nehmen|nehme|nehm) (?!an |mir |uns |mich |ab |zu |teil |morgen |heute |gleich )| (?:nehm|nehme) ich (?!an |mir |mich |ab |zu |auf )| "
+        r"nehmen wir (?!an )| (?:haben|habe|hat|hab) (?:(?:uns|mich|sich|wir|ich) )?(?:[^ ]+ ){0,5}(?:entschieden|geeinigt|"
+        r"beschlossen|festgelegt) | wir einigen uns |^ (?:[^ ]+ )?abgemacht | machen wir es (?:$|, |so)|^ (?:[^ ]+ )?beschlossen :",
+    ),
+    _decision("fallt ab", r" der (?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag) fallt weg "),
+    _decision(
+        "decidido decidimos decidi acordamos elegimos elegido quedamos quedamos elegi acordado",
+        r" (?:hemos|he|ha|han) (?:decidido|elegido|acordado) |(?: |^)(?:decidimos|decidi|acordamos|elegimos) (?!si )| nos quedamos "
+        r"con | quedamos en | vamos a usar ",
+    ),
+    _decision(
+        "decide choisi garde part prend opte reste",
+        r" (?:j'ai|on a|nous avons|avons) (?:finalement )?(?:decide|choisi|opte) |(?:^|,|alors|donc) on (?:garde|part sur|prend (?:le|la|"
+        r"les|un|une|du) (?!train|bus|metro|voiture|avion|cafe|verre|temps|pain)[^ ]+|reste sur|opte pour) | c'est decide ",
+    ),
+    _decision(
+        "deciso scelto prendiamo teniamo decidimos escolhemos ficamos fica optamos optei decidiu-se",
+        r" (?:abbiamo|ho|ha) (?:deciso|scelto) | (?:prendiamo|teniamo) (?:il|la|lo|i|le|quello|quella) | (?:escolhemos|optamos por|"
+        r"optei por|ficamos com) |^ fica (?:o|a) [^ ]+ (?:! )?$",
+    ),
+)
+
+NO_DECISION_CONTEXT = re.compile(
+    r" (?:haven't|hasn't|hadn't|can't|cannot|couldn't|didn't|not|isn't|if|whether|unless|until|before|should|would|could|might|"
+    r"to|must|never|once|you|who|nao|why we|if i|if we) (?:[^ ,]+ ){0,2}(?:decided?|chosen?|choose|agreed?|settled?|picked?|let's)(?! (?:to|on|against|"
+    r"not) (?:[^ ]+ ){2})| why (?:we|i|they) | if (?:i|we|you) (?:say|said|go|take|choose) | (?:not|nicht) (?:[^ ]+ )?(?:decided|entschieden|clear yet) | noch nicht | if i were you | did you hear | "
+    r"for example | e.g "
+)
+"""Context in which nothing is decided: open, conditional, or somebody else's."""
