@@ -16,7 +16,7 @@ _SO = r"(?:so |ok |okay |then |and |but |right |well |fine |good |agreed |yes |n
 _PEOPLE = r"(?:him|her|them|me|us|you|the (?:kids?|dogs?|children|bins|rubbish|boys|girls)|my (?:son|daughter|mother|wife))"
 _TAKEN = rf"(?!{_PEOPLE} |care |a (?:look|break|nap|walk|bath|shower|picture|photo|seat|breath|while|day)|it (?:back|from|out|"
 _TAKEN += r"slow|easy|as|in|to|up|off|away|personally)|your word|notes?|time|turns|part|my time|the (?:blame|liberty|chance|"
-_TAKEN += r"lead|time|hint|point|trouble))"
+_TAKEN += r"lead|time|hint|point|trouble|rest)|(?:it|that|this) (?:as|for) )"
 _KEPT = r"(?!(?:it|this|them|things) (?:short|brief|simple|up|down|to myself)|an eye|you |[^ ]+ing |my (?:fingers|eyes|promise|"
 _KEPT += r"word|mouth|distance)|in (?:touch|mind)|quiet|calm|up |on |at )"
 
@@ -36,7 +36,7 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
         rf"(?!that (?:it was )?(?:too|so) )|chosen |chose (?!my words|your|the wrong|to (?:ignore|believe))|opted |voted (?!in the)|agreed "
         rf"(?:to (?!disagree|differ|meet for)|on |not |in the end|upon|that (?:we|i|the|he|she|they)(?: |')(?!were|was))|settled (?:on|for) |"
         rf"picked (?!up|out|on|at|his|her|their|my|a fight|flowers|berries|strawberries|apples|mushrooms|him|them|you|it |me )|"
-        rf"postponed |put (?:it |that |this )?(?:off|back) |ruled out |ended up (?:choosing|picking|with)|settle (?:on|for) )",
+        rf"postponed |put (?:it |that |this )?(?:off|back) (?:to|till|until|by) |ruled out |ended up (?:choosing|picking) |settle (?:on|for) )",
     ),
     _decision("decided", r" (?:that's|this is) what we(?:'ve| have)? decided | finally decided (?:to|on|against) | (?:he's|she's|"
         r"they've|he has|she has|they have) decided (?:to|on|against|he|she|they|that) "),
@@ -70,13 +70,13 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
     _decision(
         "i'll we'll will",
         rf"(?<! if)(?<! maybe)(?<! perhaps)(?<! think)(?<! or) (?:i'll|we'll|i will|we will) (?:(?:just|then|now|both) )?(?:go (?:with|"
-        rf"for) (?!a (?:walk|run|swim|drink|coffee))|stick (?:with|to) |switch to |opt for |take {_TAKEN}(?:it |both |neither |"
-        rf"the |that |this |your |two |three |one )|keep {_KEPT}(?!(?:{WORD} ){{1,3}}(?:warm|company|busy|safe|ready|going|short|in mind|clean) )(?:the|my|our|it|him|her|both|that|this) |use (?:the |[^ ]+ "
+        rf"for) (?!a (?:walk|run|swim|drink|coffee)|my |our |{_PEOPLE})|stick (?:with|to) |switch to |opt for |take {_TAKEN}(?:it |both |neither |"
+        rf"the |that |this |your )|keep {_KEPT}(?!(?:{WORD} ){{1,3}}(?:warm|company|busy|safe|ready|going|short|in mind|clean) )(?:the|my|our|it|him|her|both|that|this) |use (?:the |[^ ]+ "
         rf"(?:instead|for|from|as)|[^ ]+ [^ ]+ instead)|drop (?:the|that|our) (?!{WORD} off))",
     ),
     _decision(
         "i'm we're am are taking switching",
-        rf" (?:i'm|we're|i am|we are) (?:now |both )?(?:going with |sticking (?:with|to) |switching (?:to|from) |keeping (?!him|her|them|me|us|you|"
+        rf" (?:i'm|we're|i am|we are) (?:now |both )?(?:going with |sticking (?:with|to) |switching (?:to|from) |keeping (?=(?:the|it|that|this|both|my|our|her|his) )(?!him|her|them|me|us|you|"
         rf"an |you|up|it (?:short|simple)|[^ ]+ing |(?:{WORD} ){{1,2}}(?:going|warm|busy|company|alive|short) |busy|quiet|warm|fit|track|score|at|in|on)|dropping (?!{_PEOPLE}|by|in|off|"
         rf"like|hints|the (?:kids|ball))|moving (?:it|that|this|them|the {WORD}|the {WORD} {WORD}|[^ ]+) to (?!{_PEOPLE})|moving to (?!the |a |my |tears|another|bed)|taking {_TAKEN}"
         rf"(?:the (?:second|first|third|other|job|offer|flat|role|room|{WORD} (?:one|option|menu|flat|offer|job))|both|neither|"
@@ -87,12 +87,12 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
     _decision(
         "won't not",
         r"(?:^| so| ,| and| but| :) (?:we|i) (?:won't|will not) (?:renew|touch|sell|support|build|buy|use|ship|accept|sign|"
-        r"migrate|upgrade|offer|be (?:renewing|using|going|selling|doing)|do (?:it|that)) ",
+        r"migrate|upgrade|offer|be (?:renewing|using|selling)) ",
     ),
     _decision(
         "keep take drop use skip go stick say",
         rf"^ (?:(?:so|ok|okay|then|right|fine|agreed|decided|good|well|alright) (?:, )?){{1,2}}we (?:keep|take|drop|use|skip|go (?:with|"
-        rf"for|on|to)|stick (?:with|to)|say (?:yes|no)) (?!{_PEOPLE}|[^ ]+ing |to bed|a (?:look|break|walk)|turns)",
+        rf"for)|stick (?:with|to)|say (?:yes|no)) (?!{_PEOPLE}|[^ ]+ing |to bed|a (?:look|break|walk)|turns)",
     ),
     _decision(
         "stays stay bleibt bleiben",
@@ -111,7 +111,7 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
         rf"^ (?:ok|okay|right|fine|all right|alright|good)(?: ,)? (?!(?:see|bye|talk|off|go|back|thanks|until|till|night|again|"
         rf"what|why|never|and|but|so|let's|i|you|we|it|that|how|where|when|who|who's|what's|tell|let|wait|here|omens|news|luck|job) )(?:the )?(?:{WORD} ){{1,3}}then (?:! )?$|"
         rf"^ (?:the )?{WORD} then , (?:i'll|we'll|i|we|please) |^ then (?:it's|it is) (?:the|a|{DAY}) |^ then (?:we'll|i'll) (?:take|"
-        rf"have|go) ",
+        rf"have) (?:it|the|two|three|four|both|this|that) (?!.* if )",
     ),
     _decision(
         "go stay stick",
@@ -122,7 +122,7 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
         rf"speak|respond|give|don't|do|add|put|tell|show|ask|no) )(?!.* (?:answer|reply|respond|write|call) (?:me )?).* (?:we|we're|we'll|i'm|"
         rf"i'll|it's|i (?:carry|take|use|say|do|pay|eat|write|work|only|go|ring)|{DAY}[^ ]*(?: [^ ]+){{0,5}}) (?:[^ ]+ ){{0,16}}(?:from now on|as of today) |"
         rf" from now on (?:we(?!'d| can)|i'm (?!not sure|afraid)|i'll (?!never forget|worry|think)|every |each |all |no |only )"),
-    _decision("new", rf" new (?:date|plan|deadline|rule|time|place) (?:: |is (?={DAY}))"),
+    _decision("new", rf" new (?:date|plan|deadline|rule|time) (?:: |is (?={DAY}))"),
     _decision(
         "plan mind changed choice",
         r" (?:the|our) plan is (?:now |to |: )| made up (?:my|our) minds? | (?:the|my|our) choice (?:is|fell|falls) ",
@@ -156,7 +156,8 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
 NO_DECISION_CONTEXT = re.compile(
     r" (?:haven't|hasn't|hadn't|can't|cannot|couldn't|didn't|not|isn't|if|whether|unless|until|before|should|would|could|might|"
     r"to|must|never|once|you|who|nao|why we|if i|if we) (?:[^ ,]+ ){0,2}(?:decided?|chosen?|choose|agreed?|settled?|picked?|let's)(?! (?:to|on|against|"
-    r"not) (?:[^ ]+ ){2})| why (?:we|i|they) | if (?:i|we|you) (?:say|said|go|take|choose) | (?:not|nicht) (?:[^ ]+ )?(?:decided|entschieden|clear yet) | noch nicht | if i were you | did you hear | "
+    r"not) (?:[^ ]+ ){2})| why (?:we|i|they) | if (?:i|we|you) (?:say|said|go|take|choose) | (?:not|nicht) (?:[^ ]+ )?(?:decided|entschieden|clear yet) | noch nicht | (?:no|nao|non|pas|pas encore) (?:[^ ,]+ )?(?:decid[^ ]*|decis[^ ]*|choisi|scelto|elegi[^ ]*) | (?:wondering|wondered) (?:if|whether|"
+    r"for) | if i were you | did you hear | "
     r"for example | e.g "
 )
 """Context in which nothing is decided: open, conditional, or somebody else's."""

@@ -287,7 +287,7 @@ RULE_PATTERNS: tuple[LabelPattern, ...] = (
 )
 
 HARM = re.compile(
-    r" (?:validat|sanit|escap|inject|xss|csrf|passw(?:ord|ort)|passphrase|credential|(?<! a )(?<! the )(?<! my )"
+    r" (?:validat[^ ]* (?:all |every |any )?(?:inputs?|uploads?) |saniti[sz]|escaped |injection |xss|csrf|passw(?:ord|ort)|passphrase|credential|(?<! a )(?<! the )(?<! my )"
     r"(?<! our )(?<! your )secrets? (?!door|santa|ingredient|recipe|sauce)|tokens? |api keys?|apikey|api-key|private key|"
     r"production (?:data|database|db|key|server)|prod (?:data|database|db)|encrypt|unencrypted|verschlussel|plaintext|"
     r"plain text|plain-text|klartext|pii |personal data|health data|customer (?:data|emails|addresses)|card (?:data|"
