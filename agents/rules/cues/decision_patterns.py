@@ -39,16 +39,16 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
         rf"postponed |put (?:it |that |this )?(?:off|back) (?:to|till|until|by) |ruled out |ended up (?:choosing|picking) |settle (?:on|for) )",
     ),
     _decision("decided", r" (?:that's|this is) what we(?:'ve| have)? decided | finally decided (?:to|on|against) | (?:he's|she's|"
-        r"they've|he has|she has|they have) decided (?:to|on|against|he|she|they|that) "),
+        r"they've|he has|she has|they have) decided (?:to|on|against) "),
     _decision(
         "decided decision settled agreed final",
         rf"^ {_SO}(?:decided|(?:{WORD} )?decision|agreed|settled|final (?:decision|answer|offer|call|version|choice)) [:,] (?!(?:it's|that's|she|he|they|but|he's|she's|totally|"
-        rf"completely|lovely|nicely|thanks) )"
+        rf"completely|lovely|nicely|thanks|i|you|you're|this|there|very|both|we should|so) )"
         rf"(?:{WORD} ){{2}}|^ {_SO}agreed (?:on|to|not to|that) |^ {_SO}decided (?:on|to|against) | (?:it's|it is|that's|then "
         rf"it's|is) (?:been )?(?:decided|settled)(?! yet) (?!by |in the |whether |how )| been decided : ",
     ),
     _decision("accepted turned declined cancelled withdrawn rejected called",
-        rf" (?:i|we|i've|we've|i have|we have) (?:(?:just|now|finally|already|gladly) )?(?:accepted (?!that|it would)|turned (?:(?:the|their|that|this|his|an?) )?(?:{_OFFER}|it|them|him|her) down |turned "
+        rf" (?:i|we|i've|we've|i have|we have) (?:(?:just|now|finally|already|gladly) )?(?:accepted (?:(?:the|their|his|her|an?) )?(?:{WORD} )?{_OFFER} |turned (?:(?:the|their|that|this|his|an?) )?(?:{_OFFER}|it|them|him|her) down |turned "
         rf"down (?:(?:the|their|that|this|his|an?) )?(?:{WORD} )?{_OFFER} |declined (?:the|their|his|her|it|an?) |cancelled |withdrawn (?:my|our|the) |called (?:it|the {WORD}) "
         rf"off |rejected (?:the|their|his|her) )"),
     _decision(
@@ -71,16 +71,16 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
         "i'll we'll will",
         rf"(?<! if)(?<! maybe)(?<! perhaps)(?<! think)(?<! or) (?:i'll|we'll|i will|we will) (?:(?:just|then|now|both) )?(?:go (?:with|"
         rf"for) (?!a (?:walk|run|swim|drink|coffee)|my |our |{_PEOPLE})|stick (?:with|to) |switch to |opt for |take {_TAKEN}(?:it |both |neither |"
-        rf"the |that |this |your )|keep {_KEPT}(?!(?:{WORD} ){{1,3}}(?:warm|company|busy|safe|ready|going|short|in mind|clean) )(?:the|my|our|it|him|her|both|that|this) |use (?:the |[^ ]+ "
+        rf"the |that |this |your )|keep {_KEPT}(?!(?:{WORD} ){{1,4}}(?:warm|company|busy|safe|ready|going|short|mind|clean|apart|separate|open|coming) )(?:the|my|our|it|both|that|this) (?:{WORD} ){{0,3}}(?:$|, |as |for )|use (?:the |[^ ]+ "
         rf"(?:instead|for|from|as)|[^ ]+ [^ ]+ instead)|drop (?:the|that|our) (?!{WORD} off))",
     ),
     _decision(
         "i'm we're am are taking switching",
-        rf" (?:i'm|we're|i am|we are) (?:now |both )?(?:going with |sticking (?:with|to) |switching (?:to|from) |keeping (?=(?:the|it|that|this|both|my|our|her|his) )(?!him|her|them|me|us|you|"
+        rf" (?:i'm|we're|i am|we are) (?:now |both )?(?:going with (?!{_PEOPLE}|my |our |his |her |friends|a friend|(?:{WORD} ){{1,2}}to the )|sticking (?:with|to) |switching (?:to|from) |keeping (?=(?:the|it|that|this|both|my|our|her|his) )(?!him|her|them|me|us|you|"
         rf"an |you|up|it (?:short|simple)|[^ ]+ing |(?:{WORD} ){{1,2}}(?:going|warm|busy|company|alive|short) |busy|quiet|warm|fit|track|score|at|in|on)|dropping (?!{_PEOPLE}|by|in|off|"
         rf"like|hints|the (?:kids|ball))|moving (?:it|that|this|them|the {WORD}|the {WORD} {WORD}|[^ ]+) to (?!{_PEOPLE})|moving to (?!the |a |my |tears|another|bed)|taking {_TAKEN}"
         rf"(?:the (?:second|first|third|other|job|offer|flat|role|room|{WORD} (?:one|option|menu|flat|offer|job))|both|neither|"
-        rf"it )|not (?:renewing|going ahead|buying|using|changing|selling|moving|taking the|doing (?:the|it|that))|staying (?:with|on) the (?!phone|sofa|couch|floor|beach|coast)"
+        rf"it )|not (?:renewing|going ahead|buying (?!it )|using|changing|selling|moving|taking the|doing (?:the|it|that))|staying (?:with|on) the (?!phone|sofa|couch|floor|beach|coast)"
         rf"|going for the (?!next|day)|(?:doing|using|flying|meeting|having|"
         rf"going|coming) (?:{WORD} ){{1,4}}instead (?!of))|^ taking (?:{WORD} ){{1,6}}instead |^ switching (?:to (?:{WORD} ){{1,4}})?$",
     ),
@@ -109,29 +109,30 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
     _decision(
         "then",
         rf"^ (?:ok|okay|right|fine|all right|alright|good)(?: ,)? (?!(?:see|bye|talk|off|go|back|thanks|until|till|night|again|"
-        rf"what|why|never|and|but|so|let's|i|you|we|it|that|how|where|when|who|who's|what's|tell|let|wait|here|omens|news|luck|job) )(?:the )?(?:{WORD} ){{1,3}}then (?:! )?$|"
-        rf"^ (?:the )?{WORD} then , (?:i'll|we'll|i|we|please) |^ then (?:it's|it is) (?:the|a|{DAY}) |^ then (?:we'll|i'll) (?:take|"
+        rf"what|why|never|and|but|so|let's|i|you|we|it|that|how|where|when|who|who's|what's|tell|let|wait|here|omens|news|luck|job|fine|good|great|perfect|enough|sorry) )(?:the )?(?:{WORD} ){{1,3}}then (?:! )?$|"
+        rf"^ (?:the )?(?!(?:until|till|since|back|by|well|now|and|but|so|just|before|only|even|from|what|if|ok|okay|right|good|fine|all|again|up) )"
+        rf"{WORD} then , (?:i'll|we'll|please) |^ then (?:it's|it is) (?:{DAY}|the {WORD} (?:one|option|version|way|plan) )|^ then (?:we'll|i'll) (?:take|"
         rf"have) (?:it|the|two|three|four|both|this|that) (?!.* if )",
     ),
     _decision(
         "go stay stick",
         rf"^ {_SO}go with (?:the )?(?!the flow|god |him|her|them|me|us|you|it$)(?:{WORD} ){{1,4}}(?:$|and|,|:|!)|^ {_SO}stay (?:on|with|at) "
-        rf"(?:{WORD} ){{1,3}}for now |^ {_SO}stick (?:with|to) ",
+        rf"(?:{WORD} ){{1,3}}for now |^ {_SO}stick (?:with|to) (?!{_PEOPLE}|it )",
     ),
     _decision("now today", rf"^(?!.* from now on (?:is |,? ?please |,? ?always |,? ?never )?(?:answer|write|reply|use|call|keep|"
         rf"speak|respond|give|don't|do|add|put|tell|show|ask|no) )(?!.* (?:answer|reply|respond|write|call) (?:me )?).* (?:we|we're|we'll|i'm|"
-        rf"i'll|it's|i (?:carry|take|use|say|do|pay|eat|write|work|only|go|ring)|{DAY}[^ ]*(?: [^ ]+){{0,5}}) (?:[^ ]+ ){{0,16}}(?:from now on|as of today) |"
+        rf"i'll|it's|i (?:carry|take|use|say|do|pay|eat|write|work|only|go|ring)|{DAY}[^ ]*(?: [^ ]+){{0,5}}) (?:[^ ]+ ){{0,16}}from now on (?!is )|"
         rf" from now on (?:we(?!'d| can)|i'm (?!not sure|afraid)|i'll (?!never forget|worry|think)|every |each |all |no |only )"),
     _decision("new", rf" new (?:date|plan|deadline|rule|time) (?:: |is (?={DAY}))"),
     _decision(
         "plan mind changed choice",
-        r" (?:the|our) plan is (?:now |to |: )| made up (?:my|our) minds? | (?:the|my|our) choice (?:is|fell|falls) ",
+        r" (?:i've|we've|i have|we have) (?:finally )?made up (?:my|our) minds? | (?:the|my|our) choice (?:fell|falls) on ",
     ),
     _decision("no yes", rf" (?:we|i)(?:'ve| have)? (?:said|say) (?:yes|no) to |^ (?:and |but )?so no (?:{WORD} ){{1,3}}this (?:year|summer|winter|month) "),
     # German, Spanish, French, Italian, Portuguese.
     _decision(
         "nehmen nehme nehm entschieden beschlossen einigen geeinigt abgemacht festgelegt entscheiden machen",
-        r" (?:wir|ich) (?:nehmen|nehme|nehm) (?!an |mir |uns |mich |ab |zu |teil |morgen |heute |gleich )| (?:nehm|nehme) ich (?!an |mir |mich |ab |zu |auf )| "
+        r" (?:wir nehmen|ich (?:nehme|nehm) (?:den|die|das|doch|lieber)) (?!an |(?:[^ ]+ )?an $|mir |uns |mich |ab |zu |teil |morgen |heute |gleich )| (?:nehm|nehme) ich (?:aber )?(?:nur|lieber|doch) | "
         r"nehmen wir (?!an )| (?:haben|habe|hat|hab) (?:(?:uns|mich|sich|wir|ich) )?(?:[^ ]+ ){0,5}(?:entschieden|geeinigt|"
         r"beschlossen|festgelegt) | wir einigen uns |^ (?:[^ ]+ )?abgemacht | machen wir es (?:$|, |so)|^ (?:[^ ]+ )?beschlossen :",
     ),
@@ -156,7 +157,7 @@ DECISION_PATTERNS: tuple[LabelPattern, ...] = (
 NO_DECISION_CONTEXT = re.compile(
     r" (?:haven't|hasn't|hadn't|can't|cannot|couldn't|didn't|not|isn't|if|whether|unless|until|before|should|would|could|might|"
     r"to|must|never|once|you|who|nao|why we|if i|if we) (?:[^ ,]+ ){0,2}(?:decided?|chosen?|choose|agreed?|settled?|picked?|let's)(?! (?:to|on|against|"
-    r"not) (?:[^ ]+ ){2})| why (?:we|i|they) | if (?:i|we|you) (?:say|said|go|take|choose) | (?:not|nicht) (?:[^ ]+ )?(?:decided|entschieden|clear yet) | noch nicht | (?:no|nao|non|pas|pas encore) (?:[^ ,]+ )?(?:decid[^ ]*|decis[^ ]*|choisi|scelto|elegi[^ ]*) | (?:wondering|wondered) (?:if|whether|"
+    r"not) (?:[^ ]+ ){2})| why (?:we|i|they) | (?:haven't|not|can't|until|if|when|have you) (?:[^ ]+ )?made? up | nothing is | if (?:i|we|you) (?:say|said|go|take|choose) | (?:not|nicht) (?:[^ ]+ )?(?:decided|entschieden|clear yet) | noch nicht | (?:no|nao|non|pas|pas encore) (?:[^ ,]+ )?(?:decid[^ ]*|decis[^ ]*|choisi|scelto|elegi[^ ]*) | (?:wondering|wondered) (?:if|whether|"
     r"for) | if i were you | did you hear | "
     r"for example | e.g "
 )

@@ -29,7 +29,7 @@ _CODE = r"(?:40[013-9]|41[03]|42[29]|50[0234])"
 _FAILING = r"(?:fails|is failing|are failing|crashes|is crashing|hangs|freezes|locks up|times out|keeps timing out|segfaults)"
 
 _AT = (
-    r"(?=$|[,:]|when |on (?!the )|after |again |at |with |since |while |as soon |in (?!the end)|for |forever |about |every (?:time|night|run|build|"
+    r"(?=$|[,:]|when |on (?!the )|after |again |at (?:\d|start|boot|launch|login|runtime|the (?:start|same|login))|with |since |while |as soon |in (?!the end)|for |forever |about |every (?:time|night|run|build|"
     r"few|single|other)|to (?:start|load|build|connect|open|install|compile|save|render|boot|parse|deploy|pull|push|fetch))"
 )
 """What follows a report that something fails."""

@@ -100,7 +100,7 @@ _OBLIGATION = (
     _constraint(
         "never",
         rf"^ never (?:two|three|four|more than|fewer than|less than|without|under|over|ship|to|from|for) (?!all |my |"
-        rf"be |have |return |mind |the )(?={WORD} )|^ (?:use|keep|write|put|send|only|store|log) (?:{WORD} ){{1,6}}, never "
+        rf"be |have |return |mind |the )(?={WORD} )|^ (?:use|keep|write|put|send|store|log) (?:{WORD} ){{1,6}}, never "
         rf"|(?: go| goes| belong| belongs) (?:{WORD} ){{1,6}}, never (?:to|in|on|into) |, never \" ",
     ),
 )
