@@ -15,6 +15,7 @@ from agents.rules.cues.label_patterns import TASK_OPENING
 from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
 from agents.rules.cues.preference_patterns import PREFERENCE_PATTERNS, STANDING
 from agents.rules.cues.rule_patterns import HARM, NO_RULE_CONTEXT, RULE_PATTERNS
+from agents.rules.cues.withdrawal_patterns import WITHDRAWAL_PATTERNS
 from agents.rules.text.sentences import Sentence
 
 RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
@@ -22,7 +23,7 @@ RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
 
 _REPORT_LABELS = frozenset({"CORRECTION", "ERROR", "RESOLVED", "DECISION", "DONE", "CHANGE"})
 
-ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "STANDING_PREFERENCE", "INSTRUCTION"}
+ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "STANDING_PREFERENCE", "INSTRUCTION", "WITHDRAWAL"}
 """Labels that a question or a supposition never has."""
 
 PREFIX_CHARS = 4
@@ -77,7 +78,14 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
     return {key: tuple(group) for key, group in groups.items()}
 
 
-LABEL_PATTERNS = (*RULE_PATTERNS, *PREFERENCE_PATTERNS, *DECISION_PATTERNS, *CORRECTION_PATTERNS, *ERROR_PATTERNS)
+LABEL_PATTERNS = (
+    *RULE_PATTERNS,
+    *PREFERENCE_PATTERNS,
+    *DECISION_PATTERNS,
+    *CORRECTION_PATTERNS,
+    *ERROR_PATTERNS,
+    *WITHDRAWAL_PATTERNS,
+)
 
 _EXCLUDING_CONTEXTS = (
     (RULE_LABELS, NO_RULE_CONTEXT),
@@ -110,6 +118,8 @@ def find_cue_labels(sentence: Sentence) -> set[str]:
             labels.add(label)
     if "CONSTRAINT" in labels and HARM.search(spaced):
         labels.add("SAFETY")
+    if "WITHDRAWAL" in labels:
+        labels -= RULE_LABELS
     for excluded, context in _EXCLUDING_CONTEXTS:
         if labels & excluded and context.search(spaced):
             labels -= excluded
