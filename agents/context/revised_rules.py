@@ -1,7 +1,7 @@
 """Revise the labels of turns: without rules that no longer hold, with rules that a language model found.
 
-A rule no longer holds if its item was contradicted, its own date has passed, or a later statement takes it back; an error
-that a later statement reports as fixed is none. Awaits nothing, reads few records.
+A rule no longer holds if its item was contradicted, its own date has passed, or a later statement takes it back; an
+error that a later statement reports as fixed is none. Awaits nothing, reads few records.
 """
 
 from collections import defaultdict
@@ -117,10 +117,7 @@ class RevisedRules:
                 )
 
     def _without(
-        self,
-        numbers: Iterable[int],
-        memory_columns: MemoryColumns,
-        spans_of: Callable[[Memory, int], list[Span]],
+        self, numbers: Iterable[int], memory_columns: MemoryColumns, spans_of: Callable[[Memory, int], list[Span]]
     ) -> Iterator[tuple[int, SentenceLabel]]:
         for number in numbers:
             turn = self._memories.get(memory_columns.id_of[number])

@@ -1,4 +1,4 @@
-"""`python -m training.labels`: measure the sentence labels and write the report. `--wrong`: show wrong and missed ones."""
+"""`python -m training.labels`: measure the sentence labels, write the report. `--wrong`: show wrong ones."""
 
 import argparse
 from pathlib import Path

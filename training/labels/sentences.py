@@ -41,7 +41,7 @@ def read_sentences(half: Half) -> list[LabelledSentence]:
 def _sentence(row: dict[str, object]) -> LabelledSentence:
     labels, borderline = _labels(row["labels"]), _labels(row["borderline"])
     if "safety" in labels | borderline:
-        borderline |= {"constraint"} - labels
+        borderline |= frozenset[Label]({"constraint"}) - labels
     return LabelledSentence(str(row["conversation"]), str(row["role"]), str(row["text"]), labels, borderline)
 
 

@@ -16,8 +16,8 @@ from agents.rules.text.tokenizer import fold
 _WEEKDAY = "|".join(sorted(WEEKDAYS, key=len, reverse=True))
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _UNTIL = (
-    r"(?:until|till|before|by|through|no later than|not later than|spatestens(?: am| bis)?|bis(?: zum| einschliesslich)?|"
-    r"vor dem|hasta(?: el)?|antes del?|jusqu'(?:a|au)|avant(?: le)?)"
+    r"(?:until|till|before|by|through|no later than|not later than|spatestens(?: am| bis)?|bis(?: zum)?|vor dem|"
+    r"hasta(?: el)?|antes del?|jusqu'(?:a|au)|avant(?: le)?)"
 )
 _ENDS = re.compile(
     rf"\b{_UNTIL}\b|\b(?:today|tonight|tomorrow|this (?:week|weekend|morning|afternoon|evening)|heute|hoy|aujourd'hui|"

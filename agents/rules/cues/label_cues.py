@@ -14,7 +14,8 @@ from agents.rules.cues.error_patterns import ERROR_PATTERNS, NO_ERROR_CONTEXT
 from agents.rules.cues.label_patterns import TASK_OPENING
 from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
 from agents.rules.cues.preference_patterns import PREFERENCE_PATTERNS, STANDING
-from agents.rules.cues.rule_patterns import HARM, NO_RULE_CONTEXT, RULE_PATTERNS
+from agents.rules.cues.rule_patterns import NO_RULE_CONTEXT, RULE_PATTERNS
+from agents.rules.cues.safety_patterns import HARM, SAFETY_PATTERNS
 from agents.rules.cues.withdrawal_patterns import WITHDRAWAL_PATTERNS
 from agents.rules.text.sentences import Sentence
 
@@ -80,6 +81,7 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
 
 LABEL_PATTERNS = (
     *RULE_PATTERNS,
+    *SAFETY_PATTERNS,
     *PREFERENCE_PATTERNS,
     *DECISION_PATTERNS,
     *CORRECTION_PATTERNS,

@@ -49,9 +49,10 @@ _UNITS = _words(
 _PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
 _FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
 _FAILURE_OUTPUT = re.compile(
-    r"^(?:FAILED|FAIL)\s+\S|^\S{1,200} FAILED$|\b[1-9]\d* failed\b(?=[^\n]{0,80}(?:passed|skipped|\bin \d))"
-    r"|\b[1-9]\d* failed \||passed, [1-9]\d* failed\b|^(?:[\w.-]{1,60}: )?(?:ERROR|FATAL|error|fatal): |^npm (?:ERR!|error) "
-    r"|^\d\d:\d\d(?::\d\d)?\S{0,4} (?:\[error\]|ERROR\b)|\blost connection to \w|\bFATAL: |^\[?(?:ERROR|FATAL)\]? ",
+    r"^(?:FAILED|FAIL)\s+\S|^\S{1,200} FAILED$|\b[1-9]\d* failed\b(?=[^\n]{0,80}(?:passed|skipped|\bin \d))|"
+    r"\b[1-9]\d* failed \||passed, [1-9]\d* failed\b|^(?:[\w.-]{1,60}: )?(?:ERROR|FATAL|error|fatal): |^npm (?:ERR!|"
+    r"error) |^\d\d:\d\d(?::\d\d)?\S{0,4} (?:\[error\]|ERROR\b)|\blost connection to \w|\bFATAL: |^\[?(?:ERROR|"
+    r"FATAL)\]? ",
     re.MULTILINE,
 )
 """Output of failing tests and programs. Prose has no digits before `failed` with `passed` or a time behind it."""

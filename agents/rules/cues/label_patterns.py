@@ -33,9 +33,10 @@ DAY = (
 """Beginning of a number, a day or a month."""
 
 TASK_OPENING = re.compile(
-    r"^ (?:please |pls |can you |could you |ok |now |then |and |so |, )*(?:explain|translate|summari[sz]e|draft|describe|"
-    r"generate|create|rewrite|write (?:a|an|the|me|our|my|down|us|one|two|it)|tell (?:me|us)|show (?:me|us)|give (?:me|"
-    r"us)|make (?:a|an|the|me|it|us)|send|order|fix|add|remove|catch|wrap|handle|log|raise|throw|return|implement|reply to|"
-    r"build|list|find|check|look|here's|help|set|schreib|erklar|ubersetz|escribe|explica|ecris|explique) "
+    r"^ (?:please |pls |can you |could you |ok |now |then |and |so |, )*(?:explain|translate|summari[sz]e|draft|"
+    r"describe|generate|create|rewrite|write (?:a|an|the|me|our|my|down|us|one|two|it)|tell (?:me|us)|show (?:me|us)|"
+    r"give (?:me|us)|make (?:a|an|the|me|it|us)|send|order|fix|add|remove|catch|wrap|handle|log|raise|throw|return|"
+    r"implement|reply to|build|list|find|check|look|here's|help|set|schreib|erklar|ubersetz|escribe|explica|ecris|"
+    r"explique) "
 )
 """Opening of a request of the moment: what it mentions is neither a rule nor a report."""

@@ -1,4 +1,4 @@
-"""Patterns of constraints and of safety rules. Pure: data.
+"""Patterns of constraints. Pure: data.
 
 A constraint obliges or forbids for good. What is guessed ("it must be Tuesday"), what is due once ("it must be there
 before Saturday") and what others are said to have to do are none.
@@ -12,8 +12,9 @@ from agents.rules.cues.label_patterns import DAY, WORD, LabelPattern, label_patt
 _DO = (
     r"(?:use|touch|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|install|"
     r"email|send|share|store|log|mention|show|include|suggest|write|run|ask|check|test|validate|sanitize|sanitise|"
-    r"escape|encrypt|hash|keep|put|buy|order|serve|feed|print|publish|post|paste|expose|hardcode|hard-code|trust (?:user|"
-    r"any|the)|skip|disable|restart|connect|open|round|lock|copy|approve|hold|ship|sell|accept|upload|block|cross)"
+    r"escape|encrypt|hash|keep|put|buy|order|serve|feed|print|publish|post|paste|expose|hardcode|hard-code|"
+    r"trust (?:user|any|the)|skip|disable|restart|connect|open|round|lock|copy|approve|hold|ship|sell|accept|upload|"
+    r"block|cross)"
 )
 """Verbs of commands with "always" or "never"."""
 
@@ -28,10 +29,10 @@ _NOT_ONCE = r"(?!(?:[^ ]+ ){0,12}(?:yet|now|today|tonight|tomorrow|there|here|th
 
 _PARTICIPLE = (
     r"(?!(?:tired|worried|excited|bored|scared|pleased|exhausted|delighted|thrilled|used|married|retired|mistaken|"
-    r"confused|drunk|frozen|rotten|forgotten|stoned|starved|relieved|embarrassed|annoyed|disappointed|ashamed|"
-    r"seen|said|believed|done|asked|admitted|finished|fed|amused|interested|related|addressed|children|golden|heaven|"
-    r"men|women|often|even|seven|eleven|ten|red) )"
-    r"(?:[^ ]+ed|[^ ]+en|set|kept|sent|paid|put|shut|built|read|told|made|sold|held|cut|found|bought|shown|signed|met)"
+    r"confused|drunk|frozen|rotten|forgotten|stoned|starved|relieved|embarrassed|annoyed|disappointed|ashamed|seen|"
+    r"said|believed|done|asked|admitted|finished|fed|amused|interested|related|addressed|children|golden|heaven|men|"
+    r"women|often|even|seven|eleven|ten|red) )(?:[^ ]+ed|[^ ]+en|set|kept|sent|paid|put|shut|built|read|told|made|"
+    r"sold|held|cut|found|bought|shown|signed|met)"
 )
 """A participle that an obligation to `be` has; of feelings and guesses none."""
 
@@ -55,18 +56,19 @@ _NOT_DUE = rf"(?!(?:[^ ]+ ){{0,14}}(?:before|by|until|till) {DAY})"
 """Not a deadline of one thing."""
 
 _MUST = (
-    rf" (?:must|mustn't)(?! i | we | you )(?: {_ADVERB})* (?!{_ADVERB} |{_PERFECT}|{_GUESS})(?:be (?={_STATE})|(?!be |been )[^ ]+ )"
+    rf" (?:must|mustn't)(?! i | we | you )(?: {_ADVERB})* (?!{_ADVERB} |{_PERFECT}|{_GUESS})(?:be (?={_STATE})|(?!be |"
+    r"been )[^ ]+ )"
 )
 _NOT_PERSON = r"(?<! i)(?<! you)(?<! he)(?<! she)(?<! they)(?<! surely)(?<! there)(?<! a)"
 _SUBORDINATE = r"^(?!.* (?:why|how|whether|what|who|when|wonder) [^,]{0,60} must )"
 
 _NEVER = (
-    rf"(?:(?:^| ,| and| but| please| so| :) (?:never|always|never ever|do not ever|don't ever) (?:ever )?{_DO} |"
-    rf"(?:^| ,| and| but| please| so| :) (?:do not|don't|dont) {_HANDS_OFF} (?!(?:it|that|this|me|him|her|"
-    rf"them|us|anything) ){_NOT_ONCE})"
+    rf"(?:(?:^| ,| and| but| please| so| :) (?:never|always|never ever|do not ever|don't ever) (?:ever )?{_DO} |(?:^|"
+    rf" ,| and| but| please| so| :) (?:do not|don't|dont) {_HANDS_OFF} (?!(?:it|that|this|me|him|her|them|us|"
+    rf"anything) ){_NOT_ONCE})"
 )
 
-_constraint, _safety = partial(label_pattern, "CONSTRAINT"), partial(label_pattern, "SAFETY")
+_constraint = partial(label_pattern, "CONSTRAINT")
 
 _OBLIGATION = (
     _constraint("must mustn't", rf"{_SUBORDINATE}.*{_NOT_PERSON}{_MUST}{_NOT_DUE}"),
@@ -74,66 +76,64 @@ _OBLIGATION = (
     _constraint("must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_GUESS}|jump |be |forget |panic )"),
     _constraint(
         "must mustn't",
-        rf"^ you (?:must (?:not|never|always|only|support|use|keep|return|answer|write)|mustn't) "
-        rf"(?!{_GUESS}|be |forget |worry |blame |jump |panic |give up )",
+        rf"^ you (?:must (?:not|never|always|only|support|use|keep|return|answer|write)|mustn't) (?!{_GUESS}|be |"
+        r"forget |worry |blame |jump |panic |give up )",
     ),
     _constraint(
         "has have needs",
-        rf"(?<! i)(?<! you)(?<! he)(?<! she)(?<! they) (?:has|have|needs) to (?:stay (?:under|below|within|above|"
-        rf"backwards?|compatible|in sync)|remain |support |fit |comply |run (?:on|offline|without|in|under)|work (?:on|"
-        rf"with|without|offline|in|even|when)|survive |handle |be able to |be (?:at least|at most|under|below|within|"
-        rf"compatible|exempt|accessible|idempotent|reversible) |start with )",
+        r"(?<! i)(?<! you)(?<! he)(?<! she)(?<! they) (?:has|have|needs) to (?:stay (?:under|below|within|above|"
+        r"backwards?|compatible|in sync)|remain |support |fit |comply |run (?:on|offline|without|in|under)|work (?:on|"
+        r"with|without|offline|in|even|when)|survive |handle |be able to |be (?:at least|at most|under|below|within|"
+        r"compatible|exempt|accessible|idempotent|reversible) |start with )",
     ),
     _constraint(
         "all every each any always",
-        rf"^ (?:all|every|each|any)(?! (?:child|person|one|body|family|mother|parent|human|time|year|day) )"
-        rf" (?:{WORD} ){{1,5}}(?:(?:has|have) to be {_PARTICIPLE}|needs (?:an?|its|two|at least|to be) |requires (?:an?|"
-        rf"its|two|at least) |must |shall )",
+        r"^ (?:all|every|each|any)(?! (?:child|person|one|body|family|mother|parent|human|time|year|"
+        rf"day) ) (?:{WORD} ){{1,5}}(?:(?:has|have) to be {_PARTICIPLE}|needs (?:an?|its|two|at least|to be) |"
+        r"requires (?:an?|its|two|at least) |must |shall )",
     ),
     _constraint(
         "has have",
-        rf" (?:user input|input|passwords?|secrets?|tokens?|credentials|uploads?|card numbers?|personal data|{WORD} data)"
-        rf" (?:has|have) to be {_PARTICIPLE}",
+        r" (?:user input|input|passwords?|secrets?|tokens?|credentials|uploads?|card numbers?|personal data|"
+        rf"{WORD} data) (?:has|have) to be {_PARTICIPLE}",
     ),
     _constraint("always never", rf"(?!.* (?:i|he|she|they|we|who) (?:always|never)){_NEVER}"),
     _constraint("don't do dont not", rf"(?!.* (?:i|we|you|they|who) (?:don't|do not)){_NEVER}"),
     _constraint(
         "never",
-        rf"^ never (?:two|three|four|more than|fewer than|less than|without|under|over|ship|to|from|for) (?!all |my |"
-        rf"be |have |return |mind |the )(?={WORD} )|^ (?:use|keep|write|put|send|store|log) (?:{WORD} ){{1,6}}, never "
-        rf"|(?: go| goes| belong| belongs) (?:{WORD} ){{1,6}}, never (?:to|in|on|into) |, never \" ",
+        r"^ never (?:two|three|four|more than|fewer than|less than|without|under|over|ship|to|from|for) (?!all |my |"
+        rf"be |have |return |mind |the )(?={WORD} )|^ (?:use|keep|write|put|send|store|"
+        rf"log) (?:{WORD} ){{1,6}}, never |(?: go| goes| belong| belongs) (?:{WORD} ){{1,6}}, never (?:to|in|on|"
+        r"into) |, never \" ",
     ),
 )
 _PROHIBITION = (
     _constraint(
         "nothing nobody no",
-        r" (?:nothing|nobody|no one) (?:is|gets|goes|may be|can be) (?:deployed|merged|released|changed|shipped|sent|published|touched|"
-        r"moved|deleted|pushed|in |out |live|online|to production)(?:[^ ,]+ ){0,5}? ?(?:until|before|without) |"
-        r" no (?:deploys?|deployments?|releases?|changes?|merges?) (?:[^ ]+ ){0,3}(?:until|before|on|after|without|"
-        r"during) |^ (?:[^ ,]+ ){0,8}(?:nobody|no one) (?:may|is to|is allowed|gets to|should ever|shall|touches|edits|"
-        r"merges|deploys|pushes|approves|commits|parks|else sees) ",
+        r" (?:nothing|nobody|no one) (?:is|gets|goes|may be|can be) (?:deployed|merged|released|changed|shipped|sent|"
+        r"published|touched|moved|deleted|pushed|in |out |live|online|to production)(?:[^ ,]+ ){0,5}? ?(?:until|"
+        r"before|without) | no (?:deploys?|deployments?|releases?|changes?|merges?) (?:[^ ]+ ){0,3}(?:until|before|on|"
+        r"after|without|during) |^ (?:[^ ,]+ ){0,8}(?:nobody|no one) (?:may|is to|is allowed|gets to|should ever|"
+        r"shall|touches|edits|merges|deploys|pushes|approves|commits|parks|else sees) ",
     ),
     _constraint(
         "allowed permitted forbidden forbids prohibited banned off-limits compulsory mandatory obligatory supposed",
-        r" (?:is|are|is strictly|are strictly|be) (?:not |never )(?:allowed|permitted|supposed) (?!to be (?:like|this|so)|to happen|"
-        r"to know)| (?:isn't|aren't) (?:allowed|permitted|supposed) (?!to be like|to happen|to know)|"
-        r" (?<! he)(?<! she) (?:is|are|is strictly|are strictly) (?:forbidden|prohibited|banned|off-limits|compulsory|mandatory|"
-        r"obligatory) | has forbidden (?:me|us|him|her|them|it) ",
+        r" (?:is|are|is strictly|are strictly|be) (?:not |never )(?:allowed|permitted|supposed) (?!to be (?:like|this|"
+        r"so)|to happen|to know)| (?:isn't|aren't) (?:allowed|permitted|supposed) (?!to be like|to happen|to know)|"
+        r" (?<! he)(?<! she) (?:is|are|is strictly|are strictly) (?:forbidden|prohibited|banned|off-limits|compulsory|"
+        r"mandatory|obligatory) | has forbidden (?:me|us|him|her|them|it) ",
     ),
     _constraint("under on no", r" (?:under no circumstances|on no account) "),
     _constraint("off", r" (?:is|are) off limits "),
     _constraint(
         "no",
-        r"^ (?:and |so )?no (?:new |external |third-party |hard-coded |global |raw |gpl )?(?:dependenc[^ ]+|librar[^ ]+|"
-        r"plugins?|packages?|cookies|tracking|ads|globals|singletons|abbreviations|smoking|alcohol|"
-        r"phones|shoes|flash photography|deploys|deployments|merges|force-pushes|panics|voice-over|flashbacks|"
-        r"narration|dialogue|formatting|renames) "
-        r"(?!(?:needed|required|found|left|since|so far|yet|there|today|were|was|is|are|have|has|to|came|in sight))",
+        r"^ (?:and |so )?no (?:new |external |third-party |hard-coded |global |raw |gpl )?(?:dependenc[^ ]+|"
+        r"librar[^ ]+|plugins?|packages?|cookies|tracking|ads|globals|singletons|abbreviations|smoking|alcohol|phones|"
+        r"shoes|flash photography|deploys|deployments|merges|force-pushes|panics|voice-over|flashbacks|narration|"
+        r"dialogue|formatting|renames) (?!(?:needed|required|found|left|since|so far|yet|there|today|were|was|is|are|"
+        r"have|has|to|came|in sight))",
     ),
-    _constraint(
-        "no",
-        r"(?: rules?| rules now) : (?:[^ ]+ ){0,12}no | so no (?:[^ ,]+) , no (?:[^ ,]+) (?:,|and) ",
-    ),
+    _constraint("no", r"(?: rules?| rules now) : (?:[^ ]+ ){0,12}no | so no (?:[^ ,]+) , no (?:[^ ,]+) (?:,|and) "),
     _constraint(
         "only",
         r"^ (?:please )?only (?:use|accept|support|deploy|run|merge|commit|allow) (?!it |this |that |once |if |when )|"
@@ -141,34 +141,34 @@ _PROHIBITION = (
     ),
     _constraint(
         "won't can't cannot mustn't do",
-        r" (?:can't|cannot|mustn't) be (?:before|later than|after (?:the|\d)|earlier than|longer than|larger than|bigger than|"
-        r"higher than|heavier than|more than|lower than|older than|changed after) |"
+        r" (?:can't|cannot|mustn't) be (?:before|later than|after (?:the|\d)|earlier than|longer than|larger than|"
+        r"bigger than|higher than|heavier than|more than|lower than|older than|changed after) |"
         rf"^ the (?:{DAY}) won't do ",
     ),
 )
 _LIMIT = (
     _constraint(
         "requirement mandatory non-negotiable limit rule policy condition conditions rules maximum cap ceiling",
-        r" (?:hard|strict|fixed|legal|firm) (?:requirement|limit|constraint|maximum|deadline) |"
-        r" (?:is|are|that's|it's) (?:a|an|our|the|my) (?:absolute |house |first |only |company )?(?:requirement|rule|"
-        r"policy) (?!of |that i |about |i |you )|^ (?:and |our |my |the |one |new |first |house )*(?:rule|policy|limit|"
-        r"maximum|cap)(?: for [^ ]+)? : (?=[^ ]+ [^ ]+ )|^ house rules(?: now)? : (?=[^ ]+ [^ ]+ )|"
-        r"^ (?:with |on |one |two |three )+conditions? : (?=[^ ]+ [^ ]+ )|"
-        r" non-negotiable | is my ceiling ",
+        r" (?:hard|strict|fixed|legal|firm) (?:requirement|limit|constraint|maximum|deadline) | (?:is|are|that's|"
+        r"it's) (?:a|an|our|the|my) (?:absolute |house |first |only |company )?(?:requirement|rule|policy) (?!of |"
+        r"that i |about |i |you )|^ (?:and |our |my |the |one |new |first |house )*(?:rule|policy|limit|maximum|"
+        r"cap)(?: for [^ ]+)? : (?=[^ ]+ [^ ]+ )|^ house rules(?: now)? : (?=[^ ]+ [^ ]+ )|^ (?:with |on |one |two |"
+        r"three )+conditions? : (?=[^ ]+ [^ ]+ )| non-negotiable | is my ceiling ",
     ),
     _constraint(
         "cannot can't not may exceed shouldn't mustn't never",
         r" (?:cannot|can't|may not|may never|must not|should not|shouldn't|mustn't|must never) (?:ever )?(?:exceed|"
-        r"go (?:over|above|beyond)|cost more|take longer|take more|be (?:more|longer|larger|bigger|heavier|higher) than) ",
+        r"go (?:over|above|beyond)|cost more|take longer|take more|be (?:more|longer|larger|bigger|heavier|"
+        r"higher) than) ",
     ),
     _constraint(
         "than most least max maximum under below within minimum",
-        r"^ (?:keep |stay |spend |use |budget |limit |with ){1,2}(?:[^ ]+ ){0,3}(?:no (?:later|more|longer|earlier|less|fewer) than|at (?:the )?"
-        r"(?:most|least)) [^ ]*\d|^ (?:so |and )?(?:no (?:later|more|longer|less|fewer) than|at (?:the )?most|max|maximum|minimum) (?:[^ ]*\d"
-        r"[^ ]*|one|two|three|four|five|six|ten) (?!people|of )(?:[^ ]+ ){1,4}$|"
-        r" (?:may|can|must|will|should|we|to) (?:only )?(?:hold|have|spend|take|use|contain|cost|order) (?:[^ ]+ ){0,3}"
-        r"[^ ]*\d[^ ]* (?:[^ ]+ ){0,3}(?:at most|at the most|max) |"
-        r" (?:has|have) to (?:stay|be|remain) (?:below|under|within) ",
+        r"^ (?:keep |stay |spend |use |budget |limit |with ){1,2}(?:[^ ]+ ){0,3}(?:no (?:later|more|longer|earlier|"
+        r"less|fewer) than|at (?:the )?(?:most|least)) [^ ]*\d|^ (?:so |and )?(?:no (?:later|more|longer|less|"
+        r"fewer) than|at (?:the )?most|max|maximum|minimum) (?:[^ ]*\d[^ ]*|one|two|three|four|five|six|"
+        r"ten) (?!people|of )(?:[^ ]+ ){1,4}$| (?:may|can|must|will|should|we|to) (?:only )?(?:hold|have|spend|take|"
+        r"use|contain|cost|order) (?:[^ ]+ ){0,3}[^ ]*\d[^ ]* (?:[^ ]+ ){0,3}(?:at most|at the most|max) | (?:has|"
+        r"have) to (?:stay|be|remain) (?:below|under|within) ",
     ),
     _constraint("requires", r" requires (?:at least |ten |two |three |five |a minimum |\d)"),
     _constraint("deadline", r" deadline [^,]{0,40}(?:is fixed|can't be moved|cannot be moved|is firm|is hard) "),
@@ -176,130 +176,45 @@ _LIMIT = (
 _OTHER_LANGUAGES = (
     _constraint(
         "darf durfen auf unter",
-        r"(?<! du)(?<! man) (?:darf|durfen) (?:[^ ]+ ){0,5}(?:nicht|nichts|nie|niemals|kein\w{0,2}|auf keinen fall) "
-        r"(?!vergessen|so )| auf keinen fall (?:[^ ]+ ){1,9}| unter keinen umstanden ",
+        r"(?<! du)(?<! man) (?:darf|durfen) (?:[^ ]+ ){0,5}(?:nicht|nichts|nie|niemals|kein\w{0,2}|"
+        r"auf keinen fall) (?!vergessen|so )| auf keinen fall (?:[^ ]+ ){1,9}| unter keinen umstanden ",
     ),
     _constraint(
         "muss mussen",
         r"(?<! ich)(?<! du) (?:muss|mussen) (?!(?:ich|du) )(?:[^ ]+ ){0,6}(?:unbedingt|zwingend|mindestens|spatestens|"
-        r"hochstens|bleiben|ohne (?:internet|netz)|offline|laufen$) |(?:muss|mussen) (?:ohne|auf|mit|unter|in) (?:[^ ]+ )"
-        r"{1,4}(?:laufen|funktionieren|passen) | also muss er | mit einer bedingung :",
+        r"hochstens|bleiben|ohne (?:internet|netz)|offline|laufen$) |(?:muss|mussen) (?:ohne|auf|mit|unter|"
+        r"in) (?:[^ ]+ ){1,4}(?:laufen|funktionieren|passen) | also muss er | mit einer bedingung :",
     ),
     _constraint(
         "soll sollen sollte hochstens maximal mindestens",
-        r"(?<! ich)(?<! das) soll(?:en)? (?!(?:ich|das|wir) )(?:[^ ]+ ){0,5}(?:nicht|nie|kein\w{0,2}) (?=(?:[^ ]+ ){1,2}$)|"
-        r" (?:soll|sollen|darf|durfen|nur) (?:[^ ]+ ){0,7}(?:hochstens|maximal|mindestens) (?:[^ ]*\d|ein|zwei|drei|vier|"
-        r"funf|sechs|zehn)",
+        r"(?<! ich)(?<! das) soll(?:en)? (?!(?:ich|das|wir) )(?:[^ ]+ ){0,5}(?:nicht|nie|"
+        r"kein\w{0,2}) (?=(?:[^ ]+ ){1,2}$)| (?:soll|sollen|darf|durfen|nur) (?:[^ ]+ ){0,7}(?:hochstens|maximal|"
+        r"mindestens) (?:[^ ]*\d|ein|zwei|drei|vier|funf|sechs|zehn)",
     ),
     _constraint(
         "debe deben prohibido obligatorio bajo se tiene tienen maximo",
-        r" no deben? (?!ser tarde|de ser)| deben? (?:soportar|tener|estar|usar|funcionar|caber|cumplir) | (?:esta|es) "
-        r"(?:prohibido|obligatorio) | bajo ninguna circunstancia |^ (?:aqui )?no se pueden? (?!negar|saber|creer|vivir)"
-        r"[^ ]+ | (?:tiene|tienen) que (?:soportar|aguantar|funcionar|caber|cumplir|durar) ",
+        r" no deben? (?!ser tarde|de ser)| deben? (?:soportar|tener|estar|usar|funcionar|caber|cumplir) | (?:esta|"
+        r"es) (?:prohibido|obligatorio) | bajo ninguna circunstancia |^ (?:aqui )?no se pueden? (?!negar|saber|creer|"
+        r"vivir)[^ ]+ | (?:tiene|tienen) que (?:soportar|aguantar|funcionar|caber|cumplir|durar) ",
     ),
     _constraint(
         "doit doivent interdit obligatoire aucun faut",
-        r" ne (?:doit|doivent) (?:pas|jamais) | (?:doit|doivent) (?:absolument|imperativement|toujours|tenir sur|rester|"
-        r"fonctionner|supporter|passer par) | (?:est|c'est) (?:interdit|obligatoire) | en aucun cas | il faut que "
-        r"(?:ca|cela|le [^ ]+|la [^ ]+) (?:marche|tienne|soit|reste|fonctionne) ",
+        r" ne (?:doit|doivent) (?:pas|jamais) | (?:doit|doivent) (?:absolument|imperativement|toujours|tenir sur|"
+        r"rester|fonctionner|supporter|passer par) | (?:est|c'est) (?:interdit|obligatoire) | en aucun cas |"
+        r" il faut que (?:ca|cela|le [^ ]+|la [^ ]+) (?:marche|tienne|soit|reste|fonctionne) ",
     ),
     _constraint(
         "vietato proibido obbligatorio obrigatorio deve devono non finche minimo",
-        r" (?:e|esta) (?:vietato|proibido|obbligatorio|obrigatorio) | non (?:deve|devono) (?!essere (?:facile|tardi))| non "
-        r"si tocca(?:no)? |^ minimo (?:duas|tres|due|tre|\d)",
+        r" (?:e|esta) (?:vietato|proibido|obbligatorio|obrigatorio) | non (?:deve|devono) (?!essere (?:facile|tardi))|"
+        r" non si tocca(?:no)? |^ minimo (?:duas|tres|due|tre|\d)",
     ),
 )
 
-_FOOD = (
-    r"(?:(?:raw |any |cow's |shell)?(?:peanuts?|nuts?|almonds?|walnuts?|hazelnuts?|cashews|brazil nuts|sesame|shellfish|"
-    r"shrimps?|prawns|gluten|wheat|dairy|lactose|milk|eggs?|soya?|fish|seafood|penicillin|aspirin|ibuprofen|latex|"
-    r"grapefruit|alcohol|feathers|bee stings?|wasp stings?|celery|mustard|chocolate|grapes|caffeine|sugar))"
-)
-_JOCULAR = (
-    r"(?!(?:jargon|hard work|work|mornings?|meetings?|commitment|fun|change|people|nonsense|bullshit|exercise|mondays?|"
-    r"criticism|effort|adjectives|drama|compliments|small talk|paperwork|deadlines) )"
-)
-_NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna|if|isn't|aren't) )[^ ,]+ "
-
-_HEALTH = (
-    _safety(
-        "allergic allergisch alergico alergica allergique anaphylactic",
-        rf"^(?!.* (?:if|nobody|no one|whether|not|isn't|aren't|wasn't) (?:[^ ]+ ){{0,6}}allerg).* (?:am|is|are|i'm|she's|"
-        rf"he's|they're|we're) (?:{_NOT_DENIED}){{0,2}}allergic (?:to {_JOCULAR}|,|$|and |but |too )|"
-        rf"(?<! no)(?<! ni) (?:bin|ist|sind|soy|es|suis|est) (?:{_NOT_DENIED}){{0,3}}(?:allergisch|alergic[oa]|allergique) |"
-        rf" anaphylactic ",
-    ),
-    _safety(
-        "allergy allergies allergie allergien alergia alergias intolerance",
-        rf"(?<! no)(?<! ni) (?:have|has|'s got|have got|he's got|she's got|i've got|hat|habe|tiene|tengo|a|ai) (?:{_NOT_DENIED})"
-        rf"{{0,4}}(?:allerg(?:y|ies|ie|ien)|alergias?|intolerance) ",
-    ),
-    _safety("pferdehaarallergie nussallergie katzenallergie hausstauballergie pollenallergie", r" (?:hat|habe) "),
-    _safety(
-        "coeliac celiac diabetic epileptic asthmatic intolerant pregnant celiaco celiaca coeliaque",
-        rf"^(?!.* (?:if|nobody|no one|whether|was|were) ).* (?:am|is|are|i'm|she's|he's|they're|we're|soy|es|suis|est) "
-        rf"(?:(?:{_NOT_DENIED}){{0,3}}(?:coeliac|celiac|diabetic|epileptic|asthmatic|intolerant|celiac[oa]|coeliaque) |"
-        rf"(?:[^ ]+ )?pregnant , (?:so )?no )",
-    ),
-    _safety(
-        "epipen warfarin adrenaline anticoagulants insulin",
-        r" (?:carries|carry|takes|take|is on|are on|am on|i'm on|he's on|she's on|needs) (?:[^ ]+ ){0,2}(?:epipen|"
-        r"adrenaline|warfarin|anticoagulants|insulin) ",
-    ),
-    _safety(
-        "no can't cannot never mustn't not",
-        rf"(?: so|^|,) (?:nothing with|no|absolutely no) (?:{WORD} ){{0,1}}{_FOOD} (?:at all |, |for (?:her|him|me|them|us) )?"
-        rf"(?:$|for (?:her|him|me|them|us) |or )|(?<! i) (?:can't|cannot|mustn't|must not|may not) (?:have|eat|drink|"
-        rf"touch) (?:any )?{_FOOD} (?!without|in )|(?:^| to) never (?:to )?(?:give|feed|touch|eat|serve) (?:{WORD} ){{0,3}}{_FOOD} ",
-    ),
-    _safety(
-        "fur feathers nuts nut peanuts walnuts shellfish sauce",
-        r" (?:can't|cannot) have (?:[^,]{1,40})(?:feathers|fur|pollen|perfume) [^?]{0,60}(?:swells|wheez|choke|hospital|"
-        r"ambulance|can't breathe)| one (?:nut|bite|sip|sting|crumb) and (?:[^ ]+ ){0,6}(?:ambulance|hospital) ",
-    ),
-    _safety("vertrage vertragt", r" (?:vertrage|vertragt) kein(?:e|en)? "),
-    _safety("bleach medicine medicines pills matches knives", r" out of (?:the )?(?:reach|kids'|children's)"),
-)
-_SECURITY = (
-    _safety(
-        "secrets keys passwords credentials tokens data emails",
-        r" (?:secrets|passwords|credentials|api keys|private keys|tokens) (?:do not|don't|never) (?:belong|go) |"
-        r"^ (?:and |so )?no (?:secrets|api keys|passwords|credentials|tokens|card data|personal data|customer data) (?:in|"
-        r"on|to) ",
-    ),
-    _safety(
-        "safety safety-critical sicherheit safety-relevant",
-        r" (?:safety(?: |-)critical|safety requirement|for safety reasons|aus sicherheitsgrunden) ",
-    ),
-    _safety(
-        "input statements",
-        r" (?:must|shall|should always) (?:be )?(?:validat|sanitis|sanitiz|escap)[^ ]* ",
-    ),
-)
-
-RULE_PATTERNS: tuple[LabelPattern, ...] = (
-    *_OBLIGATION,
-    *_PROHIBITION,
-    *_LIMIT,
-    *_OTHER_LANGUAGES,
-    *_HEALTH,
-    *_SECURITY,
-)
-
-HARM = re.compile(
-    r" (?:validat[^ ]* (?:all |every |any )?(?:inputs?|uploads?) |saniti[sz]|escaped |injection |xss|csrf|passw(?:ord|ort)|passphrase|credential|(?<! a )(?<! the )(?<! my )"
-    r"(?<! our )(?<! your )secrets? (?!door|santa|ingredient|recipe|sauce)|tokens? |api keys?|apikey|api-key|private key|"
-    r"production (?:data|database|db|key|server)|prod (?:data|database|db)|encrypt|unencrypted|verschlussel|plaintext|"
-    r"plain text|plain-text|klartext|pii |personal data|health data|customer (?:data|emails|addresses)|card (?:data|"
-    r"numbers?)|personenbezogen|gdpr|dsgvo|rgpd|hipaa|sql |drop table|unsafe|sicherheit|seguridad|allerg|peanut|penicillin|"
-    r"epipen|anaphyla|medicine|medication|insulin|overdose|dosage|poison|toxic|bleach|pacemaker|suicid|self-harm|electric "
-    r"shock|live wire|gas valve|flammab|seat belt|safety harness|contrasena|mot de passe|chiffr|cifrad|user input|"
-    r"untrusted|virus|authenticat|authoriz|authoris|chocolate or grapes|raw (?:meat|fish|eggs))"
-)
-"""Topics where the breach of a rule does harm: security, personal data, health."""
+RULE_PATTERNS: tuple[LabelPattern, ...] = (*_OBLIGATION, *_PROHIBITION, *_LIMIT, *_OTHER_LANGUAGES)
 
 NO_RULE_CONTEXT = re.compile(
-    r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) | (?:they|people|he|she|maman|mama|mum|mom|dad) "
-    r"(?:say|says|said|think|thinks|reckons|swears|told) | (?:my|his|her|the) [^ ]+ (?:says|said|thinks|reckons|swears|used to say) | used to | (?:film|book|song|story|novel|movie) "
+    r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) | (?:they|people|he|she|maman|mama|mum|mom|"
+    r"dad) (?:say|says|said|think|thinks|reckons|swears|told) | (?:my|his|her|the) [^ ]+ (?:says|said|thinks|reckons|"
+    r"swears|used to say) | used to | (?:film|book|song|story|novel|movie) "
 )
 """Context in which a rule is supposed, hearsay or told of."""

@@ -12,20 +12,20 @@ WITHDRAWAL_PATTERNS: tuple[LabelPattern, ...] = (
     _withdrawal(
         "rule limit ban freeze restriction requirement constraint policy deadline condition cap embargo",
         rf" {_RULE} (?:{WORD} ){{0,6}}(?:is|was|has been|are) (?:now )?(?:lifted|gone|off|dropped|over|cancelled|"
-        rf"history|void|withdrawn|repealed|obsolete|no more) |^ (?:and |so |ok |, )*(?:forget|scrap|drop|ignore|"
+        r"history|void|withdrawn|repealed|obsolete|no more) |^ (?:and |so |ok |, )*(?:forget|scrap|drop|ignore|"
         rf"scratch|lift) (?:the|that|our|my) (?:{WORD} ){{0,5}}{_RULE} | (?:we|we've|we have) (?:lifted|dropped|"
         rf"scrapped|repealed) (?:the|that|our) (?:{WORD} ){{0,5}}{_RULE} ",
     ),
     _withdrawal(
         "longer anymore more",
         r" no longer (?:applies|apply|holds|hold|needed|necessary|required|forbidden|banned|mandatory|has to|have to|"
-        r"needs to|need to|must|matters|valid) | (?:doesn't|does not|don't|do not) (?:apply|hold|matter|have to "
-        r"[^,]{1,60}|need to [^,]{1,60}) (?:anymore|any more|any longer) ",
+        r"needs to|need to|must|matters|valid) | (?:doesn't|does not|don't|do not) (?:apply|hold|matter|"
+        r"have to [^,]{1,60}|need to [^,]{1,60}) (?:anymore|any more|any longer) ",
     ),
     _withdrawal(
         "allowed again may can",
         rf" (?:is|are) (?:now )?allowed (?:{WORD} ){{0,8}}again | (?:may|can) (?:{WORD} ){{1,8}}again (?:from now|now|"
-        rf"$|, )",
+        r"$|, )",
     ),
     _withdrawal(
         "gilt aufgehoben darf durfen",

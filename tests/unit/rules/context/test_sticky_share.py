@@ -1,4 +1,4 @@
-"""Sticky memories take at most a third of the budget, unless they are safety requirements or the query is about them."""
+"""Sticky memories take at most a third of the budget, except for safety requirements and what the query is about."""
 
 import pytest
 
