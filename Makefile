@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check bench train train-ranking train-projection lock clean
+.PHONY: demo up test check bench train train-ranking train-projection labels lock clean
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
 	$(BIN)/python -m streams demo
@@ -37,6 +37,9 @@ train: .venv/complete ## fit the classifier of interaction modes; reproducible t
 train-projection: .venv/complete ## fit the token projections; reproducible to the byte, and memories are embedded again
 	$(BIN)/python -m training.projection
 	$(BIN)/python -m training.projection --model multilingual-small
+
+labels: .venv/complete ## measure the sentence labels on sentences labelled by hand
+	$(BIN)/python -m training.labels
 
 .venv/complete: requirements.lock
 	@echo "creating the environment in .venv (a minute the first time)"

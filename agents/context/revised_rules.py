@@ -1,20 +1,32 @@
-"""Revise the labels of turns: without rules that were withdrawn, with rules that a language model found.
+"""Revise the labels of turns: without rules that no longer hold, with rules that a language model found.
 
-Awaits nothing, reads few records.
+A rule no longer holds if its item was contradicted, its own date has passed, or a later statement takes it back; an
+error that a later statement reports as fixed is none. Awaits nothing, reads few records.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 import numpy as np
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.context.sticky import STICKY_LABELS
-from agents.rules.context.visible_memories import CURRENT_STATE_LABELS, VisibleSet, is_contradicted, remaining_labels
-from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, SentenceLabel
+from agents.rules.context.expiry import expired_spans
+from agents.rules.context.sticky import REPORTER_ROLES, RULE_ROLES, STICKY_LABELS
+from agents.rules.context.taking_back import taken_back_spans
+from agents.rules.context.visible_memories import (
+    CURRENT_STATE_LABELS,
+    VisibleSet,
+    is_contradicted,
+    labels_without,
+    remaining_labels,
+)
+from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, SentenceLabel, label_memory, sentences_with_labels
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.text.sentences import Span
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, item_index_name
 
@@ -24,9 +36,40 @@ MAX_OUTDATED_ITEMS = 200
 MAX_MODEL_RULE_ITEMS = 200
 """The same for items that a model may have found."""
 
+MAX_REVISED_TURNS = 200
+"""The same for turns with a rule that has a date, or that a later statement may take back."""
+
+MAX_TAKING_BACK = 50
+"""Latest statements that take something back."""
+
+RULE_LABELS = (
+    SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT | SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
+)
+EXPIRING_LABELS = RULE_LABELS | SentenceLabel.ERROR
+"""Labels that a sentence loses when it no longer holds."""
+
+
+class TakingBack(NamedTuple):
+    """Label and roles of statements that take something back, labels of what they take back.
+
+    `by_number`: only if they change a number.
+    """
+
+    label: SentenceLabel
+    roles: SentenceLabel
+    taken: SentenceLabel
+    by_number: bool = False
+
+
+TAKING_BACK = (
+    TakingBack(SentenceLabel.WITHDRAWAL, RULE_ROLES, RULE_LABELS),
+    TakingBack(SentenceLabel.CORRECTION, SentenceLabel.USER, RULE_LABELS, by_number=True),
+    TakingBack(SentenceLabel.RESOLVED, REPORTER_ROLES, SentenceLabel.ERROR),
+)
+
 
 class RevisedRules:
-    """Finds turns with withdrawn rules, and turns in which a model found a rule."""
+    """Finds turns with rules that no longer hold, and turns in which a model found a rule."""
 
     def __init__(self, words: LexicalIndex, memories: Memories, *, asks_model: bool = False) -> None:
         """`asks_model`: a language model reads the turns."""
@@ -34,8 +77,10 @@ class RevisedRules:
         self._memories = memories
         self._asks_model = asks_model
 
-    def apply(self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter) -> VisibleSet:
-        """Return the visible set with the labels that still hold."""
+    def apply(
+        self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, today: date | None = None
+    ) -> VisibleSet:
+        """Return the visible set with the labels that still hold `today`: by default the day of the newest memory."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         for item in self._outdated(where):
             for memory_id in _source_ids(item):
@@ -46,8 +91,51 @@ class RevisedRules:
             if number is not None and turn is not None:
                 revised[number] = remaining_labels(turn, items)
         for number, label in self._model_labels(memory_columns, where) if self._asks_model else ():
-            revised[number] = revised.get(number, SentenceLabel(int(visible.columns.labels[number]))) | label
+            revised[number] = revised.get(number, _label_at(visible, number)) | label
+        for number, lost in self._lost_labels(visible, memory_columns, today or _newest_day(visible)):
+            revised[number] = revised.get(number, _label_at(visible, number)) & ~lost
         return visible.with_labels(revised)
+
+    def _lost_labels(
+        self, visible: VisibleSet, memory_columns: MemoryColumns, today: date
+    ) -> Iterator[tuple[int, SentenceLabel]]:
+        """Yield the turns with expired sentences or such that were taken back, by number, with the labels they lose."""
+        dated = visible.labelled(EXPIRING_LABELS) & visible.labelled(SentenceLabel.DATE)
+        yield from self._without(
+            visible.newest_first(dated)[:MAX_REVISED_TURNS],
+            memory_columns,
+            lambda turn, _: expired_spans(turn.text, turn.occurred_at, today),
+        )
+        for taking_back in TAKING_BACK:
+            later = self._statements(visible, memory_columns, taking_back)
+            if later:
+                rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES)
+                yield from self._without(
+                    visible.newest_first(rules)[:MAX_REVISED_TURNS],
+                    memory_columns,
+                    _taken_back(visible, taking_back, later),
+                )
+
+    def _without(
+        self, numbers: Iterable[int], memory_columns: MemoryColumns, spans_of: Callable[[Memory, int], list[Span]]
+    ) -> Iterator[tuple[int, SentenceLabel]]:
+        for number in numbers:
+            turn = self._memories.get(memory_columns.id_of[number])
+            spans = [] if turn is None else spans_of(turn, number)
+            if turn is not None and spans:
+                yield number, label_memory(turn) & ~labels_without(turn, spans) & EXPIRING_LABELS
+
+    def _statements(
+        self, visible: VisibleSet, memory_columns: MemoryColumns, taking_back: TakingBack
+    ) -> list[tuple[int, list[str]]]:
+        """Return the latest turns that take something back, as time rank and sentences."""
+        numbers = visible.newest_first(visible.labelled(taking_back.label, taking_back.roles))[:MAX_TAKING_BACK]
+        turns = ((number, self._memories.get(memory_columns.id_of[number])) for number in numbers)
+        return [
+            (int(visible.time_rank[number]), sentences_with_labels(turn.text, taking_back.label))
+            for number, turn in turns
+            if turn is not None
+        ]
 
     def _model_labels(self, memory_columns: MemoryColumns, where: MemoryFilter) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns that a model has read, by number, with the labels of their items' kinds."""
@@ -77,6 +165,28 @@ class RevisedRules:
         latest = numbers[np.argsort(-memory_columns.columns.occurred_ms[numbers], kind="stable")[:most]]
         found = (self._memories.get(memory_columns.id_of[number]) for number in latest.tolist())
         return [memory for memory in found if memory is not None]
+
+
+def _taken_back(
+    visible: VisibleSet, taking_back: TakingBack, later: list[tuple[int, list[str]]]
+) -> Callable[[Memory, int], list[Span]]:
+    """Return what finds the sentences of a turn that a statement after it takes back."""
+
+    def spans_of(turn: Memory, number: int) -> list[Span]:
+        said = int(visible.time_rank[number])
+        statements = [sentence for rank, sentences in later if rank > said for sentence in sentences]
+        return taken_back_spans(turn.text, taking_back.taken, statements, by_number=taking_back.by_number)
+
+    return spans_of
+
+
+def _label_at(visible: VisibleSet, number: int) -> SentenceLabel:
+    return SentenceLabel(int(visible.columns.labels[number]))
+
+
+def _newest_day(visible: VisibleSet) -> date:
+    newest_ms = int(visible.columns.occurred_ms[visible.admitted].max(initial=0))
+    return datetime.fromtimestamp(newest_ms / 1000, UTC).date()
 
 
 def _source_ids(item: Memory) -> set[str]:

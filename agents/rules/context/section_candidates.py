@@ -42,7 +42,7 @@ class RetentionPolicy(NamedTuple):
     window_overflows: bool = False
 
 
-_WISHES = SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
+_WISHES = SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
 _RULES = SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT
 _PROGRESS = SentenceLabel.GOAL | SentenceLabel.DONE | SentenceLabel.PENDING
 _WORK = SentenceLabel.TOOL | SentenceLabel.DONE | SentenceLabel.PENDING

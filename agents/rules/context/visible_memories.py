@@ -89,7 +89,7 @@ class VisibleSet:
 
 
 CURRENT_STATE_LABELS = SentenceLabel.SAFETY | SentenceLabel.CORRECTION | SentenceLabel.CONSTRAINT | SentenceLabel.ERROR
-CURRENT_STATE_LABELS |= SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
+CURRENT_STATE_LABELS |= SentenceLabel.PREFERENCE | SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
 CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLabel.PENDING
 """Labels that qualify a memory for sections on the current state."""
 
@@ -101,12 +101,14 @@ def is_contradicted(item: Memory) -> bool:
 
 def remaining_labels(turn: Memory, outdated: Iterable[Memory]) -> SentenceLabel:
     """Return the labels of the turn without the sentences behind these items."""
-    spans = [
-        (one.start, one.end)
-        for item in outdated
-        for one in item.evidence
-        if one.memory_id == turn.memory_id and one.resource is None
-    ]
+    evidence = (one for item in outdated for one in item.evidence)
+    return labels_without(
+        turn, [(one.start, one.end) for one in evidence if one.memory_id == turn.memory_id and one.resource is None]
+    )
+
+
+def labels_without(turn: Memory, spans: Iterable[tuple[int, int]]) -> SentenceLabel:
+    """Return the labels of the turn without these spans of its text, given as first code point and end."""
     text, start = "", 0
     for begins, ends in sorted(spans):
         text += turn.text[start:begins]

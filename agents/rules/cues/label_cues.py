@@ -8,8 +8,15 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from agents.rules.cues.label_patterns import LABEL_PATTERNS, NO_ERROR_CONTEXT, SUPPOSITION
+from agents.rules.cues.correction_patterns import CORRECTION_PATTERNS, NO_CORRECTION_CONTEXT
+from agents.rules.cues.decision_patterns import DECISION_PATTERNS, NO_DECISION_CONTEXT
+from agents.rules.cues.error_patterns import ERROR_PATTERNS, NO_ERROR_CONTEXT
+from agents.rules.cues.label_patterns import TASK_OPENING
 from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
+from agents.rules.cues.preference_patterns import PREFERENCE_PATTERNS, STANDING
+from agents.rules.cues.rule_patterns import NO_RULE_CONTEXT, RULE_PATTERNS
+from agents.rules.cues.safety_patterns import HARM, SAFETY_PATTERNS
+from agents.rules.cues.withdrawal_patterns import WITHDRAWAL_PATTERNS
 from agents.rules.text.sentences import Sentence
 
 RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
@@ -17,7 +24,7 @@ RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
 
 _REPORT_LABELS = frozenset({"CORRECTION", "ERROR", "RESOLVED", "DECISION", "DONE", "CHANGE"})
 
-ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "INSTRUCTION"}
+ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "STANDING_PREFERENCE", "INSTRUCTION", "WITHDRAWAL"}
 """Labels that a question or a supposition never has."""
 
 PREFIX_CHARS = 4
@@ -72,6 +79,25 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
     return {key: tuple(group) for key, group in groups.items()}
 
 
+LABEL_PATTERNS = (
+    *RULE_PATTERNS,
+    *SAFETY_PATTERNS,
+    *PREFERENCE_PATTERNS,
+    *DECISION_PATTERNS,
+    *CORRECTION_PATTERNS,
+    *ERROR_PATTERNS,
+    *WITHDRAWAL_PATTERNS,
+)
+
+_EXCLUDING_CONTEXTS = (
+    (RULE_LABELS, NO_RULE_CONTEXT),
+    (RULE_LABELS | {"ERROR"}, TASK_OPENING),
+    (frozenset({"DECISION"}), NO_DECISION_CONTEXT),
+    (frozenset({"CORRECTION"}), NO_CORRECTION_CONTEXT),
+    (frozenset({"ERROR"}), NO_ERROR_CONTEXT),
+)
+"""Labels that a sentence does not have in some contexts."""
+
 _FILLERS = frozenset(OPENING_FILLERS.split())
 _CUES = _grouped(_keyed_cues())
 _PATTERNS = {
@@ -92,10 +118,15 @@ def find_cue_labels(sentence: Sentence) -> set[str]:
         label, _, pattern = LABEL_PATTERNS[index]
         if label not in labels and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
             labels.add(label)
-    if "ERROR" in labels and NO_ERROR_CONTEXT.search(spaced):
-        labels.discard("ERROR")
-    if labels & RULE_LABELS and SUPPOSITION.search(spaced):
+    if "CONSTRAINT" in labels and HARM.search(spaced):
+        labels.add("SAFETY")
+    if "WITHDRAWAL" in labels:
         labels -= RULE_LABELS
+    for excluded, context in _EXCLUDING_CONTEXTS:
+        if labels & excluded and context.search(spaced):
+            labels -= excluded
+    if "INSTRUCTION" in labels and TASK_OPENING.search(spaced) and not STANDING.search(spaced):
+        labels.discard("INSTRUCTION")
     return labels
 
 

@@ -48,6 +48,18 @@ _UNITS = _words(
 )
 _PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
 _FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
+_FAILURE_OUTPUT = re.compile(
+    r"^(?:FAILED|FAIL)\s+\S|^\S{1,200} FAILED$|\b[1-9]\d* failed\b(?=[^\n]{0,80}(?:passed|skipped|\bin \d))|"
+    r"\b[1-9]\d* failed \||passed, [1-9]\d* failed\b|^(?:[\w.-]{1,60}: )?(?:ERROR|FATAL|error|fatal): |^npm (?:ERR!|"
+    r"error) |^\d\d:\d\d(?::\d\d)?\S{0,4} (?:\[error\]|ERROR\b)|\blost connection to \w|\bFATAL: |^\[?(?:ERROR|"
+    r"FATAL)\]? ",
+    re.MULTILINE,
+)
+"""Output of failing tests and programs. Prose has no digits before `failed` with `passed` or a time behind it."""
+
+_FAILURE_PARTS = ("FAIL", "failed", "rror", "FATAL", "fatal", "ERROR", "ERR!", "lost connection")
+"""Every such output contains one of these."""
+
 _TRACE_PARTS = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
 """Every trace contains one of these."""
 _DURATION = re.compile(
@@ -87,7 +99,8 @@ def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
         "CODE": _CODE.search(text),
         "COURTESY": len(text) <= MAX_COURTESY_CHARS and COURTESY_TURN.fullmatch(folded.strip()),
         "RESOLVED": has_digit and _PASSED.search(folded) and not _FAILED.search(folded),
-        "ERROR": any(part in text for part in _TRACE_PARTS) and STACK_TRACE.search(text),
+        "ERROR": (any(part in text for part in _TRACE_PARTS) and STACK_TRACE.search(text))
+        or (any(part in text for part in _FAILURE_PARTS) and _FAILURE_OUTPUT.search(text)),
     }
     return {label for label, is_found in labels.items() if is_found}
 

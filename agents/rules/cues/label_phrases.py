@@ -28,21 +28,6 @@ CUE_PHRASES: Mapping[str, str] = {
         hemos|ha|han} {cambiado|actualizado|reemplazado|quitado|anadido|movido|instalado}, {cambie|actualice|
         movimos}, {j'ai|on a|nous avons} {change|modifie|remplace|supprime|ajoute|installe|deplace}, mis a jour
     """,
-    "DECISION": """
-        {i|we|we've|i've|have|had|has|they} decided, decided {to|on|against|that|not}, {it's|that's|is} decided,
-        let's {go with|use|stick with|settle|keep it|call it|say}, {we'll|i'll|we will|i will} {go with|use|
-        stick with|switch to}, {i'm|we're|we are|i am} {going with|sticking with|switching to|going for|
-        taking the}, {settled|settle|agreed|settling} on, {we|i|we've|i've} {agreed|chose|opted|went with|
-        settled|switched to|ruled out|voted}, ^decision, ^decided, ^agreed {on|to}, the decision is,
-        final {decision|answer}, {it|so|then} {it's|is} settled, the plan is, made up my mind, {i've|we've|i|
-        we} {accepted|refused|cancelled|hired|chosen|turned down|withdrawn}, new {date|plan|deadline|
-        rule} :, {it|that} {stays|stay} {like that|as it is}, it is then, ^let's {drop|move|change|do|
-        make it}, {we|i} {said|say} {yes|no} to, no longer {we|need}, {wir|ich} {nehmen|nehme|machen es|bleiben bei|
-        bleibe bei}, {haben|habe|hat} {uns|mich|sich} entschieden, entschieden, {haben|habe} beschlossen,
-        wir einigen uns, abgemacht, {hemos|he|ha} decidido, decidimos, {decidi|acordamos}, nos quedamos con,
-        vamos {con|a usar}, quedamos en, {j'ai|on a|nous avons|avons} {decide|choisi}, on {part sur|prend|garde},
-        c'est decide, d'accord pour
-    """,
     "GOAL": """
         {the|my|our|your} {goal|aim|objective|task|mission} {is|was|of}, ^{goal|task|objective}, {i'm|we're|i am|
         we are} {trying to|building|working on|aiming|writing a|planning to|hoping to|to replace}, {i|we} {want|
@@ -127,15 +112,6 @@ CUE_PHRASES: Mapping[str, str] = {
         bitte {immer|nie|nicht|nur|kurz|keine}, prefiero, preferimos, {mi|nuestro} {favorito|favorita|preferido|
         preferida}, {no me|odio} {gusta|gustan}, de ahora en adelante, {je|nous} {prefere|preferons|deteste}, {mon|
         ma} {prefere|preferee|favori}, {je n'aime|n'aime} pas, dorenavant, desormais
-    """,
-    "INSTRUCTION": """
-        ^please {always|never|keep|use|answer|reply|write|don't|do not|stop|call me}, {from|as of} now on,
-        i want you to, in {future|the future} ,, ^keep {it|answers|your answers|replies|your replies} {short|brief|
-        concise|simple}, ^{answer|reply|respond|write} {in|with|to me|only}, {no|without} {emojis|bullet points|
-        exclamation marks}, ^{always|never} {answer|reply|respond|write|use|tell me|ask me|call me|start|end|
-        explain|give|show|include}, ab {jetzt|sofort}, bitte {immer|nie|niemals|kurz|keine}, {antworte|
-        antworten sie|schreib|nenn mich}, de ahora en adelante, por favor {siempre|nunca|responde}, {responde|
-        contesta} {en|siempre}, dorenavant, desormais, {reponds|repondez} {en|toujours}, {tutoie-moi|vouvoie-moi}
     """,
     "LIKING": """
         {i|we|she|he|they} {love|loves|like|likes|enjoy|enjoys|adore|adores|loved|liked|enjoyed}, {i'm|he's|she's|

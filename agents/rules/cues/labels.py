@@ -82,6 +82,10 @@ class SentenceLabel(IntFlag):
     """A rule from now on, mostly for the answers."""
     FOREIGN = auto()
     """In a language that an English model can't read: in the mode `general` another model makes its vectors."""
+    STANDING_PREFERENCE = auto()
+    """How the speaker wants things in general. `PREFERENCE`, a ranking feature, has wishes of the moment as well."""
+    WITHDRAWAL = auto()
+    """Takes back a rule: "the ban is lifted"."""
 
 
 NO_LABELS = SentenceLabel(0)
@@ -115,6 +119,11 @@ def _label_text(text: str, entities: tuple[str, ...]) -> int:
     for sentence in parse_sentences(text):
         names |= _label_sentence(sentence)
     return sum(_BIT[name] for name in names)
+
+
+def label_text(text: str) -> SentenceLabel:
+    """Return the labels of a text by its words, without role, language and names."""
+    return SentenceLabel(_label_text(text, ()))
 
 
 def sentences_with_labels(text: str, labels: SentenceLabel) -> list[str]:

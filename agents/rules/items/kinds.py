@@ -69,6 +69,7 @@ LABEL_KINDS: tuple[tuple[str, ItemKind], ...] = (
     ("ERROR", "error"),
     ("GOAL", "goal"),
     ("PREFERENCE", "preference"),
+    ("STANDING_PREFERENCE", "preference"),
     ("INSTRUCTION", "preference"),
     ("LIKING", "preference"),
 )
@@ -106,13 +107,6 @@ FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 
 _MACHINE_NAMES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
 
-_FROM_NOW_ON = re.compile(
-    r" (?:from|as of) now on | ab (?:jetzt|sofort) | de ahora en adelante | dorenavant | desormais "
-)
-_ABOUT_ANSWERS = re.compile(
-    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|bitte|antworte\w*|responde|contesta|reponds|repondez) "
-)
-
 
 def voice_of(memory: Memory) -> Voice | None:
     """Return the voice of a turn; None for a memory that is no turn."""
@@ -125,20 +119,12 @@ def voice_of(memory: Memory) -> Voice | None:
 
 def kind_of(labels: set[str], spaced: str) -> ItemKind | None:
     """Return the kind for the labels of a sentence; None if none applies or the sentence is vague."""
-    for label, default in LABEL_KINDS:
+    for label, kind in LABEL_KINDS:
         if label in labels:
-            kind = _refine(label, default, spaced)
             vague = _VAGUE.get(kind)
             if not (vague and vague.search(spaced)) and (label != "LIKING" or _OWN_LIKING.search(spaced)):
                 return kind
     return None
-
-
-def _refine(label: str, kind: ItemKind, spaced: str) -> ItemKind:
-    """Return `decision` for a rule from now on, unless it tells the assistant how to answer."""
-    if label in ("PREFERENCE", "INSTRUCTION") and _FROM_NOW_ON.search(spaced) and not _ABOUT_ANSWERS.search(spaced):
-        return "decision"
-    return kind
 
 
 _VERB = (
