@@ -106,7 +106,9 @@ class BuildAgents:
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         health = Health(words, stores.modes, spaces, index, jobs, self._deployment, usage)
         return PartitionAgents(
-            remember=Remember(memories, words, stores.modes, spaces, stores.claims, asks_model=self._asks_model),
+            remember=Remember(
+                memories, words, stores.modes, spaces, stores.claims, stores.categories, asks_model=self._asks_model
+            ),
             understand=self._understand(stores),
             retrieve=retrieve,
             assemble=self._assemble(stores, retrieve),

@@ -34,4 +34,6 @@ def fake_stores(
 def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: bool = False) -> Remember:
     """Return `Remember` over the stores of a partition."""
     spaces = VectorSpaces(stores.modes, embedders)
-    return Remember(stores.memories, stores.words, stores.modes, spaces, stores.claims, asks_model=asks_model)
+    return Remember(
+        stores.memories, stores.words, stores.modes, spaces, stores.claims, stores.categories, asks_model=asks_model
+    )

@@ -43,6 +43,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.publisher import FakePublisher
+from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.tables.memories import FakeMemories
@@ -68,6 +69,7 @@ class WorkerHarness:
         self.memories = FakeMemories()
         self.modes = FakeModes()
         self.claims = FakeClaims()
+        self.categories = FakeCategories()
         self.words = SqliteLexicalIndex(directory)
         self.words.open(HERE)
         self.index = FakeIndex()
@@ -76,7 +78,7 @@ class WorkerHarness:
         self.progress = AppliedOffsets()
         self.clock = FakeClock()
         self.meters = Meters()
-        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
+        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims, categories=self.categories)
         self.ctx = WorkerContext(
             topics=TOPICS,
             partitions=PARTITIONS,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.categories import categorize
-from agents.memory.move import FileItems
+from agents.memory.file_items import FileItems
 from agents.memory.write_memory import WriteMemory
 from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
 from schemas.failures import Rejected, Unavailable
@@ -117,11 +117,12 @@ def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: Ca
     mine = harness.put(made(DENTIST, 0, user="u1", origin="extracted", type="semantic", item=Item()))
     other = harness.put(made(DENTIST, 0, user="u1", project="p2", origin="extracted", type="semantic", item=Item()))
     turn = harness.put(made(DENTIST, 1, user="u1"))
+    harness.table.declare("health", HEALTH, SCOPE, HERE)
     under = (CategoryAssignment(name="health", confidence=0.7),)
     assigned = dict.fromkeys((mine.memory_id, other.memory_id, turn.memory_id, "never there"), under)
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
     stores = harness.worker.stores.at(HERE)
-    assign = FileItems(stores.memories, WriteMemory(stores.memories, stores.words))
+    assign = FileItems(stores.memories, stores.words, stores.categories, WriteMemory(stores.memories, stores.words))
     steps = list(assign.apply(change))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in harness.worker.memories.all() if one.item}
