@@ -47,22 +47,15 @@ class FileItems:
             # A snapshot, because the writes change the columns.
             numbers = dict.fromkeys(number for each in postings for number in each.numbers.tolist())
             for memory_id in [columns.id_of[number] for number in numbers]:
-                item = self._item(memory_id, change.scope.model_dump())
-                yield (None if item is None else self._assign(item, _categories_of(item))), ()
+                yield self._refile(self._item(memory_id, change.scope.model_dump())), ()
 
     def refile_rest(self, change: Change) -> Iterator[FilingStep]:
         """File the items anew that are left of a forgotten project or user, whose categories are gone."""
+        scope = None if change.whole == "user" else change.scope.model_dump()
         for index_name in index_names(change.scope.boundary):
             columns = self._words.memory_columns(index_name)
-            left = (
-                list_ids(columns) if change.whole == "user" else list_ids_in_scope(columns, change.scope.model_dump())
-            )
-            for memory_id in left:
-                item = self._memories.get(memory_id)
-                yield (
-                    (None if item is None or not _categories_of(item) else self._assign(item, _categories_of(item))),
-                    (),
-                )
+            for memory_id in list_ids(columns) if scope is None else list_ids_in_scope(columns, scope):
+                yield self._refile(self._memories.get(memory_id)), ()
 
     def apply_model_categories(self, items: Iterable[Memory], found: Iterable[FoundCategory]) -> None:
         """Add a language model's categories of a turn to the items that were found in it."""
@@ -83,6 +76,10 @@ class FileItems:
         memory = self._memories.get(memory_id)
         return memory if memory is not None and memory.item is not None and memory.scope == scope else None
 
+    def _refile(self, memory: Memory | None) -> Memory | None:
+        """Write an item under the current names of its categories; None for a turn."""
+        return None if memory is None or memory.item is None else self._assign(memory, memory.item.categories)
+
     def _assign(self, memory: Memory, categories: Iterable[CategoryAssignment]) -> Memory:
         """Write an item in these categories, an unchanged one too: its index entry may be outdated after a kill."""
         assert memory.item is not None
@@ -90,7 +87,3 @@ class FileItems:
         updated = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": current})})
         self._write(updated)
         return updated
-
-
-def _categories_of(memory: Memory | None) -> tuple[CategoryAssignment, ...]:
-    return () if memory is None or memory.item is None else memory.item.categories

@@ -8,9 +8,11 @@ from agents.categories import categorize
 from agents.memory.file_items import FileItems
 from agents.memory.write_memory import WriteMemory
 from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment, Item, Memory
 from tests.builders.memories import made
@@ -148,3 +150,27 @@ async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: Ca
     harness.worker.embedders.model("general").outage = False
     [report] = await harness.embed.write([encoded])
     assert {one.name for one in report.categories or ()} == {"health"}
+
+
+async def test_refiling_again_mends_words_that_a_kill_left_outdated(harness: CategoriesHarness) -> None:
+    await harness.command("declare_category", name="health", description=HEALTH)
+    [memory] = await harness.store_items(DENTIST)
+    await harness.command("delete_category", name="health")
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}
+    # The record is written, its words were not committed.
+    harness.worker.words.put(HERE, LexicalDocument(memory))
+    change = Change(scope=Scope(user_id="u1"), action="refile", categories=("health",), result={})
+    list(harness.worker.remember.changed(change))
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}
+
+
+async def test_items_left_of_a_forgotten_project_are_in_none_of_its_categories(harness: CategoriesHarness) -> None:
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.store_items(DENTIST)
+    forget = Command(command="forget", scope=Scope(user_id="u1"), arguments={"project": True})
+    harness.agent.before_forgetting(forget, 1)
+    # Everything there was published after the command.
+    change = Change(scope=forget.scope, action="forget", whole="project", turns_before=0, turns_until=100, result={})
+    list(harness.worker.remember.changed(change))
+    assert [one.item.categories for one in harness.worker.memories.all() if one.item] == [()]
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}
