@@ -127,6 +127,8 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "declare_category": categorize.declare_category,
         "list_categories": categorize.list_categories,
         "get_category": categorize.get_category,
+        "rename_category": categorize.rename_category,
+        "delete_category": categorize.delete_category,
         "get_intention": intend.get_intention,
         "set_intention": intend.set_intention,
         **dict.fromkeys(JOB_KINDS, commands.start_job),

@@ -1,6 +1,6 @@
 """Handle category commands and `Learned` events: the only writer of the table `categories`.
 
-Idempotent. Views contain only what derives from existing memories. A declaration that changes the categories of items
+Idempotent. Views contain only what derives from existing memories. A command that changes the categories of items
 leaves a `Change` and is answered when that has been applied.
 """
 
@@ -14,12 +14,25 @@ from agents.ports.categories import CategoryWriter
 from agents.ports.command_types import CommandResult, ResultBody, parse_arguments
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.stores import Memories
-from agents.rules.categories.taxonomy import declare_category
+from agents.rules.categories.taxonomy import (
+    declare_category,
+    delete_category,
+    forget_categories,
+    rename_category,
+    unknown_category_error,
+)
 from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, build_item_views, visible_category
-from schemas.failures import Rejected, Unavailable
+from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Learned
-from schemas.messages.commands import Command, DeclareCategory, GetCategory, ListCategories
+from schemas.messages.commands import (
+    Command,
+    DeclareCategory,
+    DeleteCategory,
+    GetCategory,
+    ListCategories,
+    RenameCategory,
+)
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.memories import CategoryAssignment
@@ -49,15 +62,15 @@ class Categorize:
         """Remove summaries and anchors that derive from forgotten memories."""
         self._refresher.clear(event.scope)
 
-    def before_forgetting(self, command: Command, _offset: int) -> None:
-        """Remove all summaries and anchors of a project, or of all projects of a user, before it is forgotten.
+    def before_forgetting(self, command: Command, offset: int) -> None:
+        """Remove the categories of a project, or of all projects of a user, before it is forgotten.
 
-        Declarations stay: they are settings, as modes are.
+        Those of later commands stay, also if this command is redelivered.
         """
-        scope, boundary = command.scope.model_dump(), command.scope.boundary
         whole_user = command.arguments.get("user") is True
-        for each in self._members.scopes(boundary) if whole_user else [scope]:
-            self._refresher.clear(each, whole=True)
+        scopes = self._categories.scopes(command.scope.boundary) if whole_user else [command.scope.model_dump()]
+        for each in scopes:
+            self._categories.put(each, forget_categories(self._categories.get(each), offset))
 
     async def refresh(
         self, scope: ScopeFields, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
@@ -69,13 +82,13 @@ class Categorize:
         """Return new categories by item id for a `Change`, changed ones alone. Raises Unavailable."""
         return await self._matcher.reassignments(scope)
 
-    async def declare_category(self, command: Command, _offset: int) -> CommandResult:
+    async def declare_category(self, command: Command, offset: int) -> CommandResult:
         """Declare or describe a category; may leave a change that assigns items."""
         wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
         before = self._categories.get(scope)
         known = before.find(wanted.name)
         description = wanted.description if wanted.description is not None else known.description if known else ""
-        after = declare_category(before, wanted.name, description)
+        after = declare_category(before, wanted.name, description, offset)
         if after != before:
             # Before any await: items that get their vector from now on are matched against it, too.
             self._categories.put(scope, after)
@@ -85,6 +98,24 @@ class Categorize:
         if not assigned:
             return CommandResult(result)
         return CommandResult(result, Change(scope=command.scope, action="assign", assigned=assigned, result=result))
+
+    async def rename_category(self, command: Command, offset: int) -> CommandResult:
+        """Rename a category; leaves a change by which its items follow."""
+        wanted, scope = parse_arguments(RenameCategory, command), command.scope.model_dump()
+        before = self._categories.get(scope)
+        after, category = rename_category(before, wanted.name, wanted.new_name, offset)
+        if after != before:
+            self._categories.put(scope, after)
+        return self._refiled(command, category, (wanted.name, category.name))
+
+    async def delete_category(self, command: Command, offset: int) -> CommandResult:
+        """Delete a category; leaves a change by which its items leave it. Shows the category as it was."""
+        wanted, scope = parse_arguments(DeleteCategory, command), command.scope.model_dump()
+        before = self._categories.get(scope)
+        after, category = delete_category(before, wanted.name, offset)
+        if after != before:
+            self._categories.put(scope, after)
+        return self._refiled(command, category, (category.name, *category.formerly))
 
     async def list_categories(self, command: Command, _offset: int) -> CommandResult:
         """List the categories of a scope."""
@@ -113,7 +144,7 @@ class Categorize:
             await self._refresher.refresh(scope)
         category = self._categories.get(scope).find(wanted.name)
         if category is None:
-            raise Rejected("not_found", "this scope has no category of that name", "arguments.name")
+            raise unknown_category_error()
         category = self._visible(category)
         ids = self._members.of(scope, [category.name])[category.name]
         texts = {
@@ -122,6 +153,15 @@ class Categorize:
             "items": self._items(category.name, ids),
         }
         return CommandResult(build_category_view(category, len(ids)) | texts)
+
+    def _refiled(self, command: Command, category: Category, names: tuple[str, ...]) -> CommandResult:
+        """Return the category, and the change that files the items under these names anew.
+
+        Also for a category without members: superseded items have categories, and are no members.
+        """
+        members = {one for some in self._members.of(command.scope.model_dump(), names).values() for one in some}
+        result = build_category_view(category, len(members))
+        return CommandResult(result, Change(scope=command.scope, action="refile", categories=names, result=result))
 
     async def _reassigned(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """Return what a declaration changes now; while the index is unavailable, the next consolidation does it."""

@@ -73,11 +73,6 @@ class CategoryMembers:
                 found[modes[int(memories.columns.kinds[number])]].append(memories.id_of[number])
         return dict(found)
 
-    def scopes(self, boundary: str) -> list[dict[str, str]]:
-        """Return the scopes of a boundary that have memories."""
-        scopes = [kind.scope for name in index_names(boundary) for kind in self._words.memory_columns(name).kinds]
-        return [dict(scope) for scope in dict.fromkeys(scopes)]
-
     def _indexes(self, scope: Mapping[str, str]) -> Iterator[_ScopeItems]:
         where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):

@@ -80,11 +80,10 @@ class RefreshCategories:
                 changed.append(after)
         return changed
 
-    def clear(self, scope: Mapping[str, str], *, whole: bool = False) -> None:
-        """Remove summaries and anchors that derive from forgotten memories, or with `whole` all of them."""
+    def clear(self, scope: Mapping[str, str]) -> None:
+        """Remove summaries and anchors that derive from forgotten memories."""
         before = self._categories.get(scope)
-        read = (lambda _: None) if whole else self._memories.get
-        after = before.with_categories(*(visible_category(one, read) for one in before.all()))
+        after = before.with_categories(*(visible_category(one, self._memories.get) for one in before.all()))
         if after != before:
             self._categories.put(scope, after)
 
@@ -98,7 +97,7 @@ class RefreshCategories:
         now = self._categories.get(scope)
         before = now.find(made.name)
         if before is None:
-            return None  # It was deleted in the meantime.
+            return None  # It was deleted or renamed in the meantime.
         # A member may have been forgotten since it was read.
         made = visible_category(made, self._memories.get)
         is_changed = (made.summary, made.anchors) != (before.summary, before.anchors)

@@ -4,6 +4,8 @@ from typing import Any
 
 from agents.ports.authorizer import Authorizer
 from agents.rules.access.limits import RequestLimits
+from schemas.messages.commands import READING_COMMANDS, Command
+from schemas.scopes import ANY_VALUE, Selector
 from schemas.state.policies import Permission
 
 
@@ -18,8 +20,11 @@ class Admit:
     def admit(self, message: Any, act: Permission, principal: str | None) -> Any:
         """Return the message with its selector narrowed to what the principal may read.
 
-        Raises Rejected: `not_allowed`, or the code of a limit.
+        A command that only reads needs no more than `read`, whatever `act` its topic asks for. Raises Rejected:
+        `not_allowed`, or the code of a limit.
         """
+        if isinstance(message, Command):
+            return self._admit_command(message, principal)
         if act == "read":
             self._limits.check(message)
         if self._authorizer is None:
@@ -28,3 +33,15 @@ class Admit:
             self._authorizer.permit(principal, act, message.scope)
             return message
         return message.model_copy(update={"scope": self._authorizer.narrow(principal, message.scope)})
+
+    def _admit_command(self, command: Command, principal: str | None) -> Command:
+        """Return a permitted command; a reading one knows the projects that its sender may read."""
+        if self._authorizer is None:
+            return command
+        if command.command not in READING_COMMANDS:
+            all_projects = command.selects_all_projects
+            self._authorizer.permit(principal, "manage", command.scope, all_projects=all_projects)
+            return command
+        self._authorizer.permit(principal, "read", command.scope)
+        everything = Selector.model_validate({"user_id": command.scope.user_id, "project_id": ANY_VALUE})
+        return command.limited_to(self._authorizer.narrow(principal, everything).project_id)

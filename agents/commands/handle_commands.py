@@ -35,6 +35,7 @@ from schemas.messages.commands import (
     SetDefaultMode,
     SetMemoryMode,
 )
+from schemas.state.memories import Memory
 from schemas.state.modes import Mode, ModeDeclarations
 
 HealthCheck = Callable[[Command], Awaitable[ResultBody]]
@@ -110,17 +111,19 @@ class HandleCommands:
         return CommandResult({"modes": modes, **_defaults(declared, project)})
 
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
-        """Move memories to another mode; counts as a correction once."""
+        """Move one memory or several to another mode; each that was in another one counts as a correction, once."""
         wanted, declared = parse_arguments(SetMemoryMode, command), self._declared(command)
+        if (wanted.memory_id is None) is (wanted.memory_ids is None):
+            raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         require_mode(declared, wanted.mode, command.scope.project_id, "arguments.mode")
-        memory = self._memories.get(wanted.memory_id)
-        if memory is None or memory.scope != command.scope.model_dump():
-            raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
-        if corrects := memory.mode != wanted.mode and offset > declared.counted:
-            counted = declared.model_copy(update={"corrections": declared.corrections + 1, "counted": offset})
-            self._modes.put(command.scope.boundary, counted)
-        change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
-        return CommandResult({}, change, corrects)
+        memories = self._memories_to_move(command, wanted)
+        corrections = self._count_corrections(command, sum(one.mode != wanted.mode for one in memories), offset)
+        if wanted.memory_id is not None:
+            change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
+            return CommandResult({}, change, corrections)
+        ids, result = tuple(one.memory_id for one in memories), {"moved": 0}
+        change = Change(scope=command.scope, action="move", memory_ids=ids, to=wanted.mode, result=result)
+        return CommandResult(result, change, corrections)
 
     async def set_interaction_mode(self, command: Command, _offset: int) -> CommandResult:
         """Correct the interaction mode of a memory; leaves a change."""
@@ -128,9 +131,9 @@ class HandleCommands:
 
     async def get_memory(self, command: Command, _offset: int) -> CommandResult:
         """Return the whole record of a memory."""
-        memory = self._memories.get(parse_arguments(GetMemory, command).memory_id)
-        if memory is None or memory.scope != command.scope.model_dump():
-            raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
+        memory = self._find(parse_arguments(GetMemory, command).memory_id, command)
+        if memory is None:
+            raise _no_memory("memory_id")
         return CommandResult(build_memory_view(memory))
 
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
@@ -152,15 +155,17 @@ class HandleCommands:
         return CommandResult(result, Change(scope=scope, action="forget", memory_id=memory_id, result=result))
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
-        """Start a backfill, rebuild, reconcile or retry_failed job."""
+        """Start a backfill, rebuild, reconcile or retry_failed job, over the scope alone or over all projects."""
         wanted, declared = parse_arguments(RunJob, command), self._declared(command)
-        if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(None)):
+        projects = None if wanted.all_projects else (command.scope.project_id,)
+        if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(projects)):
             raise unknown_mode_error(wanted.mode, "arguments.mode")
         job = Job(
             scope=command.scope,
             job_id=f"{command.command}-{self._partition}-{offset}",
             kind=command.command,
             mode=wanted.mode,
+            all_projects=wanted.all_projects,
             started_at=self._clock.now(),
         )
         return CommandResult({}, job=job)
@@ -171,6 +176,33 @@ class HandleCommands:
 
     def _declared(self, command: Command) -> ModeDeclarations:
         return self._modes.get(command.scope.boundary)
+
+    def _find(self, memory_id: str, command: Command) -> Memory | None:
+        """Return the memory of the command's scope; one of another scope is as good as none."""
+        memory = self._memories.get(memory_id)
+        return memory if memory is not None and memory.scope == command.scope.model_dump() else None
+
+    def _memories_to_move(self, command: Command, wanted: SetMemoryMode) -> list[Memory]:
+        """Return the named memories of the scope, each once. Raises Rejected, `not_found`, if there is none."""
+        named = (wanted.memory_id,) if wanted.memory_ids is None else dict.fromkeys(wanted.memory_ids)
+        memories = [memory for one in named if one is not None and (memory := self._find(one, command)) is not None]
+        if not memories:
+            raise _no_memory("memory_id" if wanted.memory_ids is None else "memory_ids")
+        return memories
+
+    def _count_corrections(self, command: Command, moved: int, offset: int) -> int:
+        """Count these corrections, unless the command was counted before; return how many are new."""
+        declared = self._declared(command)
+        if moved == 0 or offset <= declared.counted:
+            return 0
+        counted = declared.model_copy(update={"corrections": declared.corrections + moved, "counted": offset})
+        self._modes.put(command.scope.boundary, counted)
+        return moved
+
+
+def _no_memory(argument: str) -> Rejected:
+    """Return the error for an id that is unknown or of another scope: nothing tells which."""
+    return Rejected("not_found", "this scope has no memory of that id", f"arguments.{argument}")
 
 
 def _defaults(declared: ModeDeclarations, project: str) -> ResultBody:

@@ -1,6 +1,6 @@
 """Plan maintenance jobs: which vectors are made again, and which points are orphans.
 
-Enters: a job and the records, lexical index and vectors of its boundary. Leaves: `Embedded` events for
+Enters: a job and the records, lexical index and vectors of its scope or boundary. Leaves: `Embedded` events for
 `agents.memory`. Writes nothing. Raises `Unavailable` while the vector index is not reachable; the caller retries.
 """
 
@@ -23,7 +23,7 @@ from agents.rules.memory.embedding_status import (
     job_outcome,
     maintenance_action,
 )
-from agents.rules.memory.forgetting import list_ids, list_ids_in_mode
+from agents.rules.memory.forgetting import list_ids_of_job
 from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
 from schemas.models.vectors import MemoryFilter
@@ -65,17 +65,13 @@ class Maintain:
         self._clock = clock
 
     def affected_ids(self, job: Job) -> list[str]:
-        """Return the ids of all memories of the job's boundary, or of one mode there: turns, then items."""
+        """Return the ids of all memories that the job covers: turns, then items."""
         indexes = [self._words.memory_columns(name) for name in index_names(job.scope.boundary)]
-        return [
-            one
-            for each in indexes
-            for one in (list_ids(each) if job.mode is None else list_ids_in_mode(each, job.mode))
-        ]
+        return [one for each in indexes for one in list_ids_of_job(each, job)]
 
     def modes(self, job: Job) -> list[str]:
         """Return the names of a job's modes."""
-        visible = self._spaces.visible(job.scope.boundary, None)
+        visible = self._spaces.visible(job.scope.boundary, _projects(job))
         return [job.mode] if job.mode is not None else sorted({mode.name for mode in visible})
 
     async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
@@ -114,10 +110,11 @@ class Maintain:
                         yield found
 
     async def _point_ids(self, space: VectorSpace, job: Job) -> list[str]:
-        """Return the ids of a boundary's points in a space, by a search without an effective limit."""
+        """Return the ids of the points in a space that the job covers, by a search without an effective limit."""
         anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
         most = await self._index.count(space, self._partition)
-        wheres = [MemoryFilter(name) for name in index_names(job.scope.boundary)] if most else []
+        scope = {} if job.all_projects else {field: (value,) for field, value in job.scope.model_dump().items()}
+        wheres = [MemoryFilter(name, scope) for name in index_names(job.scope.boundary)] if most else []
         found = [await self._index.search(space, anywhere, where, most) for where in wheres]
         return [one.memory_id for each in found for one in each]
 
@@ -156,3 +153,8 @@ class Maintain:
             hashes = {} if space is None else await self._index.hashes(space, ids)
             missing |= {one.memory_id for one in expected if hashes.get(one.memory_id) != one.content_hash}
         return missing
+
+
+def _projects(job: Job) -> tuple[str, ...] | None:
+    """Return the projects that a job covers, None for all."""
+    return None if job.all_projects else (job.scope.project_id,)

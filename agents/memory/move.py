@@ -1,23 +1,18 @@
-"""Move memories to other modes, one by its id or all of a mode, and file items under categories.
+"""Move memories to other modes, by their ids or all of a mode.
 
 Idempotent: a repeated move changes no record, and publishes again the events that a killed worker may have missed.
 """
 
-from collections.abc import Iterable, Iterator
-
 from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
-from agents.memory.write_memory import WriteMemory
-from agents.ports.stores import MemoryWriter, Modes
-from agents.rules.categories.assignment import merge_assignments, top_model_categories
+from agents.ports.stores import Modes
 from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.versions import move_to_mode
 from agents.rules.modes.declaring import ModeChoice, with_decay, with_mode_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered
-from schemas.state.memories import CategoryAssignment, Memory
-from schemas.state.understanding import FoundCategory
+from schemas.state.memories import Memory
 
 
 class Move:
@@ -31,7 +26,7 @@ class Move:
     def apply(self, memory: Memory, change: Change) -> WriteStep:
         """Move a memory as a change demands."""
         assert change.to is not None
-        if change.memory_id is None:
+        if not change.ids:
             return self._move((change.to, memory.mode_source), memory)
         # A turn that moves alone leaves its distilled memory; in a move of the whole mode that moves along.
         released = self._supersede.release(memory) if memory.mode != change.to else []
@@ -55,33 +50,3 @@ class Move:
         learned = [self._items.learned_event(moved)] if moved.items else []
         # A memory that is there already may have been moved by this same change before a worker was killed.
         return moved, [*([Remembered(memory=moved)] if is_in_flight(moved) else []), *events, *learned]
-
-
-class FileItems:
-    """The part of `Remember` that assigns categories."""
-
-    def __init__(self, memories: MemoryWriter, write: WriteMemory) -> None:
-        self._memories = memories
-        self._write = write
-
-    def apply(self, change: Change) -> Iterator[tuple[Memory | None, tuple[()]]]:
-        """Write each item that still exists in the change's scope; yields a step for each id of the change."""
-        for memory_id, categories in change.assigned.items():
-            memory = self._memories.get(memory_id)
-            if memory is None or memory.item is None or memory.scope != change.scope.model_dump():
-                yield None, ()
-                continue
-            yield self._assign(memory, categories), ()
-
-    def apply_model_categories(self, items: Iterable[Memory], found: Iterable[FoundCategory]) -> None:
-        """Add a language model's categories of a turn to the items that were found in it."""
-        categories = top_model_categories(found)
-        for memory in items if categories else ():
-            if memory.item is not None:
-                self._assign(memory, merge_assignments(memory.item.categories, categories))
-
-    def _assign(self, memory: Memory, categories: tuple[CategoryAssignment, ...]) -> Memory:
-        assert memory.item is not None
-        updated = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
-        self._write(updated)
-        return updated

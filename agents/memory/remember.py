@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.memory.claims import ResolveClaims
+from agents.memory.file_items import FileItems
 from agents.memory.forget import ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
-from agents.memory.move import FileItems, Move
+from agents.memory.move import Move
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.categories import Categories
 from agents.ports.claims import ClaimWriter
 from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
@@ -103,6 +105,7 @@ class Remember:
         spaces: VectorSpaces,
         claims: ClaimWriter,
         interactions: InteractionWriter,
+        categories: Categories,
         *,
         asks_model: bool = False,
     ) -> None:
@@ -116,7 +119,7 @@ class Remember:
         self._items = KeepItems(memories, words, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
         self._forget = ForgetMemories(memories, words, self._items, write)
-        self._file_items = FileItems(memories, write)
+        self._file_items = FileItems(memories, words, categories, write)
         self._move = Move(modes, self._items, self._supersede)
         self._count = CountInteractions(interactions)
         self._correct = CorrectInteraction(memories, write, self._count)
@@ -204,9 +207,11 @@ class Remember:
         if change.action == "forget":
             yield from self._forget.finish_interrupted(change)
             yield from self._forget.apply(change)
+            yield from self._file_items.refile_rest(change) if change.whole else ()
             return
-        if change.action == "assign":
-            yield from self._file_items.apply(change)
+        if change.action in ("assign", "refile"):
+            file = self._file_items.apply if change.action == "assign" else self._file_items.refile
+            yield from file(change)
             return
         if change.action == "correct":
             yield from self._correct.apply(change)
@@ -222,8 +227,8 @@ class Remember:
 
     def _candidates(self, change: Change, index_name: str) -> list[str]:
         """Return the candidate ids: a snapshot, because the writes change the columns."""
-        if change.memory_id is not None:
-            return [change.memory_id]
+        if change.ids:
+            return list(change.ids)
         return list_ids_in_mode(self._words.memory_columns(index_name), change.mode)
 
     def _step(self, memory: Memory, change: Change) -> WriteStep:
@@ -267,7 +272,7 @@ class Remember:
         if space is None and awaits_model(memory):
             # The vector is due in a space that is unknown until the model is loaded: this one may be outdated.
             return Remembered(memory=memory, strays=(place,)) if place else None
-        updated = apply_embedded(memory, event)
+        updated = apply_embedded(memory, self._file_items.with_current_names(event, memory))
         self._write(updated)
         orphaned = orphaned_location(memory, place)
         return Remembered(memory=updated, strays=(orphaned,)) if orphaned else None

@@ -1,8 +1,8 @@
 """Suggest modes that a user has not declared: a report that changes nothing.
 
 Enters: the command `suggest_modes`. Leaves: groups of turns that have the default mode and fit none of the user's
-modes, each with its size, examples, keywords and an unused name. Covers all projects of the user, at most some 5,000
-turns sampled evenly over time; takes about a second.
+modes, each with its size, examples, keywords and an unused name. Covers all projects of the user that the sender may
+read, at most some 5,000 turns sampled evenly over time; takes about a second.
 """
 
 import asyncio
@@ -139,9 +139,9 @@ class SuggestModes:
 
     async def suggest_modes(self, command: Command, _offset: int) -> CommandResult:
         """Group the turns that fit no declared mode."""
-        boundary = command.scope.boundary
-        modes = {mode.name: mode for mode in self._spaces.visible(boundary, None)}
-        read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS))
+        boundary, projects = command.scope.boundary, command.readable_projects
+        modes = {mode.name: mode for mode in self._spaces.visible(boundary, projects)}
+        read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS, projects))
         chosen, found = chosen_segments_by_mode(read), []
         for place, undecided in sorted(
             default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)

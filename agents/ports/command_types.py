@@ -17,11 +17,14 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command, and the change or job that must be carried out before it is answered."""
+    """The result of a command, and the change or job that must be carried out before it is answered.
+
+    `corrections` counts the memories that it moves to another mode.
+    """
 
     result: ResultBody
     change: Change | None = None
-    is_correction: bool = False
+    corrections: int = 0
     job: Job | None = None
 
 

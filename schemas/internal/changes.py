@@ -20,12 +20,13 @@ EntryT = TypeVar("EntryT")
 class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """Which memories of a boundary change, and how.
 
-    Selected is the memory of an id; or those in `mode`, of `project` or, if that is None, of all projects except
-    `except_projects`; or those of a conversation of the scope; or with `whole` those of the scope's project or of the
-    boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them embedded again, `assign`
-    replaces the categories of the items in `assigned`, by memory id, `correct` sets the `interaction_mode` and
-    counts as a correction at the time `at`. `result` is the command's result, its `moved` or `forgotten` replaced by
-    the number of memories; None: the result is the memory.
+    Selected is the memory of an id, or the memories of `memory_ids`; or those in `mode`, of `project` or, if that is
+    None, of all projects except `except_projects`; or those of a conversation of the scope; or with `whole` those of
+    the scope's project or of the boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them
+    embedded again, `assign` replaces the categories of the items in `assigned`, by memory id. `refile` files the items
+    of the scope that are in `categories` under the current names of these, and under none that was deleted. `correct`
+    sets the `interaction_mode` and counts as a correction at the time `at`. `result` is the command's result, its
+    `moved` or `forgotten` replaced by the number of memories; None: the result is the memory.
 
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
     the change. Turns from there up to `turns_until` were published after the command, which does not forget them.
@@ -33,8 +34,9 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
-    action: Literal["move", "forget", "stale", "assign", "correct"]
+    action: Literal["move", "forget", "stale", "assign", "refile", "correct"]
     memory_id: str | None = None
+    memory_ids: tuple[str, ...] = ()
     mode: str | None = None
     project: str | None = None
     except_projects: tuple[str, ...] = ()
@@ -47,6 +49,12 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     assigned: dict[str, tuple[CategoryAssignment, ...]] = Field(default_factory=dict)
     interaction_mode: InteractionMode | None = None
     at: datetime | None = None
+    categories: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The memories that it selects by their ids."""
+        return self.memory_ids if self.memory_id is None else (self.memory_id,)
 
 
 MAX_ISSUED = 64
@@ -84,13 +92,17 @@ JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 
 
 class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
-    """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery."""
+    """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery.
+
+    It covers the memories of its scope, or with `all_projects` those of its boundary, as a record without this field.
+    """
 
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")
     scope: Scope
     job_id: str
     kind: JobKind | Literal["consolidate"]
     mode: str | None = None
+    all_projects: bool = True
     started_at: datetime
 
 

@@ -2,13 +2,18 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, model_validator
 
 from schemas.messages.turns import Identifier
 from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
 from schemas.state.interaction import InteractionMode
 from schemas.state.modes import Decay
+
+READING_COMMANDS = frozenset(
+    {"get_category", "get_intention", "get_memory", "health", "list_categories", "list_modes", "suggest_modes"}
+)
+"""Commands that change nothing a client can see: they need the permission `read`, all others `manage`."""
 
 
 class Command(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -17,16 +22,37 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     command: Annotated[str, Field(min_length=1)]
     scope: Scope
     arguments: dict[str, Any] = Field(default_factory=dict)
+    _readable_projects: tuple[str, ...] | None = PrivateAttr(default=None)
+
+    @property
+    def readable_projects(self) -> tuple[str, ...] | None:
+        """The projects of the user that the sender may read; None for all."""
+        return self._readable_projects
+
+    @property
+    def selects_all_projects(self) -> bool:
+        """True if it names all projects of the user: a job over all of them, or `forget` of the user."""
+        return any(self.arguments.get(name) is True for name in ("all_projects", "user"))
+
+    def limited_to(self, projects: tuple[str, ...] | None) -> Self:
+        """Return the command of a sender that may read these projects, None for all."""
+        limited = self.model_copy()
+        limited._readable_projects = projects  # noqa: SLF001 - its own, and no field that a client could send
+        return limited
 
 
 class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
     """Arguments of a command; unknown ones are ignored."""
 
 
+MemoryId = Annotated[str, Field(min_length=1)]
+"""The id of a memory, as replies have it."""
+
+
 class GetMemory(_Arguments):
     """The arguments of `get_memory`."""
 
-    memory_id: Annotated[str, Field(min_length=1)]
+    memory_id: MemoryId
 
 
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
@@ -79,10 +105,15 @@ class SetDefaultMode(_Arguments):
     for_project: bool = False
 
 
-class SetMemoryMode(_Arguments):
-    """The arguments of `set_memory_mode`."""
+MAX_MOVED_MEMORIES = 500
+"""Memories that one command moves by their ids (docs/contract.md)."""
 
-    memory_id: Annotated[str, Field(min_length=1)]
+
+class SetMemoryMode(_Arguments):
+    """The arguments of `set_memory_mode`: one memory, or several."""
+
+    memory_id: MemoryId | None = None
+    memory_ids: Annotated[list[MemoryId], Field(min_length=1, max_length=MAX_MOVED_MEMORIES)] | None = None
     mode: ModeName
 
 
@@ -94,9 +125,10 @@ class SetInteractionMode(_Arguments):
 
 
 class RunJob(_Arguments):
-    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`; without a mode: the whole boundary."""
+    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`. Without a mode: all modes."""
 
     mode: ModeName | None = None
+    all_projects: bool = False
 
 
 IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
@@ -133,6 +165,19 @@ class GetCategory(_Arguments):
     name: CategoryName
 
 
+class RenameCategory(_Arguments):
+    """The arguments of `rename_category`."""
+
+    name: CategoryName
+    new_name: CategoryName
+
+
+class DeleteCategory(_Arguments):
+    """The arguments of `delete_category`."""
+
+    name: CategoryName
+
+
 FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
 """The allowed combinations of arguments of `forget` (docs/contract.md)."""
 
@@ -154,7 +199,7 @@ class Forget(_Arguments):
     The first four are of the command's scope; `user` covers all projects.
     """
 
-    memory_id: Annotated[str, Field(min_length=1)] | None = None
+    memory_id: MemoryId | None = None
     turn_id: Identifier | None = None
     conversation_id: Identifier | None = None
     project: ExplicitTrue | None = None

@@ -5,7 +5,7 @@ before they are shown.
 """
 
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, RootModel
 
@@ -42,8 +42,9 @@ class Category(BaseModel, frozen=True):
 
     `anchors` are the ids of its most representative members, best first. `rests_on` holds the ids and content hashes of
     all memories behind the summary and the anchors. `size` is the number of members at the last refresh; `version`
-    counts descriptions and summaries. `profile` is the language model profile that wrote the summary, None for an
-    extractive one. `declared`: by a user, in this scope.
+    counts names, descriptions and summaries. `profile` is the language model profile that wrote the summary, None for
+    an extractive one. `declared`: by a user, in this scope. `formerly` holds earlier names, the latest last. `since` is
+    the offset of the command that declared it, described it anew or renamed it; -1 if that is unknown.
     """
 
     name: str
@@ -55,12 +56,23 @@ class Category(BaseModel, frozen=True):
     size: int = 0
     profile: str | None = None
     declared: bool = False
+    formerly: tuple[str, ...] = ()
+    since: int = -1
+
+
+MAX_DELETED_NAMES = 1024
+"""Deleted names that a scope remembers, the latest: some 60 kB of a table's record."""
 
 
 class Taxonomy(BaseModel, frozen=True):
-    """All categories of one scope, by name: the value of the table `categories`."""
+    """All categories of one scope, by name: the value of the table `categories`.
+
+    `deleted` holds the names that were deleted or renamed, with the offset of the command: a redelivered command is
+    answered again, and a category of the deployment does not come back.
+    """
 
     categories: dict[str, Category] = Field(default_factory=dict)
+    deleted: dict[str, int] = Field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.categories)
@@ -69,13 +81,27 @@ class Taxonomy(BaseModel, frozen=True):
         """Return the category of that name; None if there is none."""
         return self.categories.get(name)
 
+    def find_current(self, name: str) -> Category | None:
+        """Return the category that has, or had, this name."""
+        renamed = (one for one in self.categories.values() if name in one.formerly)
+        return self.find(name) or next(renamed, None)
+
     def all(self) -> list[Category]:
         """Return all categories, sorted by name."""
         return [self.categories[name] for name in sorted(self.categories)]
 
-    def with_categories(self, *changed: Category) -> "Taxonomy":
+    def with_categories(self, *changed: Category) -> Self:
         """Add these categories, replacing those of the same names."""
-        return Taxonomy(categories={**self.categories, **{one.name: one for one in changed}})
+        added = {one.name: one for one in changed}
+        deleted = {name: offset for name, offset in self.deleted.items() if name not in added}
+        return self.model_copy(update={"categories": {**self.categories, **added}, "deleted": deleted})
+
+    def without(self, name: str, offset: int) -> Self:
+        """Remove the category of this name; `offset` is the command's."""
+        categories = {known: one for known, one in self.categories.items() if known != name}
+        deleted = {known: at for known, at in self.deleted.items() if known != name} | {name: offset}
+        latest = dict(list(deleted.items())[-MAX_DELETED_NAMES:])
+        return self.model_copy(update={"categories": categories, "deleted": latest})
 
 
 class CategorySummary(BaseModel, frozen=True, extra="ignore"):

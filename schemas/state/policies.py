@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from schemas.scopes import ANY_VALUE, Scope, ScopeValue
 
 Permission = Literal["read", "write", "manage"]
-"""`read`: retrieve and assemble; `write`: turns; `manage`: commands and triggers."""
+"""`read`: retrieve, assemble and commands that only read; `write`: turns; `manage`: other commands, and triggers."""
 
 PERMISSIONS: tuple[Permission, ...] = ("read", "write", "manage")
 

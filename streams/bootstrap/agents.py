@@ -114,7 +114,14 @@ class BuildAgents:
         health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
         return PartitionAgents(
             remember=Remember(
-                memories, words, stores.modes, spaces, stores.claims, stores.interactions, asks_model=self._asks_model
+                memories,
+                words,
+                stores.modes,
+                spaces,
+                stores.claims,
+                stores.interactions,
+                stores.categories,
+                asks_model=self._asks_model,
             ),
             understand=self._understand(stores),
             retrieve=retrieve,

@@ -1,6 +1,6 @@
 """The most frequent mode commands, with typed arguments; `Session.command` sends all others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -73,18 +73,19 @@ class ModeCommands(Session):
 
     async def set_memory_mode(
         self,
-        memory_id: str,
+        memory_id: str | Sequence[str],
         mode: str,
         *,
         user_id: str | None = None,
         project_id: str | None = None,
         timeout: float | None = None,
     ) -> Json:
-        """Assign a memory of this project to another mode; return its whole record.
+        """Assign a memory of this project to another mode; return its whole record. For several: `{"moved": n}`.
 
         No language model changes the mode again. Until the new vector exists, lexical search finds the memory.
         """
-        arguments = {"memory_id": memory_id, "mode": mode}
+        named = {"memory_id": memory_id} if isinstance(memory_id, str) else {"memory_ids": list(memory_id)}
+        arguments = {**named, "mode": mode}
         return await self.command("set_memory_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
 
 

@@ -40,10 +40,10 @@ class Usage:
         self._counts["answered"] += 1
         self._counts["agreed"] += agrees
 
-    def corrected(self) -> None:
-        """Count a memory moved to another mode by command."""
-        self._corrected.inc()
-        self._counts["corrected"] += 1
+    def corrected(self, memories: int = 1) -> None:
+        """Count memories moved to another mode by command."""
+        self._corrected.inc(memories)
+        self._counts["corrected"] += memories
 
     def retrieved(self, strategy: Strategy) -> None:
         """Count an answered retrieve request."""

@@ -1,21 +1,20 @@
 """The table `intentions`: goals, constraints, decisions and errors of each scope, as JSON that a person can read."""
 
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
 
 from schemas.state.intention import Intention
 from streams.runtime.kafka_app import App
-from streams.tables.json_table import JsonTable, scope_from_key, scope_key
+from streams.tables.json_table import ScopeTable, scope_key
 
 MAX_PARSED_INTENTIONS = 128
 """Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
 
 
-class IntentionTable(JsonTable[Mapping[str, str], Intention]):
+class IntentionTable(ScopeTable[Intention]):
     """Intentions by scope. Fields at their defaults are not stored."""
 
     def __init__(self, app: App) -> None:
-        super().__init__(app, "intentions", Intention, key=scope_key)
+        super().__init__(app, "intentions", Intention)
         self._recent: dict[str, tuple[bytes, Intention]] = {}
 
     def get(self, partition: int, key: Mapping[str, str]) -> Intention:
@@ -33,11 +32,6 @@ class IntentionTable(JsonTable[Mapping[str, str], Intention]):
         scope, encoded = scope_key(key), value.model_dump_json(exclude_defaults=True).encode()
         self.table[scope.encode()] = encoded
         self._remember(scope, encoded, value)
-
-    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        prefix = f"{boundary}/".encode()
-        keys = takewhile(lambda key: key.startswith(prefix), self.table.keys_from(partition, prefix))
-        return [scope_from_key(key.decode()) for key in keys]
 
     def _remember(self, scope: str, value: bytes, intention: Intention) -> Intention:
         self._recent.pop(scope, None)

@@ -4,9 +4,10 @@
 `consolidations` (last runs by scope) are plain `JsonTable`s. Values are frozen: two reads may return the same object.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from itertools import takewhile
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 from pydantic import BaseModel
@@ -93,10 +94,29 @@ def scope_from_key(key: str) -> dict[str, str]:
     return dict(zip(BASE_SCOPE_FIELDS, values, strict=False)) | {name: value for name, _, value in further}
 
 
-class CategoryTable(JsonTable[Mapping[str, str], Taxonomy]):
+class ScopeTable(JsonTable[Mapping[str, str], Value]):
+    """Values by scope."""
+
+    def __init__(self, app: App, name: str, model: type[Value], **how: Any) -> None:
+        """`how` is that of `JsonTable`."""
+        super().__init__(app, name, model, scope_key, **how)
+
+    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
+        prefix = f"{boundary}/".encode()
+        keys = takewhile(lambda key: key.startswith(prefix), self.table.keys_from(partition, prefix))
+        return [scope_from_key(key.decode()) for key in keys]
+
+
+class CategoryTable(ScopeTable[Taxonomy]):
     """Taxonomies by scope. The deployment's categories are in every scope, also in scopes without a row."""
 
     def __init__(self, app: App, deployment: Mapping[str, str]) -> None:
         """`deployment`: the descriptions of the deployment's categories by name."""
         complete = partial(merge_deployment_categories, deployment=deployment)
-        super().__init__(app, "categories", Taxonomy, scope_key, max_parsed=MAX_PARSED_TAXONOMIES, complete=complete)
+        super().__init__(app, "categories", Taxonomy, max_parsed=MAX_PARSED_TAXONOMIES, complete=complete)
+
+    def put(self, partition: int, key: Mapping[str, str], value: Taxonomy) -> None:
+        if len(value) or value.deleted:
+            super().put(partition, key, value)
+        elif self.table.read(partition, scope_key(key)) is not None:
+            del self.table[scope_key(key).encode()]

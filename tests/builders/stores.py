@@ -38,5 +38,12 @@ def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: 
     """Return `Remember` over the stores of a partition."""
     spaces = VectorSpaces(stores.modes, embedders)
     return Remember(
-        stores.memories, stores.words, stores.modes, spaces, stores.claims, stores.interactions, asks_model=asks_model
+        stores.memories,
+        stores.words,
+        stores.modes,
+        spaces,
+        stores.claims,
+        stores.interactions,
+        stores.categories,
+        asks_model=asks_model,
     )

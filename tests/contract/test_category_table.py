@@ -9,7 +9,7 @@ import pytest
 
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category, Taxonomy
-from streams.flow.stores.tables import Table
+from streams.flow.stores.tables import ScopeStore, Table
 from streams.tables.json_table import CategoryTable
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.table_store import dict_store
@@ -27,7 +27,7 @@ def faust_table(monkeypatch: pytest.MonkeyPatch, deployment: Mapping[str, str]) 
 
 
 @pytest.fixture(params=["faust", "fake"])
-def categories(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Table[ScopeFields, Taxonomy]:
+def categories(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ScopeStore[Taxonomy]:
     return faust_table(monkeypatch, DEPLOYMENT) if request.param == "faust" else FakeCategories(DEPLOYMENT)
 
 
@@ -63,6 +63,30 @@ def test_later_write_is_visible_immediately(categories: Table[ScopeFields, Taxon
         assert found.size == number
 
 
+def test_deleted_category_of_the_deployment_stays_away_in_its_scope(categories: Table[ScopeFields, Taxonomy]) -> None:
+    categories.put(0, scope(), categories.get(0, scope()).without("travel", 7))
+    assert categories.get(0, scope()).all() == []
+    assert [one.name for one in categories.get(0, scope("ana", "p2")).all()] == ["travel"]
+
+
+def test_scopes_with_a_row_are_listed_by_boundary(categories: ScopeStore[Taxonomy]) -> None:
+    rows = [scope(), scope("ana", "p/2"), scope("ana/default", "x"), scope("ben")]
+    for one in rows:
+        categories.put(0, one, Taxonomy().with_categories(OWN))
+    found = categories.scopes(0, "ana")
+    assert len(found) == 2
+    assert all(one in found for one in rows[:2])
+
+
+def test_empty_taxonomy_leaves_no_row(categories: ScopeStore[Taxonomy]) -> None:
+    for _ in range(2):
+        categories.put(0, scope(), Taxonomy())
+    categories.put(0, scope(), Taxonomy().with_categories(OWN))
+    categories.put(0, scope(), Taxonomy())
+    assert categories.scopes(0, "ana") == []
+    assert [one.name for one in categories.get(0, scope()).all()] == ["travel"]
+
+
 def test_changelog_has_readable_json(monkeypatch: pytest.MonkeyPatch) -> None:
     table = faust_table(monkeypatch, {})
     table.put(0, scope("a/b", "50%"), Taxonomy().with_categories(OWN))
@@ -74,7 +98,7 @@ def test_changelog_has_readable_json(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_pending_write_of_the_fake_waits_until_it_is_released() -> None:
     categories = FakeCategories()
     categories.held = True
-    categories.put(0, scope(), Taxonomy())
+    categories.put(0, scope(), Taxonomy().with_categories(OWN))
     [writing] = [asyncio.ensure_future(one) for one in categories.pending_writes()]
     done, _ = await asyncio.wait([writing], timeout=0.01)
     assert not done

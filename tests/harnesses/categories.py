@@ -19,8 +19,6 @@ from schemas.scopes import Scope
 from schemas.state.memories import Item, Memory, Origin
 from streams.bootstrap.agents import CATEGORY_PROMPT, read_prompt
 from tests.builders.memories import made
-from tests.builders.stores import fake_stores
-from tests.fakes.tables.categories import FakeCategories
 from tests.harnesses.worker import HERE, WorkerHarness
 
 SCOPE = {"user_id": "u1", "project_id": "default"}
@@ -33,9 +31,9 @@ class CategoriesHarness:
 
     def __init__(self, directory: Path, *, asks: bool = False) -> None:
         self.worker = WorkerHarness(directory)
-        self.table = FakeCategories()
+        self.table = self.worker.categories
         worker, index, spaces = self.worker, self.worker.index, self.worker.spaces
-        stores = fake_stores(worker.words, worker.memories, worker.modes, categories=self.table).at(HERE)
+        stores = worker.stores.at(HERE)
         memories, categories = stores.memories, stores.categories
         self.members = CategoryMembers(stores.words)
         self.matcher = CategoryMatcher(categories, memories, self.members, index, spaces, CategoryVectors())

@@ -43,6 +43,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.publisher import FakePublisher
+from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.interactions import FakeInteractions
 from tests.fakes.tables.json_table import FakeJsonTable
@@ -70,6 +71,7 @@ class WorkerHarness:
         self.modes = FakeModes()
         self.claims = FakeClaims()
         self.interactions = FakeInteractions()
+        self.categories = FakeCategories()
         self.words = SqliteLexicalIndex(directory)
         self.words.open(HERE)
         self.index = FakeIndex()
@@ -78,7 +80,14 @@ class WorkerHarness:
         self.progress = AppliedOffsets()
         self.clock = FakeClock()
         self.meters = Meters()
-        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims, interactions=self.interactions)
+        self.stores = fake_stores(
+            self.words,
+            self.memories,
+            self.modes,
+            self.claims,
+            categories=self.categories,
+            interactions=self.interactions,
+        )
         self.ctx = WorkerContext(
             topics=TOPICS,
             partitions=PARTITIONS,

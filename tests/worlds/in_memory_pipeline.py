@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
+from agents.commands.admit import Admit
 from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.understand import Understand
 from schemas.internal.changes import BackfillTimes, Change, IssuedCommands
@@ -87,6 +88,7 @@ class InMemoryPipeline:
     issued: FakeJsonTable[IssuedCommands] = field(default_factory=lambda: FakeJsonTable(IssuedCommands))
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(BackfillTimes)))
+    admit: Admit = field(default_factory=Admit)
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     arrows: set[Arrow] = field(default_factory=set)
@@ -176,6 +178,7 @@ class InMemoryPipeline:
             clock=self.clock,
             meters=self.meters,
             jobs=self.jobs,
+            admit=self.admit,
             turns_log=self.turns_log,
         )
         models = build_models(self.embedders, self.language)

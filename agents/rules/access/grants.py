@@ -13,9 +13,15 @@ MAX_PRINCIPAL_CHARS = 80
 """Characters of a principal that an error repeats: the header may be of any length."""
 
 
-def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
-    """Raise Rejected, `not_allowed`, unless a grant covers the scope."""
-    if not any(grant.covers(scope) for grant in _grants(policy, principal, act)):
+def require_permission(
+    policy: Policy, principal: str | None, act: Permission, scope: Scope, *, all_projects: bool = False
+) -> None:
+    """Raise Rejected, `not_allowed`, unless a grant covers the scope, or with `all_projects` all projects of its user.
+
+    Grants of single projects never add up to all: the user may have others.
+    """
+    grants = [grant for grant in _grants(policy, principal, act) if grant.covers(scope)]
+    if not any(grant.project_id is None or not all_projects for grant in grants):
         raise _refused(principal, act)
 
 

@@ -125,6 +125,12 @@ def merge_assignments(*assignments: Iterable[CategoryAssignment]) -> tuple[Categ
     return tuple(best[name] for name in sorted(best))
 
 
+def rename_assignments(assignments: Iterable[CategoryAssignment], taxonomy: Taxonomy) -> tuple[CategoryAssignment, ...]:
+    """Return the assignments under the current names of their categories, without those of deleted ones."""
+    known = ((one, taxonomy.find_current(one.name)) for one in assignments)
+    return merge_assignments(one.model_copy(update={"name": now.name}) for one, now in known if now is not None)
+
+
 def reassign_categories(
     before: Iterable[CategoryAssignment], matched: Iterable[CategoryAssignment], taxonomy: Taxonomy
 ) -> tuple[CategoryAssignment, ...]:

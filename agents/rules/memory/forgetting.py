@@ -11,7 +11,7 @@ import numpy as np
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import MemoryKind
-from schemas.internal.changes import Change
+from schemas.internal.changes import Change, Job
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
 
@@ -39,6 +39,13 @@ def list_ids_in_mode(memories: MemoryColumns, mode: str | None) -> list[str]:
     return _ids(memories, _of_kind(memories, lambda kind: kind.mode == mode))
 
 
+def list_ids_of_job(memories: MemoryColumns, job: Job) -> list[str]:
+    """Return the memories that a job covers: of its scope or of the boundary, in one mode or in all."""
+    scope = None if job.all_projects else job.scope.model_dump()
+    covers = lambda kind: job.mode in (None, kind.mode) and scope in (None, dict(kind.scope))  # noqa: E731
+    return _ids(memories, _of_kind(memories, covers))
+
+
 def list_superseded_ids(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:
     """Return the superseded memories of one scope."""
     return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope) & memories.columns.superseded)
@@ -62,7 +69,7 @@ def is_affected(memory: Memory, change: Change) -> bool:
     """True if the change still applies to the memory; a redelivered change may have been applied already."""
     if change.whole == "user":
         return memory.boundary == change.scope.boundary
-    if change.memory_id or change.conversation_id or change.whole:
+    if change.ids or change.conversation_id or change.whole:
         return memory.scope == change.scope.model_dump()
     if memory.scope[PROJECT_FIELD] in change.except_projects or change.project not in (
         None,

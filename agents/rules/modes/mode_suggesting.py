@@ -17,6 +17,7 @@ from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import Matrix, Vector
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import ModeSource
 
@@ -33,13 +34,16 @@ EXPLICIT_SOURCES: frozenset[ModeSource] = frozenset({"caller", "model"})
 Segment = Sequence[Memory]
 
 
-def split_segments(memories: MemoryColumns, limit: int) -> list[list[str]]:
-    """Return the ids of a boundary's turns by segment, without superseded turns.
+def split_segments(memories: MemoryColumns, limit: int, projects: Collection[str] | None = None) -> list[list[str]]:
+    """Return the ids of a boundary's turns in these projects by segment, without superseded turns; None: in all.
 
     Of more than `limit` segments, an evenly spaced selection is returned, the first and the last included.
     """
     columns = memories.columns
-    turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.conversations != MISSING))
+    admitted = columns.live & ~columns.superseded & (columns.conversations != MISSING)
+    if projects is not None:
+        admitted &= memories.of_kind(lambda kind: dict(kind.scope)[PROJECT_FIELD] in projects).astype(np.bool_)
+    turns = np.flatnonzero(admitted)
     turns = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.conversations[turns]))]
     begins = np.ones(len(turns), np.bool_)
     begins[1:] = np.diff(columns.conversations[turns]) != 0

@@ -22,5 +22,5 @@ class PolicyFile:
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         return narrow_selector(self._policy, principal, selector)
 
-    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
-        require_permission(self._policy, principal, act, scope)
+    def permit(self, principal: str | None, act: Permission, scope: Scope, *, all_projects: bool = False) -> None:
+        require_permission(self._policy, principal, act, scope, all_projects=all_projects)

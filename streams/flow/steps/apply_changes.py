@@ -104,7 +104,7 @@ class ApplyChanges:
 
     async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Apply the change."""
-        is_only_answered = self._is_done(record) and change.memory_id is None
+        is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
         self._on_changed(change, record.partition)
         return HandlerResult(SuccessReply(_result(change, tally)))

@@ -35,7 +35,7 @@ again; such turns are not affected."""
 LOG_TIMEOUT_S = 30.0
 """How long the end of the turns log is requested after a mode is revoked; then the command may be sent again."""
 
-DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode"})
+DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_category"})
 """Commands that later ones may revoke: if repeated, they would undo the later ones."""
 
 
@@ -70,8 +70,7 @@ class AnswerCommand:
         turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
         writes = self._stores.command_writes()
-        if result.is_correction:
-            self._meters.usage.corrected()
+        self._meters.usage.corrected(result.corrections)
         if result.job is not None:
             return HandlerResult(None, [_forward(record, self._topics.jobs, key, result.job)], writes)
         if result.change is None:
@@ -86,9 +85,11 @@ class AnswerCommand:
             end = partial(self._turns_end, record.partition)
             turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         change = result.change.model_copy(update={"turns_before": turns_before})
+        # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
+        await await_all(writes)
         # Before it is forwarded: later turns must not count as earlier ones.
         await self._store(issued.with_change(_record_id(record), change), command, record)
-        return HandlerResult(None, [_forward(record, self._topics.changes, key, change)], writes)
+        return HandlerResult(None, [_forward(record, self._topics.changes, key, change)])
 
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)

@@ -13,12 +13,12 @@ from agents.ports.intentions import IntentionWriter
 from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, ModeWriter
-from schemas.scopes import ScopeFields
 from schemas.state.categories import Taxonomy
+from schemas.state.intention import Intention
 from schemas.state.memories import Claim
 from schemas.state.modes import ModeDeclarations
 from streams.flow.stores.partition_views import at_partition
-from streams.flow.stores.tables import IntentionStore, InteractionStore, LexicalStore, MemoryStore, Table
+from streams.flow.stores.tables import InteractionStore, LexicalStore, MemoryStore, ScopeStore, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Stores:
     memories: MemoryStore
     modes: Table[str, ModeDeclarations]
     claims: Table[str, Claim]
-    intentions: IntentionStore
-    categories: Table[ScopeFields, Taxonomy]
+    intentions: ScopeStore[Intention]
+    categories: ScopeStore[Taxonomy]
     interactions: InteractionStore
     words: LexicalStore
 

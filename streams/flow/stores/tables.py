@@ -7,7 +7,6 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.scopes import ScopeFields
-from schemas.state.intention import Intention
 from schemas.state.interaction_counts import InteractionCounts
 from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
 
@@ -31,11 +30,11 @@ class Table(Protocol[Key_contra, Value]):
         """
 
 
-class IntentionStore(Table[ScopeFields, Intention], Protocol):
-    """The table `intentions`."""
+class ScopeStore(Table[ScopeFields, Value], Protocol):
+    """A table by scope."""
 
     def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
-        """Return the scopes of a boundary that have an intention."""
+        """Return the scopes of a boundary that have a row."""
 
 
 class InteractionStore(Protocol):

@@ -1,14 +1,15 @@
 """The table `categories` over a dict."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 
 from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
+from schemas.scopes import boundary_of
 from schemas.state.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.stores.tables.Table` for categories in memory; `writes` counts the writes.
+    """Implements `streams.flow.stores.tables.ScopeStore` for categories in memory; `writes` counts the writes.
 
     While `held` is set writes are not safe yet.
     """
@@ -27,10 +28,21 @@ class FakeCategories:
         return merge_deployment_categories(Taxonomy.model_validate_json(stored), self.deployment)
 
     def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
-        """Replace the categories of a scope."""
+        """Replace the categories of a scope; an empty taxonomy leaves no row."""
+        key = partition, tuple(sorted(scope.items()))
+        if not len(taxonomy) and not taxonomy.deleted and key not in self.stored:
+            return
         self.writes += 1
         self._unsafe += 1
-        self.stored[partition, tuple(sorted(scope.items()))] = taxonomy.model_dump_json()
+        if len(taxonomy) or taxonomy.deleted:
+            self.stored[key] = taxonomy.model_dump_json()
+        else:
+            del self.stored[key]
+
+    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
+        """Return the scopes of a boundary with a row."""
+        here = [dict(scope) for where, scope in self.stored if where == partition]
+        return [scope for scope in here if boundary_of(scope) == boundary]
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
         """Declare a category."""

@@ -23,6 +23,7 @@ def dict_store(table: AwaitableTable, monkeypatch: pytest.MonkeyPatch) -> DictSt
     store, table_type = DictStore(), type(table)
     monkeypatch.setattr(table_type, "data", property(lambda _: store), raising=False)
     monkeypatch.setattr(table_type, "__setitem__", lambda _, key, value: store.__setitem__(key, value))
+    monkeypatch.setattr(table_type, "__delitem__", lambda _, key: store.__delitem__(key))
     monkeypatch.setattr(table_type, "values", lambda _: store.values())
     monkeypatch.setattr(table_type, "items", lambda _: store.items())
     return store

@@ -32,10 +32,12 @@ async def test_principals_are_limited_to_their_grants(deployment: Deployment) ->
         assert [hit.text for hit in found.hits] == ["The kettle of p1 is blue."], "narrowed to what it may read"
         context = await reader.assemble("kettle", projects="*")
         assert "p2" not in context.messages[1]["content"]
+        assert "modes" in await reader.command("list_modes", project_id="p1")
         for refused in (
             reader.remember("No.", project_id="p1"),
             reader.retrieve("kettle", projects="p2"),
-            reader.command("list_modes", project_id="p1"),
+            reader.command("list_modes", project_id="p2"),
+            reader.command("set_default_mode", {"name": None}, project_id="p1"),
         ):
             with pytest.raises(MemoryServiceError) as error:
                 await refused

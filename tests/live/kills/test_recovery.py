@@ -2,6 +2,7 @@
 
 import shutil
 
+from streams.client import MemoryClient
 from tests.worlds.live.flow import Flow, hits_of
 from tests.worlds.live.processes import Deployment
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
@@ -50,3 +51,26 @@ async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment
     assert len(ids) == 3 * TURNS
     stored, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
     assert ({one.memory_id for one in stored}, points) == (ids, len(ids))
+
+
+async def test_forgotten_categories_stay_gone_on_an_empty_disk(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        for project, name in (("p1", "hosting"), ("p2", "money")):
+            about = {"name": name, "description": "servers and deploys"}
+            await client.command("declare_category", about, project_id=project)
+        await client.remember("We decided to host the beta on fly.io.", project_id="p1")
+        await client.command("rename_category", {"name": "hosting", "new_name": "infrastructure"}, project_id="p1")
+        assert await category_names(client) == {"p1": ["infrastructure"], "p2": ["money"]}
+        for arguments, left in (({"project": True}, ["money"]), ({"user": True}, [])):
+            await client.command("forget", arguments, project_id="p1")
+            await worker.kill()
+            shutil.rmtree(worker.data_dir)
+            worker = await deployment.ready()
+            assert await category_names(client) == {"p1": [], "p2": left}
+
+
+async def category_names(client: MemoryClient) -> dict[str, list[str]]:
+    """Return the categories of two projects."""
+    listed = {one: await client.command("list_categories", project_id=one) for one in ("p1", "p2")}
+    return {project: [one["name"] for one in result["categories"]] for project, result in listed.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
 
 Json = dict[str, Any]
 
@@ -161,3 +161,37 @@ async def test_project_is_as_closed_to_another_of_the_same_user(stored: tuple[In
             assert is_free_of(reply, ids)
         reply = await pipeline.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
         assert not any(part in json.dumps(reply) for part in TALK)
+
+
+READS_AND_WRITES: dict[str, Json] = {"get_memory": {}, "set_memory_mode": {"mode": "general"}, "forget": {}}
+"""Commands that name a memory by its id."""
+
+
+@pytest.mark.parametrize("command", READS_AND_WRITES)
+async def test_foreign_memory_is_answered_as_one_that_does_not_exist(tmp_path: Path, command: str) -> None:
+    async with InMemoryPipeline(tmp_path, partitions=1).running() as pipeline:
+        foreign = []
+        for scope in ({"user_id": "a"}, {"user_id": "b", "project_id": "p2"}):
+            reply = await pipeline.ask(
+                pipeline.names.turns, turn_message("My diary.", "t", scope["user_id"], scope=scope)
+            )
+            foreign.append(reply["result"]["memory_id"])
+        gone = (await pipeline.ask(pipeline.names.turns, turn_message("Gone.", "g", "a")))["result"]["memory_id"]
+        await pipeline.command("forget", user="a", memory_id=gone)
+        arguments = READS_AND_WRITES[command]
+        expected = await pipeline.command(command, user="b", memory_id="never-there", **arguments)
+        for memory_id in (*foreign, gone):
+            assert await pipeline.command(command, user="b", memory_id=memory_id, **arguments) == expected
+
+
+async def test_foreign_memories_in_a_list_are_answered_as_missing_ones(tmp_path: Path) -> None:
+    async with InMemoryPipeline(tmp_path, partitions=1).running() as pipeline:
+        theirs = (await pipeline.ask(pipeline.names.turns, turn_message("My diary.", "t", "a")))["result"]["memory_id"]
+        mine = (await pipeline.ask(pipeline.names.turns, turn_message("My plan.", "t", "b")))["result"]["memory_id"]
+        for others in ([], [mine]):
+            replies = [
+                await pipeline.command("set_memory_mode", user="b", memory_ids=[one, *others], mode="general")
+                for one in ("never-there", theirs)
+            ]
+            assert replies[0] == replies[1]
+        assert pipeline.memory("My diary.").mode_source == "fallback"

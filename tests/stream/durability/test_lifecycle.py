@@ -115,6 +115,62 @@ async def test_job_is_limited_to_its_mode(pipeline: InMemoryPipeline) -> None:
     assert (await pipeline.command("rebuild", mode="nowhere"))["error"]["code"] == "unknown_mode"
 
 
+async def remember_in_projects(pipeline: InMemoryPipeline) -> None:
+    """Remember a turn in `default`, in `p2`, and of another user."""
+    await remember_turns(pipeline, "violin")
+    await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
+    await remember_turns(pipeline, "drum", user="u2")
+
+
+@pytest.mark.parametrize("command", JOBS)
+async def test_job_covers_its_project_or_on_demand_all_of_the_user(pipeline: InMemoryPipeline, command: str) -> None:
+    await remember_in_projects(pipeline)
+    for project in ("default", "p2"):
+        assert (await job(pipeline, command, project=project))["total"] == 1
+    assert (await job(pipeline, command, project="empty"))["total"] == 0
+    assert (await job(pipeline, command, all_projects=True))["total"] == 2
+
+
+async def test_rebuild_makes_only_the_vectors_of_its_project_again(pipeline: InMemoryPipeline) -> None:
+    await remember_in_projects(pipeline)
+    assert counted(await job(pipeline, "rebuild", project="p2")) == {"processed": 1}
+    again = [one.text for one in pipeline.memories.all() if one.embedding.embedded_at == pipeline.clock.now()]
+    assert again == ["cello"]
+
+
+async def test_job_in_a_mode_of_another_project_is_refused(pipeline: InMemoryPipeline) -> None:
+    await pipeline.command("declare_mode", project="p2", name="code", embedder="tiny32", for_project=True)
+    await remember_turns(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"}, mode="code")
+    refused = await pipeline.command("rebuild", mode="code")
+    assert (refused["error"]["code"], refused["error"]["field"]) == ("unknown_mode", "arguments.mode")
+    for how in ({"project": "p2"}, {"all_projects": True}):
+        assert counted(await job(pipeline, "rebuild", mode="code", **how)) == {"processed": 1}
+    pipeline.clock.forward(60)
+    await job(pipeline, "backfill", project="p3")
+    modes = (await pipeline.command("health"))["result"]["modes"]
+    assert modes["general"]["last_backfill"] > modes["code"]["last_backfill"]
+
+
+async def test_reconcile_removes_orphans_of_its_project_only(pipeline: InMemoryPipeline) -> None:
+    await remember_in_projects(pipeline)
+    for text in ("violin", "cello"):
+        memory = pipeline.memory(text)
+        partition = pipeline.topics.records(pipeline.names.turns)[0].partition
+        pipeline.memories.forget(partition, memory.memory_id)
+    assert (await job(pipeline, "reconcile", project="p2"))["orphans"] == 1
+    assert await points(pipeline) == 2
+    assert (await job(pipeline, "reconcile", all_projects=True))["orphans"] == 1
+    assert await points(pipeline) == 1
+
+
+async def test_job_of_an_earlier_version_covers_all_projects(pipeline: InMemoryPipeline) -> None:
+    await remember_in_projects(pipeline)
+    known = {"job_id": "rebuild-1-1", "kind": "rebuild", "mode": None, "started_at": "2026-03-01T09:31:00Z"}
+    scope = {"user_id": "u1", "project_id": "default"}
+    reply = await pipeline.ask(pipeline.names.jobs, {"schema": "job.v1", "scope": scope, **known})
+    assert reply["result"]["total"] == 2
+
+
 async def test_last_backfill_is_reported_by_mode(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     await remember_turns(pipeline, "violin")

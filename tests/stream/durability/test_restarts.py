@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from agents.rules.memory.identity import derive_memory_id
+from schemas.internal.changes import IssuedCommands
 from schemas.models.language import Profiles
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
+from tests.fakes.tables.json_table import FakeJsonTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, command_message, turn_message
 
 HERE = partition_of(b"u1", 4)
@@ -197,3 +199,88 @@ async def test_interrupted_turn_has_its_vector_after_a_disk_loss(tmp_path: Path)
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn_message("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, RUN_ON[1], "vectors", "words")
+
+
+DENTIST, RENT = "My dentist appointment is on Tuesday.", "My rent is 900 euros a month."
+CATEGORIES = {
+    name: command_message("declare_category", name=name, description=description)
+    for name, description in (("health", "dentist appointment"), ("money", "rent, euros a month"))
+}
+CATEGORY_COMMANDS = {
+    "rename": command_message("rename_category", name="health", new_name="body"),
+    "delete": command_message("delete_category", name="health"),
+    "forget": command_message("forget") | {"arguments": {"user": True}},
+}
+
+
+async def categorised(directory: Path, *following: Json) -> InMemoryPipeline:
+    """Return a stopped pipeline with two filled categories, and these commands before it."""
+    pipeline = InMemoryPipeline(directory)
+    async with pipeline.running():
+        for declaration in CATEGORIES.values():
+            await pipeline.ask(pipeline.names.commands, declaration)
+        for text in (DENTIST, RENT):
+            await pipeline.remember(text, text)
+        await finished(pipeline)
+    for command in following:
+        await pipeline.publish(pipeline.names.commands, command)
+    return pipeline
+
+
+async def categories_after(pipeline: InMemoryPipeline) -> Json:
+    """Run a pipeline to its end; return its categories, the items in them, and those that records and words name."""
+    async with pipeline.running():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(finished(pipeline), TIME_TO_END)
+    memories = [one for one in pipeline.memories.all() if one.item]
+    named = {one.text: [filed.name for filed in one.item.categories] for one in memories if one.item}
+    words = SqliteLexicalIndex(pipeline.directory / "words")
+    words.open(HERE)
+    postings = words.category_postings(HERE, "u1//items", ["health", "body", "money"])
+    words.close()
+    scopes = pipeline.categories.scopes(HERE, "u1")
+    stored = {
+        name: one.description for each in scopes for name, one in pipeline.categories.get(HERE, each).categories.items()
+    }
+    return {"stored": stored, "items": named, "words": [len(one.numbers) for one in postings]}
+
+
+@pytest.mark.parametrize("run_on", RUN_ON)
+@pytest.mark.parametrize("name", CATEGORY_COMMANDS)
+async def test_interrupted_category_command_completes_on_the_next_run(tmp_path: Path, name: str, run_on: float) -> None:
+    before = await categorised(tmp_path / "before", CATEGORY_COMMANDS[name])
+    expected = await categories_after(before.copy_to(tmp_path / "undisturbed"))
+    assert "health" not in expected["stored"]
+    wrong = {}
+    for after in count():
+        pipeline = before.copy_to(tmp_path / f"killed-{after}")
+        if not await killed(pipeline, after, run_on):
+            break
+        if (found := await categories_after(pipeline)) != expected:
+            wrong[after] = found
+    assert after > 0, "the pipeline writes records"
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", CATEGORY_COMMANDS)
+async def test_redelivered_category_commands_end_in_the_same_state(tmp_path: Path, name: str) -> None:
+    new = command_message("declare_category", name="tea", description="Leaves.")
+    gone = command_message("delete_category", name="tea")
+    pipeline = await categorised(tmp_path, CATEGORIES["health"], new, gone, CATEGORY_COMMANDS[name])
+    expected = await categories_after(pipeline)
+    assert {"health", "tea"}.isdisjoint(expected["stored"])
+    for number in range(1, 5):
+        pipeline.topics.forget_acknowledged(number, [pipeline.names.commands])
+        assert await categories_after(pipeline) == expected
+
+
+@pytest.mark.parametrize("name", CATEGORY_COMMANDS)
+async def test_category_command_executed_twice_ends_in_the_same_state(tmp_path: Path, name: str) -> None:
+    pipeline = await categorised(tmp_path, CATEGORY_COMMANDS[name])
+    expected = await categories_after(pipeline)
+    # As after a kill between the write of the categories and that of the command's change.
+    pipeline.issued = FakeJsonTable(IssuedCommands)
+    pipeline.topics.forget_acknowledged(1, [pipeline.names.commands])
+    changes = len(pipeline.topics.records(pipeline.names.changes))
+    assert await categories_after(pipeline) == expected
+    assert len(pipeline.topics.records(pipeline.names.changes)) == changes + 1, "it was executed, not refused"

@@ -55,6 +55,12 @@ def stored_text(pipeline: InMemoryPipeline) -> str:
     return "".join(pipeline.categories.get(partition, SCOPE).model_dump_json() for partition in range(4))
 
 
+def stored_projects(pipeline: InMemoryPipeline, user: str) -> list[str]:
+    """Return the projects of a user that have stored categories."""
+    every = [pipeline.categories.scopes(partition, user) for partition in range(4)]
+    return sorted(scope["project_id"] for each in every for scope in each)
+
+
 async def test_items_are_filed_under_the_matching_category_only(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await remember_turns(pipeline, DENTIST, PENICILLIN, RENT)
@@ -152,19 +158,27 @@ async def test_forgotten_item_leaves_the_table_without_a_request(pipeline: InMem
 
 
 @pytest.mark.parametrize("whole", ["project", "user"])
-async def test_forgetting_everything_keeps_declarations_and_no_text(pipeline: InMemoryPipeline, whole: str) -> None:
-    await declare(pipeline)
+async def test_categories_go_with_a_forgotten_project_or_user(pipeline: InMemoryPipeline, whole: str) -> None:
+    for where in ({}, {"project": "p2"}, {"project": "empty"}, {"user": "u2"}):
+        await declare(pipeline, **where)
     await remember_turns(pipeline, DENTIST, PENICILLIN)
     await get_category(pipeline)
     command = command_message("forget") | {"arguments": {whole: True}}
     assert (await pipeline.ask(pipeline.names.commands, command))["result"] == {"forgotten": 4}
-    assert "I am allergic" not in stored_text(pipeline)
-    assert "dentist appointment is" not in stored_text(pipeline)
-    health = await get_category(pipeline)
-    assert health["description"] == HEALTH
-    assert health["size"] == 0
-    assert health["summary"] is None
-    assert health["anchors"] == []
+    assert (await pipeline.command("get_category", name="health"))["error"]["code"] == "not_found"
+    for project in ("p2", "empty") if whole == "user" else ():
+        assert (await list_categories(pipeline, project=project))["categories"] == []
+    assert stored_projects(pipeline, "u1") == ([] if whole == "user" else ["empty", "p2"])
+    assert (await get_category(pipeline, user="u2"))["description"] == HEALTH
+
+
+async def test_categories_declared_after_a_forget_work_as_new_ones(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline)
+    await pipeline.ask(pipeline.names.commands, command_message("forget") | {"arguments": {"user": True}})
+    await remember_turns(pipeline, DENTIST)
+    assert (await list_categories(pipeline))["uncategorised"] == 1
+    assert (await declare(pipeline))["version"] == 1
+    assert texts((await get_category(pipeline))["items"]) == {DENTIST}
 
 
 async def test_summary_follows_its_members_when_enough_of_them_are_new(pipeline: InMemoryPipeline) -> None:

@@ -184,6 +184,21 @@ async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipel
     assert (await pipeline.command("health"))["result"]["telemetry"]["corrections"] == 0
 
 
+async def test_several_memories_are_moved_at_once(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "journal", "tiny48")
+    texts = [f"Crate {number} is in the hall." for number in range(5)]
+    ids = [(await remember_turn(pipeline, text))["memory_id"] for text in texts]
+    for _ in range(2):
+        reply = await pipeline.command("set_memory_mode", memory_ids=[*ids[:3], "unknown"], mode="journal")
+        assert reply["result"] == {"moved": 3}
+    await pipeline.topics.settled()
+    assert set(await search_mode(pipeline, "journal", "crate", top_k=100)) == set(texts[:3])
+    assert set(await search_mode(pipeline, "general", "crate", top_k=100)) == set(texts[3:])
+    assert (await count_vectors(pipeline))["journal/tiny48"] == 3
+    assert {one.mode_source for one in pipeline.memories.all() if one.mode == "journal"} == {"caller"}
+    assert (await pipeline.command("health"))["result"]["telemetry"]["corrections"] == 3
+
+
 async def test_set_memory_mode_rejects_unknown_modes_and_other_users(pipeline: InMemoryPipeline) -> None:
     accepted = await remember_turn(pipeline, "Tea.")
     unknown = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="none-such")

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from agents.categories import categorize
-from agents.memory.move import FileItems
+from agents.memory.file_items import FileItems
 from agents.memory.write_memory import WriteMemory
 from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment, Item, Memory
 from tests.builders.memories import made
@@ -117,11 +119,12 @@ def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: Ca
     mine = harness.put(made(DENTIST, 0, user="u1", origin="extracted", type="semantic", item=Item()))
     other = harness.put(made(DENTIST, 0, user="u1", project="p2", origin="extracted", type="semantic", item=Item()))
     turn = harness.put(made(DENTIST, 1, user="u1"))
+    harness.table.declare("health", HEALTH, SCOPE, HERE)
     under = (CategoryAssignment(name="health", confidence=0.7),)
     assigned = dict.fromkeys((mine.memory_id, other.memory_id, turn.memory_id, "never there"), under)
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
     stores = harness.worker.stores.at(HERE)
-    assign = FileItems(stores.memories, WriteMemory(stores.memories, stores.words))
+    assign = FileItems(stores.memories, stores.words, stores.categories, WriteMemory(stores.memories, stores.words))
     steps = list(assign.apply(change))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in harness.worker.memories.all() if one.item}
@@ -147,3 +150,27 @@ async def test_vectors_wait_for_categories_during_an_embedder_outage(harness: Ca
     harness.worker.embedders.model("general").outage = False
     [report] = await harness.embed.write([encoded])
     assert {one.name for one in report.categories or ()} == {"health"}
+
+
+async def test_refiling_again_mends_words_that_a_kill_left_outdated(harness: CategoriesHarness) -> None:
+    await harness.command("declare_category", name="health", description=HEALTH)
+    [memory] = await harness.store_items(DENTIST)
+    await harness.command("delete_category", name="health")
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}
+    # The record is written, its words were not committed.
+    harness.worker.words.put(HERE, LexicalDocument(memory))
+    change = Change(scope=Scope(user_id="u1"), action="refile", categories=("health",), result={})
+    list(harness.worker.remember.changed(change))
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}
+
+
+async def test_items_left_of_a_forgotten_project_are_in_none_of_its_categories(harness: CategoriesHarness) -> None:
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.store_items(DENTIST)
+    forget = Command(command="forget", scope=Scope(user_id="u1"), arguments={"project": True})
+    harness.agent.before_forgetting(forget, 1)
+    # Everything there was published after the command.
+    change = Change(scope=forget.scope, action="forget", whole="project", turns_before=0, turns_until=100, result={})
+    list(harness.worker.remember.changed(change))
+    assert [one.item.categories for one in harness.worker.memories.all() if one.item] == [()]
+    assert harness.members.of(SCOPE, ["health"]) == {"health": []}

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from agents.ports.consolidation_run import Unbounded
+from agents.rules.categories.taxonomy import declare_category
 from schemas.messages.commands import Command
 from schemas.models.language import Prompt
 from schemas.scopes import Scope
-from schemas.state.categories import Category
+from schemas.state.categories import Category, Taxonomy
 from tests.harnesses.categories import DENTIST, HEALTH, PILLS, SCOPE, CategoriesHarness
 from tests.harnesses.worker import HERE
 
@@ -137,7 +138,7 @@ async def test_model_summary_is_removed_with_any_of_its_sources(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("arguments", "left"), [({"project": True}, {"p2"}), ({"user": True}, set[str]())])
-async def test_forgetting_a_project_or_user_clears_its_summaries_first(
+async def test_forgetting_a_project_or_user_removes_its_categories_first(
     harness: CategoriesHarness, arguments: dict[str, bool], left: set[str]
 ) -> None:
     for project in ("default", "p2"):
@@ -146,9 +147,18 @@ async def test_forgetting_a_project_or_user_clears_its_summaries_first(
         await harness.agent.refresh(SCOPE | {"project_id": project})
     command = Command(command="forget", scope=Scope(user_id="u1"), arguments=arguments)
     harness.agent.before_forgetting(command, 0)
+    assert {scope["project_id"] for scope in harness.table.scopes(HERE, "u1")} == left
     taxonomies = {project: harness.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
     assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
-    assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
+
+
+async def test_redelivered_forget_keeps_categories_of_later_commands(harness: CategoriesHarness) -> None:
+    harness.table.put(HERE, SCOPE, declare_category(Taxonomy(), "early", "", 4))
+    forget = Command(command="forget", scope=Scope(user_id="u1"), arguments={"user": True})
+    harness.agent.before_forgetting(forget, 5)
+    harness.table.put(HERE, SCOPE, declare_category(harness.table.get(HERE, SCOPE), "late", "", 6))
+    harness.agent.before_forgetting(forget, 5)
+    assert [one.name for one in harness.table.get(HERE, SCOPE).all()] == ["late"]
 
 
 async def test_members_removed_since_the_refresh_are_not_shown(

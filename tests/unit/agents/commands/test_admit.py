@@ -7,7 +7,10 @@ import pytest
 from agents.commands.admit import Admit
 from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
+from schemas.internal.changes import JOB_KINDS
+from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest
+from schemas.scopes import Scope
 from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
 
@@ -42,3 +45,65 @@ def test_wildcard_selector_is_narrowed_to_the_grants() -> None:
     admitted = Admit(PolicyFile(policy)).admit(asking("*"), "read", "app")
     assert admitted.scope.fields() == {"user_id": ("u",), "project_id": ("p1",)}
     assert admitted.query == "q"
+
+
+READS = ("list_modes", "get_memory", "health", "list_categories", "get_category", "get_intention", "suggest_modes")
+"""The commands that need the permission `read`."""
+
+GRANTS = {
+    "reader": [{"user_id": "u", "project_id": "p1", "may": ["read"]}],
+    "manager": [{"user_id": "u", "project_id": ["p1", "p2"]}],
+    "owner": [{"user_id": "u"}],
+    "keeper": [{"user_id": "u", "may": ["manage"]}],
+}
+
+
+def admitted(principal: str, command: str, project: str = "p1", /, **arguments: Any) -> Command:
+    """Admit a command of a principal."""
+    message = Command(command=command, scope=Scope(user_id="u", project_id=project), arguments=arguments)
+    admit = Admit(PolicyFile(Policy.model_validate({"principals": GRANTS})))
+    result: Command = admit.admit(message, "manage", principal)
+    return result
+
+
+def is_admitted(principal: str, command: str, project: str = "p1", /, **arguments: Any) -> bool:
+    """True if the command is admitted."""
+    try:
+        admitted(principal, command, project, **arguments)
+    except Rejected as refused:
+        if refused.code == "not_allowed":
+            return False
+        raise
+    return True
+
+
+@pytest.mark.parametrize("command", READS)
+def test_reading_command_needs_read_in_its_project(command: str) -> None:
+    assert is_admitted("reader", command)
+    assert not is_admitted("reader", command, "p2")
+    assert not is_admitted("keeper", command)
+
+
+@pytest.mark.parametrize("command", ["declare_mode", "set_memory_mode", "forget", "rebuild", "delete_category", "else"])
+def test_other_commands_need_manage(command: str) -> None:
+    assert not is_admitted("reader", command)
+    assert is_admitted("manager", command)
+    assert is_admitted("keeper", command)
+
+
+@pytest.mark.parametrize("command", JOB_KINDS)
+def test_job_over_all_projects_needs_a_grant_for_all(command: str) -> None:
+    assert not is_admitted("manager", command, all_projects=True)
+    assert is_admitted("manager", command, all_projects=False)
+    assert is_admitted("owner", command, all_projects=True)
+
+
+def test_forgetting_a_user_needs_a_grant_for_all_projects() -> None:
+    assert not is_admitted("manager", "forget", user=True)
+    assert is_admitted("manager", "forget", project=True)
+    assert is_admitted("owner", "forget", user=True)
+
+
+@pytest.mark.parametrize(("principal", "projects"), [("reader", ("p1",)), ("manager", ("p1", "p2")), ("owner", None)])
+def test_reading_command_knows_the_projects_of_its_sender(principal: str, projects: tuple[str, ...] | None) -> None:
+    assert admitted(principal, "suggest_modes").readable_projects == projects

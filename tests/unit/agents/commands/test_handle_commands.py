@@ -62,9 +62,38 @@ async def test_set_memory_mode_moves_a_memory(harness: CommandsHarness) -> None:
     assert change.memory_id == memory_id
     assert change.to == "code"
     assert change.result is None
-    assert result.is_correction
+    assert result.corrections == 1
     refused = await harness.rejection("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
+
+
+async def test_several_memories_move_by_one_change(harness: CommandsHarness) -> None:
+    ids = [harness.say(text, offset, turn_id=text) for offset, text in enumerate(("violin", "cello", "drum"), 1)]
+    foreign = harness.say("flute", 4, turn_id="flute", scope={"user_id": "u1", "project_id": "p2"})
+    await harness("declare_mode", name="code", embedder="tiny32")
+    named = [ids[0], "unknown", ids[1], foreign, ids[0]]
+    result = await harness.handle("set_memory_mode", memory_ids=named, mode="code")
+    scope = Scope(user_id="u1", project_id="p1")
+    expected = Change(scope=scope, action="move", memory_ids=tuple(ids[:2]), to="code", result={"moved": 0})
+    assert result.change == expected
+    assert result.corrections == harness.declarations().corrections == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        ({"memory_ids": ["unknown", "m"]}, ("not_found", "arguments.memory_ids")),
+        ({"memory_ids": []}, ("invalid_value", "arguments.memory_ids")),
+        ({"memory_ids": ["m", ""]}, ("invalid_value", "arguments.memory_ids.1")),
+        ({"memory_ids": "m"}, ("invalid_value", "arguments.memory_ids")),
+        ({"memory_ids": [str(number) for number in range(501)]}, ("too_large", "arguments.memory_ids")),
+        ({"memory_ids": ["m"], "memory_id": "m"}, ("invalid_value", "arguments.memory_id")),
+    ],
+)
+async def test_invalid_list_of_memories_is_rejected(
+    harness: CommandsHarness, arguments: dict[str, Any], refused: tuple[str, str]
+) -> None:
+    assert await harness.rejection("set_memory_mode", **arguments, mode=GENERAL) == refused
 
 
 async def test_repeated_command_counts_one_correction(harness: CommandsHarness) -> None:
@@ -73,7 +102,7 @@ async def test_repeated_command_counts_one_correction(harness: CommandsHarness) 
     for _ in range(2):
         result = await harness.handle("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
         assert result.change is not None
-    assert not result.is_correction
+    assert result.corrections == 0
     assert harness.declarations().corrections == 1
     await harness.handle("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
     assert harness.declarations().corrections == 2
@@ -83,7 +112,7 @@ async def test_confirming_a_mode_is_no_correction(harness: CommandsHarness) -> N
     memory_id = harness.say("violin", 1)
     result = await harness.handle("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert result.change is not None, "the caller has set it"
-    assert not result.is_correction
+    assert result.corrections == 0
     assert harness.declarations().corrections == 0
 
 
