@@ -102,7 +102,9 @@ class Assemble:
         found, warnings = await self._search(_search_of(request))
         interaction, judge_warnings = await self._judge(request)
         # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
-        snapshot = self._snapshots.read(request, interaction.mode, found.modes, self._evidence(request, found))
+        snapshot = self._snapshots.read(
+            request, interaction.mode, found.modes, self._evidence(request, found), source.now.date()
+        )
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
         result = _result(packer, await packer.prompt(), interaction, snapshot)
@@ -158,10 +160,10 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     """Offer all candidates in order of importance."""
     content, candidates = packer.content, snapshot.candidates
     total = content.left
-    await packer.keep_sticky(candidates.sticky)
+    demoted = await packer.keep_sticky(candidates.sticky, candidates.evidence)
     await packer.offer("retrieved_evidence", snapshot.pins, content.left)
     room = allocate_remaining_tokens(scale_budgets(mode, total), content.tokens(), content.left)
-    await packer.offer("rules", candidates.rules, room["rules"])
+    await packer.offer("rules", [*candidates.rules, *demoted], room["rules"])
     await packer.offer("task_state", candidates.task_state, room["task_state"])
     await packer.offer("relevant_decisions", candidates.decisions, room["relevant_decisions"])
     await packer.offer("capsules", candidates.capsules, room["capsules"])
@@ -178,7 +180,6 @@ def _result(
     packer: PromptPacker, prompt: PackedPrompt, interaction: Interaction, snapshot: ContextSnapshot
 ) -> AssembleResult:
     content: ContextPacker = packer.content
-    sticky = snapshot.candidates.sticky
     return AssembleResult(
         messages=prompt.messages,
         references=prompt.references,
@@ -188,8 +189,8 @@ def _result(
         budget=scale_budgets(interaction.mode, packer.budget),
         tokens={"total": prompt.tokens, **content.tokens()},
         dropped=sorted(content.dropped, key=snapshot.age_of),
-        sticky=[memory_id for _, memory_id in sticky if content.has(memory_id)],
-        breaches=[breach_of(*one) for one in sticky if content.is_missing(one[1])],
+        sticky=[memory_id for _, memory_id in packer.sticky if content.has(memory_id)],
+        breaches=[breach_of(*one) for one in packer.sticky if content.is_missing(one[1])],
     )
 
 

@@ -4,7 +4,7 @@ The whole prompt, counted as it is sent, never exceeds the budget without its re
 quarter of the room is cut to an excerpt.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from agents.rules.context.formats import FORMATS
 from agents.rules.context.packing import ContextPacker, SizedEntry
 from agents.rules.context.prompt import build_messages
 from agents.rules.context.sticky import Invariant
-from agents.rules.index.window import estimate_turns
+from agents.rules.context.sticky_share import SizedSticky, split_sticky
+from agents.rules.index.window import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.embedding_text import lexical_text
 from schemas.failures import Rejected
 from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest, Message, Section
@@ -44,7 +45,7 @@ class PromptSource:
 
 
 class PromptPacker:
-    """One context in progress; `content` has the packed memories."""
+    """One context in progress; `content` has the packed memories, `sticky` those that precede all others."""
 
     def __init__(self, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> None:
         """Raises Rejected `invalid_value` if the budget is above its maximum, or all of it is reserved."""
@@ -55,6 +56,7 @@ class PromptPacker:
         self._own = Entry.of_request(source.request.remember, source.now)
         self._budget = _budget_of(source.request, max_budget_tokens)
         self._room = 0
+        self.sticky: list[tuple[Invariant, str]] = []
         self.content = ContextPacker(0)
 
     @classmethod
@@ -74,15 +76,26 @@ class PromptPacker:
         """The tokens that the prompt may take: the request's budget without its reserve."""
         return self._budget
 
-    async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]]) -> None:
-        """Keep sticky memories, the most important first, as long as there is room at all."""
+    async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]], related: Collection[str]) -> list[str]:
+        """Keep sticky memories, the most important first, as long as there is room at all.
+
+        `related` are the ids of the evidence. Returns the ids that are candidates like any other instead.
+        """
         worth = self._worth(self.content.left)
+        sized = {}
         for invariant, memory_id in ordered[:worth]:
-            memory = self._source.record(memory_id)
-            if memory is not None:
-                section: Section = "task_state" if invariant.kind == "blocking_error" else "rules"
-                self.content.offer(section, [await self._sized_sticky(memory, invariant)], self.content.left)
+            if (memory := self._source.record(memory_id)) is not None:
+                sized[memory_id] = await self._sized_sticky(memory, invariant)
+        known = [one for one in ordered[:worth] if one[1] in sized] + list(ordered[worth:])
+        least = MIN_ENTRY_TOKENS[self._request.format]
+        tokens = {memory_id: sized[memory_id].tokens if memory_id in sized else least for _, memory_id in known}
+        split = split_sticky([SizedSticky(*one, tokens[one[1]]) for one in known], self._budget, related)
+        for one in split.kept:
+            section: Section = "task_state" if one.invariant.kind == "blocking_error" else "rules"
+            self.content.offer(section, [sized[one.memory_id]] if one.memory_id in sized else (), self.content.left)
         self.content.drop(memory_id for _, memory_id in ordered[worth:])
+        self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
+        return [one.memory_id for one in split.demoted]
 
     async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedEntry:
         [whole] = await self._size([(memory, Entry.of(memory))])

@@ -5,6 +5,7 @@ Every section has memories of the context's modes alone; only safety requirement
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import NamedTuple
 
 from agents.context.category_summaries import CategorySummaries
@@ -59,7 +60,12 @@ class SnapshotReader:
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
     def read(
-        self, request: AssembleRequest, interaction: InteractionMode, modes: Sequence[str], hits: Mapping[str, float]
+        self,
+        request: AssembleRequest,
+        interaction: InteractionMode,
+        modes: Sequence[str],
+        hits: Mapping[str, float],
+        today: date,
     ) -> ContextSnapshot:
         """Return the candidates; `modes` are those that the context shows, `hits` the evidence's scores, best first."""
         scope = scope_filter(request)
@@ -69,6 +75,7 @@ class SnapshotReader:
             VisibleSet.of(memory_columns, scope, request.conversation_id).of_modes(memory_columns.admitted(where)),
             memory_columns,
             scope,
+            today,
         )
         interactions = self._interactions(hits)
         count = estimate_turns(request.budget_tokens, request.format)

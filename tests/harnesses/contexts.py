@@ -53,6 +53,7 @@ class ContextHarness:
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
     capsules: CategorySummaries | None = None
     asks_model: bool = False
+    clock: FakeClock = field(default_factory=FakeClock)
     limits: ContextLimits = field(default_factory=ContextLimits)
     stability: Stability = field(default_factory=assume_stable)
 
@@ -65,7 +66,7 @@ class ContextHarness:
             self._judge,
             self.search,
             SnapshotReader(self.stores.words, self.stores.memories, self.capsules, asks_model=self.asks_model),
-            FakeClock(),
+            self.clock,
             self.limits,
             lambda: self.stability,
         )

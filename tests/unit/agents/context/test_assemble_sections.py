@@ -26,16 +26,26 @@ async def test_undroppable_memories_stay_while_others_compete(library: ContextHa
     ids = library.store(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
     library.store(*chatter(50, first=10))
     for mode in ("TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"):
-        result = await library.assemble_context(budget_tokens=600, interaction_mode=mode)
+        result = await library.assemble_context(budget_tokens=1200, interaction_mode=mode)
         assert result.sticky == ids[::-1]
         assert {ERROR, CONSTRAINT, CORRECTION, SAFETY} <= set(contents(result))
         assert (result.sections["rules"], result.breaches) == (ids[1:], [])
         assert result.sections["task_state"] == ids[:1]
 
 
+async def test_sticky_memories_beside_the_query_take_a_third_at_most(library: ContextHarness) -> None:
+    rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
+    [safety, *ids] = library.store(made(SAFETY, -1), *rules)
+    library.search.memories = rules[7:8]
+    result = await library.assemble_context(budget_tokens=3000, conversation_id=None, interaction_mode="TASK")
+    assert (result.sticky, result.breaches) == ([safety, ids[7]], [])
+    assert 2 < len(result.sections["rules"]) < 10, "the others are candidates for the room of their section"
+
+
 async def test_undroppable_memory_without_room_is_a_breach(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
+    library.search.memories = rules
     [pinned] = library.store(made("The blue folder holds the lease.", -2))
     result = await library.assemble_context(budget_tokens=500, pins=[pinned])
     count = len(result.sticky) - 1

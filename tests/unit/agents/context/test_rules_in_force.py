@@ -1,9 +1,12 @@
 """Sticky memories are those in force: not expired, taken back, corrected or fixed."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
+from tests.fakes.clock import FakeClock
 from tests.harnesses.contexts import ContextHarness
 
 DAY = 24 * 60
@@ -23,9 +26,10 @@ async def sticky(library: ContextHarness) -> list[str]:
 
 async def test_rule_is_sticky_up_to_its_own_date(library: ContextHarness) -> None:
     rule = "Nothing is deployed until 6 February 2026."
-    library.store(made(rule, 0), made("Good morning.", 5 * DAY))
+    library = ContextHarness(library.words, clock=FakeClock(datetime(2026, 2, 6, 23, tzinfo=UTC)))
+    library.store(made(rule, 0))
     assert await sticky(library) == [rule]
-    library.store(made("Good morning again.", 6 * DAY))
+    library.clock.forward(2 * 3600)
     assert await sticky(library) == []
 
 
