@@ -49,8 +49,10 @@ _PERFECT = r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exact
 _GUESS = (
     r"(?:say|admit|confess|know|think|feel|seem|look|sound|mean|hate|love|miss|try|see|come|visit|read|watch|meet|"
     r"hear|taste|wonder|remember|laugh|cry|grumble|complain|find|go|talk|get|leave|hurry|eat|have had|do|like|want|"
-    r"cost|weigh|live in|last|own|rain|belong) "
+    r"cost|weigh|live in|last|own|rain|belong|(?:have|add|bring|give|take|make|need) (?:so|such|quite|plenty|lots|a "
+    r"lot)) "
 )
+"""What follows `must` in a guess."""
 _ADVERB = r"(?:not|never|always|only|also|all|still|really)"
 _NOT_DUE = rf"(?!(?:[^ ]+ ){{0,14}}(?:before|by|until|till) {DAY})"
 """Not a deadline of one thing."""

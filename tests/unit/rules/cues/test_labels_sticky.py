@@ -75,6 +75,8 @@ def test_guess_question_or_invitation_is_no_rule(text: str) -> None:
         "Yes, and it must be there before Saturday.",
         "The tickets must be paid by Monday.",
         "It must be Tuesday today.",
+        "Your boots must have a lot of miles behind them.",
+        "The lantern must give so much warmth to the hall!",
         "The kids must be asleep by now.",
         "Maman says he must eat walnuts.",
         "Explain why the pond must not be fed with bread.",
