@@ -39,7 +39,7 @@ _OFFER = r"(?:job|offer|flat|role|post|promotion|invitation|contract|proposal|ho
 DECISION_PATTERNS: tuple[LabelPattern, ...] = (
     _decision(
         "decided chosen chose opted voted agreed settled settle picked postponed put ruled ended",
-        rf" {_I} (?:(?:all|both|finally|just|now|also|already|therefore|then|have|had|only|at last|jointly|"
+        rf" {_I} (?:(?:all|both|finally|actually|just|now|also|already|therefore|then|have|had|only|at last|jointly|"
         r"never) ){0,2}(?:decided (?!that (?:it was )?(?:too|so) )|chosen |chose (?!my words|your|the wrong|"
         r"to (?:ignore|believe))|opted |voted (?!in the)|agreed (?:to (?!disagree|differ|meet for)|on |not |"
         r"in the end|upon|that (?:we|i|the|he|she|they)(?: |')(?!were|was))|settled (?:on|for) |picked (?!up|out|on|"
