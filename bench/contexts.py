@@ -67,10 +67,7 @@ async def assemble(bootstrap: str, request: Json) -> Context:
             await memory.remember(**turn)
         await _wait_until_embedded(memory)
         return await memory.assemble(
-            request["query"],
-            conversation_id=f"session-{request['session']}",
-            budget_tokens=request["budget_tokens"],
-            context_format="full",
+            request["query"], conversation_id=f"session-{request['session']}", budget_tokens=request["budget_tokens"]
         )
 
 
@@ -84,9 +81,9 @@ async def _wait_until_embedded(memory: MemoryClient) -> None:
 
 def render_chapter(number: int, request: Json, context: Context) -> str:
     """Return one context as a chapter of the page."""
-    memories = {
-        one["memory_id"]: one for one in json.loads(context.messages[1]["content"].partition("\n")[2])["memories"]
-    }
+    days = json.loads(context.messages[1]["content"].partition("\n")[2])["memories"]
+    entries = [f"{day} {entry.partition('] ')[2]}" for day, entries in days.items() for entry in entries]
+    memories = dict(zip(context.references, entries, strict=True))
     facts = [
         f"`{request['conversation']}`, session {request['session']}",
         f"**{context.interaction_mode}** ({context.interaction_confidence:.2f})",
@@ -102,11 +99,10 @@ def render_chapter(number: int, request: Json, context: Context) -> str:
     return "\n".join(lines)
 
 
-def _line(memory: Json, sticky: bool) -> str:
-    text = re.sub(r"\s+", " ", memory["content"]).replace("|", "\\|").replace("`", "'")
+def _line(entry: str, sticky: bool) -> str:
+    text = re.sub(r"\s+", " ", entry).replace("|", "\\|").replace("`", "'")
     text = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS].rstrip()} \u2026"
-    speaker = memory.get("speaker") or memory["role"]
-    return f"- {memory['occurred_at'][:10]} {speaker}: {text}" + (" **(sticky)**" * sticky)
+    return f"- {text}" + (" **(sticky)**" * sticky)
 
 
 async def render_page(bootstrap: str, requests: Sequence[Json]) -> str:

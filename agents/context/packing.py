@@ -56,6 +56,7 @@ class PromptPacker:
         self._own = Entry.of_request(source.request.remember, source.now)
         self._budget = _budget_of(source.request, max_budget_tokens)
         self._room = 0
+        self._entries: dict[str, SizedEntry] = {}
         self.sticky: list[tuple[Invariant, str]] = []
         self.content = ContextPacker(0)
 
@@ -109,10 +110,16 @@ class PromptPacker:
         """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
         unknown = self.content.not_kept(memory_ids)
         worth = self._worth(min(room, self.content.left))
-        found = [memory for memory in map(self._source.record, unknown[:worth]) if memory is not None]
         self.content.drop(unknown[worth:])
+        self.content.offer(section, await self._entries_of(unknown[:worth]), room, contiguous=contiguous)
+
+    async def _entries_of(self, memory_ids: Sequence[str]) -> list[SizedEntry]:
+        """Return the entries of existing memories; each is read and counted once for a context."""
+        unread = [memory_id for memory_id in memory_ids if memory_id not in self._entries]
+        found = [memory for memory in map(self._source.record, unread) if memory is not None]
         sized = await self._size([(memory, Entry.of(memory)) for memory in found])
-        self.content.offer(section, await self._with_excerpts(sized), room, contiguous=contiguous)
+        self._entries.update((one.memory.memory_id, one) for one in await self._with_excerpts(sized))
+        return [self._entries[memory_id] for memory_id in memory_ids if memory_id in self._entries]
 
     async def prompt(self) -> PackedPrompt:
         """Return the prompt; drop memories while it is too long, as a text may count more than its parts."""

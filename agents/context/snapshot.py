@@ -12,7 +12,7 @@ from agents.context.category_summaries import CategorySummaries
 from agents.context.revised_rules import RevisedRules
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.context.section_candidates import SectionCandidates, collect_section_candidates
+from agents.rules.context.section_candidates import RETENTION_POLICIES, SectionCandidates, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
@@ -77,7 +77,7 @@ class SnapshotReader:
             scope,
             today,
         )
-        interactions = self._interactions(hits)
+        interactions = self._interactions(hits) if RETENTION_POLICIES[interaction].unwanted_interactions else {}
         count = estimate_turns(request.budget_tokens, request.format)
         turns = last_turns(memory_columns, where, request.conversation_id, count)
         age_of = visible_set.age_of(memory_columns)
