@@ -7,8 +7,8 @@ from schemas.messages.assemble import ContextFormat
 from schemas.models.vectors import MemoryFilter
 
 MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 16, "full": 40}
-"""Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one. Limits
-the turns to read."""
+"""Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one.
+Limits the turns to read."""
 
 MAX_REPORTED_TURNS = 200
 """Last turns that a reply includes or reports as dropped. Reporting all would make the reply grow with the
