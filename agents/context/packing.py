@@ -82,11 +82,11 @@ class PromptPacker:
 
         `related` are the ids of the evidence. Returns the ids that are candidates like any other instead.
         """
-        worth = self._worth(self.content.left)
+        worth, evidence = self._worth(self.content.left), frozenset(related)
         sized = {}
         for invariant, memory_id in ordered[:worth]:
             if (memory := self._source.record(memory_id)) is not None:
-                sized[memory_id] = await self._sized_sticky(memory, invariant)
+                sized[memory_id] = await self._sized_sticky(memory, invariant, is_evidence=memory_id in evidence)
         known = [one for one in ordered[:worth] if one[1] in sized] + list(ordered[worth:])
         least = MIN_ENTRY_TOKENS[self._request.format]
         tokens = {memory_id: sized[memory_id].tokens if memory_id in sized else least for _, memory_id in known}
@@ -98,9 +98,10 @@ class PromptPacker:
         self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
         return [one.memory_id for one in split.demoted]
 
-    async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedEntry:
+    async def _sized_sticky(self, memory: Memory, invariant: Invariant, *, is_evidence: bool) -> SizedEntry:
+        """Return the whole text of evidence, of another memory the sentences that make it sticky."""
         [whole] = await self._size([(memory, Entry.of(memory))])
-        excerpt = excerpt_of(memory, invariant.label) if self._is_large(whole) else None
+        excerpt = None if is_evidence and not self._is_large(whole) else excerpt_of(memory, invariant.label)
         if excerpt is None:
             return whole
         [shorter] = await self._size([(memory, Entry.of(memory, excerpt))])

@@ -145,7 +145,7 @@ MAX_SCOPE_INSTRUCTIONS = 5
 """Latest instructions of the scope. Older ones are candidates only as hits."""
 
 MAX_LABELLED = 100
-"""Latest labelled memories of the conversation per section, and number of hits to request."""
+"""Latest labelled memories of the conversation per section."""
 
 MAX_CAPSULES = 20
 """Latest distilled memories, in addition to those among the hits."""

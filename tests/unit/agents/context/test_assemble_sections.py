@@ -33,6 +33,14 @@ async def test_undroppable_memories_stay_while_others_compete(library: ContextHa
         assert result.sections["task_state"] == ids[:1]
 
 
+async def test_sticky_memory_that_is_no_evidence_shows_its_rule_alone(library: ContextHarness) -> None:
+    text = "The lamps hang since Monday, and they look splendid. Never log passwords."
+    [rule] = library.store(made(text))
+    assert contents(await library.assemble_context(conversation_id=None)) == ["Never log passwords."]
+    library.search.memories = [library.records[rule]]
+    assert contents(await library.assemble_context(conversation_id=None)) == [text]
+
+
 async def test_sticky_memories_beside_the_query_take_a_third_at_most(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
