@@ -13,10 +13,14 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
 test: export OMP_NUM_THREADS := 1
 test: export OPENBLAS_NUM_THREADS := 1
-test: .venv/complete ## all tests; those on a real broker mostly wait, so they run in parallel with the others
-	@log=$$(mktemp); $(BIN)/python -m pytest tests/live >$$log 2>&1 & live=$$!; \
+test: .venv/complete ## all tests; those on a real broker mostly wait, so they run beside the others, in two halves
+	@kills=$$(mktemp); others=$$(mktemp); \
+	$(BIN)/python -m pytest tests/live/kills >$$kills 2>&1 & first=$$!; \
+	$(BIN)/python -m pytest tests/live --ignore=tests/live/kills >$$others 2>&1 & second=$$!; \
 	$(BIN)/python -m pytest --ignore=tests/live; status=$$?; \
-	wait $$live; live_status=$$?; cat $$log; rm -f $$log; test $$status -eq 0 -a $$live_status -eq 0
+	wait $$first; first_status=$$?; wait $$second; second_status=$$?; \
+	cat $$kills $$others; rm -f $$kills $$others; \
+	test $$status -eq 0 -a $$first_status -eq 0 -a $$second_status -eq 0
 
 check: .venv/complete ## lint, types, imports, words
 	$(BIN)/ruff check .

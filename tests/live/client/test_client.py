@@ -164,6 +164,7 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         ok(
             {
                 "messages": [{"role": "assistant", "content": "Ok"}],
+                "references": ["m1"],
                 "sections": {"recent_window": ["m1"]},
                 "interaction_mode": "TASK",
                 "interaction_confidence": 0.9,
@@ -173,7 +174,19 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         )
     ]
     context = await memory.assemble(
-        "fix it", conversation_id="c1", budget_tokens=900, pins=("m1",), projects=["p1", "p2"], mode="*"
+        "fix it",
+        conversation_id="c1",
+        budget_tokens=900,
+        reserve_tokens=100,
+        min_score=0.1,
+        intent="fix",
+        examples=[{"role": "user", "content": "Like this."}],
+        prefix="before",
+        suffix="after",
+        remember=[{"role": "user", "content": "It is late."}],
+        pins=("m1",),
+        projects=["p1", "p2"],
+        mode="*",
     )
     seen = (await service.next("retrieve")).value
     assert seen == {
@@ -183,12 +196,20 @@ async def test_context_request_follows_the_contract(memory: MemoryClient, servic
         "conversation_id": "c1",
         "mode": "*",
         "budget_tokens": 900,
+        "reserve_tokens": 100,
+        "format": "compact",
+        "min_score": 0.1,
         "interaction_mode": None,
+        "intent": "fix",
         "system_prompt": None,
+        "messages": [{"role": "user", "content": "Like this."}],
+        "prefix": "before",
+        "suffix": "after",
+        "remember": [{"role": "user", "content": "It is late."}],
         "pins": ["m1"],
         "read_after": written.offset,
     }
-    assert (context.interaction_mode, context.tokens["total"]) == ("TASK", 7)
+    assert (context.interaction_mode, context.tokens["total"], context.references) == ("TASK", 7, ("m1",))
 
 
 async def test_any_record_of_the_contract_can_be_sent(memory: MemoryClient, service: StandIn) -> None:

@@ -10,6 +10,7 @@ from tests.worlds.live.stand_in import Json, ReceivedRecord, error, ok, reply_by
 
 CONTEXT: Json = {
     "messages": [{"role": "user", "content": "Memories follow."}],
+    "references": ["m1"],
     "sections": {"recent_window": ["m1"]},
     "interaction_mode": "DEBUGGING",
     "interaction_confidence": 0.93,
