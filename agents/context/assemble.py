@@ -160,7 +160,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     """Offer all candidates in order of importance."""
     content, candidates = packer.content, snapshot.candidates
     total = content.left
-    demoted = await packer.keep_sticky(candidates.sticky, candidates.evidence)
+    demoted = await packer.keep_sticky(candidates.sticky, candidates.evidence, snapshot.pins)
     await packer.offer("retrieved_evidence", snapshot.pins, content.left)
     room = allocate_remaining_tokens(scale_budgets(mode, total), content.tokens(), content.left)
     await packer.offer("rules", [*candidates.rules, *demoted], room["rules"])
@@ -173,6 +173,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     await packer.offer("retrieved_evidence", candidates.evidence, content.left)
     if RETENTION_POLICIES[mode].window_overflows:
         await packer.offer("recent_window", snapshot.turns, content.left, contiguous=True)
+    await packer.offer("rules", demoted, content.left)
     content.drop(candidates.excluded)
 
 

@@ -3,6 +3,8 @@
 A summary contains only what derives from existing memories. Awaits nothing.
 """
 
+from itertools import islice
+
 from agents.context.query_coverage import query_coverage
 from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
@@ -38,8 +40,8 @@ class CategorySummaries:
         found = match_entries(
             [category_text(one) for _, one in known], query_coverage(query, self._words, where.boundary)
         )
-        capsules = (capsule_of(*known[one.place], where, self._reader(where)) for one in found[:MAX_SUMMARIES])
-        return {one.memory_id: one for one in capsules if one is not None}
+        capsules = (capsule_of(*known[one.place], where, self._reader(where)) for one in found)
+        return {one.memory_id: one for one in islice((one for one in capsules if one is not None), MAX_SUMMARIES)}
 
     def _reader(self, where: MemoryFilter) -> ReadMemory:
         """Return a reader of the memories in the filter's modes: a summary shows nothing of other modes."""

@@ -77,16 +77,19 @@ class PromptPacker:
         """The tokens that the prompt may take: the request's budget without its reserve."""
         return self._budget
 
-    async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]], related: Collection[str]) -> list[str]:
+    async def keep_sticky(
+        self, ordered: Sequence[tuple[Invariant, str]], related: Collection[str], pins: Collection[str]
+    ) -> list[str]:
         """Keep sticky memories, the most important first, as long as there is room at all.
 
-        `related` are the ids of the evidence. Returns the ids that are candidates like any other instead.
+        `related` are the ids of the evidence; this and pins are shown whole. Returns the ids that are candidates like
+        any other instead.
         """
-        worth, evidence = self._worth(self.content.left), frozenset(related)
+        worth, whole = self._worth(self.content.left), frozenset((*related, *pins))
         sized = {}
         for invariant, memory_id in ordered[:worth]:
             if (memory := self._source.record(memory_id)) is not None:
-                sized[memory_id] = await self._sized_sticky(memory, invariant, is_evidence=memory_id in evidence)
+                sized[memory_id] = await self._sized_sticky(memory, invariant, is_whole=memory_id in whole)
         known = [one for one in ordered[:worth] if one[1] in sized] + list(ordered[worth:])
         least = MIN_ENTRY_TOKENS[self._request.format]
         tokens = {memory_id: sized[memory_id].tokens if memory_id in sized else least for _, memory_id in known}
@@ -98,10 +101,10 @@ class PromptPacker:
         self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
         return [one.memory_id for one in split.demoted]
 
-    async def _sized_sticky(self, memory: Memory, invariant: Invariant, *, is_evidence: bool) -> SizedEntry:
-        """Return the whole text of evidence, of another memory the sentences that make it sticky."""
+    async def _sized_sticky(self, memory: Memory, invariant: Invariant, *, is_whole: bool) -> SizedEntry:
+        """Return the whole text of evidence and pins, of another memory the sentences that make it sticky."""
         [whole] = await self._size([(memory, Entry.of(memory))])
-        excerpt = None if is_evidence and not self._is_large(whole) else excerpt_of(memory, invariant.label)
+        excerpt = None if is_whole and not self._is_large(whole) else excerpt_of(memory, invariant.label)
         if excerpt is None:
             return whole
         [shorter] = await self._size([(memory, Entry.of(memory, excerpt))])
@@ -130,7 +133,8 @@ class PromptPacker:
                 return prompt
 
     async def _counted(self, entries: Sequence[Entry]) -> PackedPrompt:
-        body = self._format.body(sorted([*entries, *self._own], key=lambda entry: entry.occurred_at))
+        entries = sorted([*entries, *self._own], key=lambda entry: entry.occurred_at)
+        body = self._format.body(entries)
         messages = build_messages(self._request, body)
         total = sum(await self._tokens.count([message.content for message in messages]))
         return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)

@@ -5,7 +5,7 @@ error that a later statement reports as fixed is none. Awaits nothing, reads few
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
@@ -68,6 +68,14 @@ TAKING_BACK = (
 )
 
 
+class Statement(NamedTuple):
+    """The sentences of a turn that take something back; turns of one request have distinct time ranks."""
+
+    time_rank: int
+    scope: Mapping[str, str]
+    sentences: Sequence[str]
+
+
 class RevisedRules:
     """Finds turns with rules that no longer hold, and turns in which a model found a rule."""
 
@@ -100,7 +108,8 @@ class RevisedRules:
         self, visible: VisibleSet, memory_columns: MemoryColumns, today: date
     ) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns with expired sentences or such that were taken back, by number, with the labels they lose."""
-        dated = visible.labelled(EXPIRING_LABELS) & visible.labelled(SentenceLabel.DATE)
+        dated = visible.labelled(EXPIRING_LABELS, of_all_modes=True)
+        dated &= visible.labelled(SentenceLabel.DATE, of_all_modes=True)
         yield from self._without(
             visible.newest_first(dated)[:MAX_REVISED_TURNS],
             memory_columns,
@@ -109,7 +118,7 @@ class RevisedRules:
         for taking_back in TAKING_BACK:
             later = self._statements(visible, memory_columns, taking_back)
             if later:
-                rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES)
+                rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES, of_all_modes=True)
                 yield from self._without(
                     visible.newest_first(rules)[:MAX_REVISED_TURNS],
                     memory_columns,
@@ -127,12 +136,14 @@ class RevisedRules:
 
     def _statements(
         self, visible: VisibleSet, memory_columns: MemoryColumns, taking_back: TakingBack
-    ) -> list[tuple[int, list[str]]]:
-        """Return the latest turns that take something back, as time rank and sentences."""
-        numbers = visible.newest_first(visible.labelled(taking_back.label, taking_back.roles))[:MAX_TAKING_BACK]
+    ) -> list[Statement]:
+        """Return the latest turns that take something back."""
+        numbers = visible.newest_first(visible.labelled(taking_back.label, taking_back.roles, of_all_modes=True))[
+            :MAX_TAKING_BACK
+        ]
         turns = ((number, self._memories.get(memory_columns.id_of[number])) for number in numbers)
         return [
-            (int(visible.time_rank[number]), sentences_with_labels(turn.text, taking_back.label))
+            Statement(int(visible.time_rank[number]), turn.scope, sentences_with_labels(turn.text, taking_back.label))
             for number, turn in turns
             if turn is not None
         ]
@@ -168,13 +179,14 @@ class RevisedRules:
 
 
 def _taken_back(
-    visible: VisibleSet, taking_back: TakingBack, later: list[tuple[int, list[str]]]
+    visible: VisibleSet, taking_back: TakingBack, later: Sequence[Statement]
 ) -> Callable[[Memory, int], list[Span]]:
-    """Return what finds the sentences of a turn that a statement after it takes back."""
+    """Return what finds the sentences of a turn that a statement after it, in the same scope, takes back."""
 
     def spans_of(turn: Memory, number: int) -> list[Span]:
         said = int(visible.time_rank[number])
-        statements = [sentence for rank, sentences in later if rank > said for sentence in sentences]
+        after = (one for one in later if one.time_rank > said and one.scope == turn.scope)
+        statements = [sentence for one in after for sentence in one.sentences]
         return taken_back_spans(turn.text, taking_back.taken, statements, by_number=taking_back.by_number)
 
     return spans_of

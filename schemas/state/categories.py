@@ -5,6 +5,7 @@ before they are shown.
 """
 
 import unicodedata
+from collections.abc import Container
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, RootModel
@@ -59,6 +60,12 @@ class Category(BaseModel, frozen=True):
     formerly: tuple[str, ...] = ()
     since: int = -1
 
+    def without_former(self, names: Container[str]) -> Self:
+        """Return the category without these earlier names."""
+        if not any(name in names for name in self.formerly):
+            return self
+        return self.model_copy(update={"formerly": tuple(name for name in self.formerly if name not in names)})
+
 
 MAX_DELETED_NAMES = 1024
 """Deleted names that a scope remembers, the latest: some 60 kB of a table's record."""
@@ -91,10 +98,11 @@ class Taxonomy(BaseModel, frozen=True):
         return [self.categories[name] for name in sorted(self.categories)]
 
     def with_categories(self, *changed: Category) -> Self:
-        """Add these categories, replacing those of the same names."""
+        """Add these categories, replacing those of the same names; no other one has had these names any more."""
         added = {one.name: one for one in changed}
         deleted = {name: offset for name, offset in self.deleted.items() if name not in added}
-        return self.model_copy(update={"categories": {**self.categories, **added}, "deleted": deleted})
+        others = {name: one.without_former(added) for name, one in self.categories.items()}
+        return self.model_copy(update={"categories": {**others, **added}, "deleted": deleted})
 
     def without(self, name: str, offset: int) -> Self:
         """Remove the category of this name; `offset` is the command's."""

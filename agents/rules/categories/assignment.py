@@ -104,8 +104,8 @@ def match_categories(
 
 
 def keep_known_categories(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
-    """Drop the categories that a language model made up."""
-    return tuple(one for one in found if taxonomy.find(one.name) is not None)
+    """Drop the categories that a language model made up; one that was renamed since stays, under its earlier name."""
+    return tuple(one for one in found if taxonomy.find_current(one.name) is not None)
 
 
 def top_model_categories(found: Iterable[FoundCategory]) -> tuple[CategoryAssignment, ...]:
@@ -135,7 +135,7 @@ def reassign_categories(
     before: Iterable[CategoryAssignment], matched: Iterable[CategoryAssignment], taxonomy: Taxonomy
 ) -> tuple[CategoryAssignment, ...]:
     """Replace earlier assignments by `matched`; a model's assignments stay while their category exists."""
-    by_model = [one for one in before if one.by == "model"]
+    by_model = rename_assignments([one for one in before if one.by == "model"], taxonomy)
     return tuple(one for one in merge_assignments(by_model, matched) if taxonomy.find(one.name) is not None)
 
 

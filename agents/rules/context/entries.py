@@ -55,11 +55,13 @@ class Entry(NamedTuple):
 
 
 def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
-    """Return the sentences with the label, else beginning and end; None if that is not shorter than the text."""
+    """Return the sentences with the label, else beginning and end; None if that is not shorter than the whole entry."""
     found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
-    start, end = memory.text[:EXCERPT_EDGE_CHARS].rstrip(), memory.text[-EXCERPT_EDGE_CHARS:].lstrip()
-    excerpt = found or f"{start}{EXCERPT_SEPARATOR}{end}"
-    return excerpt if len(excerpt) < len(memory.text) else None
+    edges = memory.text
+    if len(edges) > 2 * EXCERPT_EDGE_CHARS:
+        edges = f"{edges[:EXCERPT_EDGE_CHARS].rstrip()}{EXCERPT_SEPARATOR}{edges[-EXCERPT_EDGE_CHARS:].lstrip()}"
+    excerpt = found or edges
+    return excerpt if len(excerpt) < len(lexical_text(memory)) else None
 
 
 def passages_about(text: str, coverage: Callable[[str], float]) -> str | None:

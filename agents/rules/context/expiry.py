@@ -1,13 +1,16 @@
 """Find the sentences of a turn that limit themselves to a date that has passed. Pure.
 
 Enters: a text, when it was said, and the day it is now. Leaves: spans of code points. Guaranteed: time linear in the
-text. A sentence expires if it names its end ("until 3 May", "before Saturday", "today") and all its dates lie before
-now; one that recurs ("on Fridays") or has only a beginning ("from 1 April") does not.
+text. A sentence expires if it names its end and all its ends lie before now: an end word directly before a date ("until
+3 May", "before Saturday"), or, in no safety requirement, a day or a week at the close of a clause ("no calls today"). A
+date elsewhere ("as agreed on 3 May") ends nothing, nor does what recurs ("on Fridays") or begins ("as of today").
 """
 
 import re
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
+from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.text.date_words import MONTHS, WEEKDAYS
 from agents.rules.text.dates import find_dates
 from agents.rules.text.sentences import Span, sentence_spans
@@ -19,12 +22,20 @@ _UNTIL = (
     r"(?:until|till|before|by|through|no later than|not later than|spatestens(?: am| bis)?|bis(?: zum)?|vor dem|"
     r"hasta(?: el)?|antes del?|jusqu'(?:a|au)|avant(?: le)?)"
 )
-_ENDS = re.compile(
-    rf"\b{_UNTIL}\b|\b(?:today|tonight|tomorrow|this (?:week|weekend|morning|afternoon|evening)|heute|hoy|aujourd'hui|"
-    rf"diese woche|esta semana|cette semaine)\b|\bon (?:the )?\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTH})\b|"
-    rf"\bon (?:{_MONTH}) \d|\bam \d{{1,2}}\. ?(?:{_MONTH}|\d)"
+_DATE = rf"(?:the |on |end of |this |next |el |le |den |am ){{0,2}}(?:\d|(?:{_MONTH})\b)(?:[^ ,;]* ?){{1,4}}"
+_END_DATE = re.compile(rf"\b{_UNTIL} (?P<date>{_DATE})")
+"""An end word with a date directly after it."""
+
+_DAY = (
+    r"(?:today|tonight|tomorrow|this (?:week|weekend|morning|afternoon|evening)|heute|hoy|aujourd'hui|diese woche|"
+    r"esta semana|cette semaine)"
 )
-"""Words by which a sentence names its end."""
+_CLOSE = re.compile(
+    rf"(?<!as of )(?<!from )(?<!since )(?<!starting )(?<!begins )(?<!ab )\b{_DAY}(?: only)?(?=[.,;!]*$|[,;] )|"
+    rf"^(?:please )?(?:don't|do not|no|nothing|nobody)\b[^,;]*\bon (?:the )?(?:\d|(?:{_MONTH})\b)[^,;]{{1,20}}$|"
+    rf"\b(?:just|only|for) {_DAY}\b|^{_DAY}\b"
+)
+"""A day at the close of a clause, or a date of one prohibition."""
 
 _WEEKDAY_END = re.compile(rf"\b{_UNTIL} (?:the |next |kommenden |el |le )?(?P<day>{_WEEKDAY})\b(?P<after> after)?")
 _WEEK = re.compile(r"\b(?:this week|this weekend|diese woche|esta semana|cette semaine)\b")
@@ -38,14 +49,26 @@ def expired_spans(text: str, occurred_at: datetime, today: date) -> list[Span]:
 
 
 def _is_past(sentence: str, occurred_at: datetime, today: date) -> bool:
-    folded = " ".join(fold(sentence).split())
-    if not _ENDS.search(folded):
+    try:
+        return (last := max(_ends(sentence, occurred_at), default=None)) is not None and last < today
+    except OverflowError:
+        # An end after the year 9999.
         return False
-    ends = [date.fromisoformat(day) for day in find_dates(sentence, occurred_at)]
-    ends += [_weekday_end(match, occurred_at.date()) for match in _WEEKDAY_END.finditer(folded)]
-    if _WEEK.search(folded):
-        ends.append(occurred_at.date() + timedelta(DAYS_PER_WEEK - 1 - occurred_at.weekday()))
-    return bool(ends) and max(ends) < today
+
+
+def _ends(sentence: str, occurred_at: datetime) -> Iterator[date]:
+    folded = " ".join(fold(sentence).split())
+    for match in _END_DATE.finditer(folded):
+        yield from map(date.fromisoformat, find_dates(match["date"], occurred_at))
+    for match in _WEEKDAY_END.finditer(folded):
+        yield _weekday_end(match, occurred_at.date())
+    closing = _CLOSE.search(folded)
+    if closing is None or sentences_with_labels(sentence, SentenceLabel.SAFETY):
+        return
+    if _WEEK.search(closing[0]):
+        yield occurred_at.date() + timedelta(DAYS_PER_WEEK - 1 - occurred_at.weekday())
+    else:
+        yield from map(date.fromisoformat, find_dates(closing[0], occurred_at))
 
 
 def _weekday_end(match: re.Match[str], said_on: date) -> date:

@@ -47,7 +47,7 @@ class ContextPacker:
         """
         left = room = min(room, self.left)
         for place, sized in enumerate(ordered):
-            if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized.memory):
+            if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized):
                 continue
             cost = self._cost(sized)
             if cost <= left:
@@ -59,12 +59,12 @@ class ContextPacker:
             else:
                 self.drop([sized.memory.memory_id])
 
-    def _drop_if_repeated(self, memory: Memory) -> bool:
+    def _drop_if_repeated(self, sized: SizedEntry) -> bool:
         """Drop a near-duplicate of a kept memory; such a memory does not count as missing."""
-        if not self._covered.covers(memory.text):
+        if not self._covered.covers(sized.entry.text):
             return False
-        self._repeated.add(memory.memory_id)
-        self.drop([memory.memory_id])
+        self._repeated.add(sized.memory.memory_id)
+        self.drop([sized.memory.memory_id])
         return True
 
     def _cost(self, sized: SizedEntry) -> int:
@@ -74,7 +74,7 @@ class ContextPacker:
         self.left -= self._cost(sized)
         self._kept[sized.memory.memory_id] = section, sized
         self._days[sized.day] += 1
-        self._covered.add(sized.memory.text)
+        self._covered.add(sized.entry.text)
 
     def drop(self, memory_ids: Iterable[str]) -> None:
         """Record memories as dropped; keeping one later undoes it."""

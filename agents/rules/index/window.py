@@ -6,7 +6,7 @@ from agents.rules.index.memory_columns import MemoryColumns
 from schemas.messages.assemble import ContextFormat
 from schemas.models.vectors import MemoryFilter
 
-MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 16, "full": 40}
+MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}
 """Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one.
 Limits the turns to read."""
 

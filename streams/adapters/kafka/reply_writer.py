@@ -67,12 +67,14 @@ class ReplyWriter:
         now = asyncio.get_running_loop().time()
         deadline = now + REPLY_TIMEOUT_S
         self._prune(now)
-        if self._waiting.waits_for(out) or not await self._has_place(out):
+        is_shared = out.topic == self._shared_topic
+        if self._waiting.waits_for(out) or not await self._has_place(out, when_slow=is_shared):
             self._wait_beside(
                 out, asyncio.create_task(self._deliver_when_found(out, now + MISSING_TIMEOUT_S, deadline))
             )
             return False
-        if out.topic == self._shared_topic:
+        if is_shared:
+            # Also while the broker is slow: beside, the reply would be lost with the worker.
             return await self._deliver(out, deadline)
         delivery = asyncio.create_task(self._deliver(out, deadline))
         await asyncio.wait({delivery}, timeout=SLOW_AFTER_S)
@@ -114,12 +116,13 @@ class ReplyWriter:
             return False
         return True
 
-    async def _has_place(self, out: Outgoing) -> bool:
+    async def _has_place(self, out: Outgoing, *, when_slow: bool = False) -> bool:
+        """Return whether topic and partition exist, or `when_slow` if the broker does not say so in time."""
         try:
             async with asyncio.timeout(SLOW_AFTER_S):
                 return await self._topics.has_place(out)
         except TimeoutError:
-            return False
+            return when_slow
 
     def _give_up(self, out: Outgoing, problem: str) -> None:
         log.info("reply given up", reply_topic=out.topic, reply_partition=out.partition, problem=problem)

@@ -8,7 +8,7 @@ from agents.rules.context.section_candidates import PROTECTED_TOP_K
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from agents.rules.interaction.stability import assume_stable
 from schemas.state.interaction import Interaction
-from schemas.state.memories import TurnUnderstanding
+from schemas.state.memories import Resource, TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter, contents
@@ -41,12 +41,39 @@ async def test_sticky_memory_that_is_no_evidence_shows_its_rule_alone(library: C
     assert contents(await library.assemble_context(conversation_id=None)) == [text]
 
 
+async def test_safety_requirement_of_another_mode_shows_its_sentence_alone(library: ContextHarness) -> None:
+    diary = Resource(uri="file://diary", media_type="text/plain", text="I kissed Bob.")
+    rule = made("I am allergic to peanuts.", mode="health").model_copy(update={"resources": (diary,)})
+    library.store(rule)
+    assert contents(await library.assemble_context(conversation_id=None)) == ["I am allergic to peanuts."]
+
+
+async def test_pinned_sticky_memory_is_shown_whole(library: ContextHarness) -> None:
+    text = "The lamps hang since Monday, and they look splendid. Never log passwords."
+    [rule] = library.store(made(text))
+    assert contents(await library.assemble_context(conversation_id=None, pins=[rule])) == [text]
+
+
+async def test_images_of_equal_turns_are_no_repetition(library: ContextHarness) -> None:
+    text = "Here is the photo that I took for you this morning"
+    captions = "three boats in an empty harbour at dawn", "an old woman who feeds pigeons on a square"
+    images = [Resource(uri=f"photo://{len(one)}", media_type="image/png", text=one) for one in captions]
+    turns = [made(text, place).model_copy(update={"resources": (one,)}) for place, one in enumerate(images)]
+    library.store(*turns)
+    assert len(contents(await library.assemble_context())) == 2
+
+
 async def test_sticky_memories_beside_the_query_take_a_third_at_most(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
     [safety, *ids] = library.store(made(SAFETY, -1), *rules)
     library.search.memories = rules[7:8]
     result = await library.assemble_context(budget_tokens=3000, conversation_id=None, interaction_mode="TASK")
     assert (result.sticky, result.breaches) == ([safety, ids[7]], [])
+    assert len(result.sections["rules"]) == 21, "the others take the room that is left"
+    evidence = chatter(100, conversation_id="c2")
+    library.store(*evidence)
+    library.search.memories = [*rules[7:8], *evidence]
+    result = await library.assemble_context(budget_tokens=3000, conversation_id=None, interaction_mode="TASK")
     assert 2 < len(result.sections["rules"]) < 10, "the others are candidates for the room of their section"
 
 

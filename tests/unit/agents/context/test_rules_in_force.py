@@ -89,3 +89,15 @@ async def test_sentence_that_is_due_once_is_no_rule(library: ContextHarness) -> 
     result = await library.assemble_context(budget_tokens=2000)
     assert result.sticky == []
     assert result.sections["rules"] == []
+
+
+async def test_rule_of_another_project_is_not_taken_back(library: ContextHarness) -> None:
+    rule = made("No deploys on Fridays.", 0, project="p1")
+    library.store(rule, made("The Friday deploy ban is lifted.", 5, project="p2"))
+    shown = await library.assemble_context(project=["p1", "p2"], budget_tokens=2000)
+    assert rule.memory_id in shown.sticky
+
+
+async def test_safety_requirement_of_another_mode_expires_too(library: ContextHarness) -> None:
+    library.store(made("Never give her penicillin until 10 February 2026.", 0, mode="health"))
+    assert await sticky(library) == []

@@ -116,3 +116,18 @@ def test_assignment_to_the_old_and_the_new_name_is_one() -> None:
     taxonomy, _ = rename_category(declared("a"), "a", "x", 2)
     before = [CategoryAssignment(name="a", confidence=0.9), CategoryAssignment(name="x", confidence=0.6)]
     assert rename_assignments(before, taxonomy) == (CategoryAssignment(name="x", confidence=0.9),)
+
+
+def test_name_that_is_used_anew_leads_to_no_other_category() -> None:
+    taxonomy, _ = rename_category(declared("work"), "work", "job", 2)
+    taxonomy = declare_category(taxonomy, "work", "anew", 3)
+    taxonomy, _ = delete_category(taxonomy, "work", 4)
+    item = CategoryAssignment(name="work", confidence=0.9)
+    assert rename_assignments([item], taxonomy) == ()
+
+
+def test_renamed_category_takes_its_name_along() -> None:
+    taxonomy, _ = rename_category(declared("a"), "a", "b", 2)
+    taxonomy = declare_category(taxonomy, "a", "anew", 3)
+    taxonomy, _ = rename_category(taxonomy, "a", "c", 4)
+    assert [one.name for one in rename_assignments([CategoryAssignment(name="a", confidence=0.9)], taxonomy)] == ["c"]

@@ -51,3 +51,23 @@ def test_sentence_without_an_end_never_expires(text: str) -> None:
 def test_only_the_sentence_with_the_date_expires() -> None:
     text = "Never log passwords. No deploys until 20 April. It must run offline."
     assert expired(text, date(2026, 5, 1)) == ["No deploys until 20 April."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am allergic to penicillin, diagnosed by Dr. Meyer on 3 May 2024.",
+        "Never send customer data through email, as agreed on 12 March 2025.",
+        "Since 1 April 2025 every payment must be approved by Ana.",
+        "Never deploy before running the tests; we lost data on 2025-05-02.",
+        "As of today, never commit secrets.",
+        "I found out today that I am allergic to peanuts.",
+        "From today on the budget must not exceed 5,000.",
+    ],
+)
+def test_date_that_ends_nothing_expires_nothing(text: str) -> None:
+    assert expired(text, date(2027, 1, 1)) == []
+
+
+def test_end_after_the_calendar_is_not_past() -> None:
+    assert expired_spans("No deploys until Monday.", datetime(9999, 12, 30, tzinfo=UTC), date(2027, 1, 1)) == []
