@@ -7,6 +7,7 @@ budget without its reserve.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from agents.context.packing import PackedPrompt, PromptPacker, PromptSource
@@ -16,12 +17,12 @@ from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.packing import ContextPacker
+from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.index.window import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
-from agents.rules.interaction.stability import StabilitySource, assume_stable, describe_fallback
+from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import (
     DEFAULT_MIN_BEST_SCORE,
@@ -108,14 +109,18 @@ class Assemble:
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
         result = _result(packer, await packer.prompt(), interaction, snapshot)
-        return result, [*warnings, *judge_warnings, *self._fallback(request), *_unknown_pins(snapshot.unknown)]
+        return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     def _source(self, request: AssembleRequest, summaries: dict[str, Memory]) -> PromptSource:
-        terms = query_coverage(request.query, self._words, request.scope.boundary)
+        @cache
+        def terms() -> TermCoverage:
+            """Return the query's terms; most contexts cut no text and never need them."""
+            return query_coverage(request.query, self._words, request.scope.boundary)
+
         return PromptSource(
             request,
             record=lambda one: summaries.get(one) or self._memories.get(one),
-            coverage=lambda passage: terms.share(terms.terms_in(passage)),
+            coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
         )
 
@@ -137,18 +142,12 @@ class Assemble:
             if request.conversation_id
             else []
         )
+        fallback = _fallback(self._stability())
         try:
-            return await self._interaction(request, self._records(turns)), []
+            return await self._interaction(request, self._records(turns)), fallback
         except (Unavailable, ModelMissing) as problem:
             message = f"the classifier is unavailable, the interaction mode is by the query's intent: {problem}"
-            return interaction_by_intent(request.query), [("degraded", message)]
-
-    def _fallback(self, request: AssembleRequest) -> Warnings:
-        """Return a warning if the request was classified while only confident classifications are used."""
-        given = given_interaction(request.interaction_mode, request.intent)
-        if given is not None or not (stability := self._stability()).is_fallback:
-            return []
-        return [("interaction_fallback", describe_fallback(stability))]
+            return interaction_by_intent(request.query), [("degraded", message), *fallback]
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """Return the existing records, in the order of the ids."""
@@ -180,7 +179,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
 def _result(
     packer: PromptPacker, prompt: PackedPrompt, interaction: Interaction, snapshot: ContextSnapshot
 ) -> AssembleResult:
-    content: ContextPacker = packer.content
+    content = packer.content
     return AssembleResult(
         messages=prompt.messages,
         references=prompt.references,
@@ -201,6 +200,11 @@ def _search_of(request: AssembleRequest) -> RetrieveRequest:
     )
     # A context may take more hits than one request may ask for.
     return search.model_copy(update={"top_k": max(MIN_HITS, estimate_turns(request.budget_tokens, request.format))})
+
+
+def _fallback(stability: Stability) -> Warnings:
+    """Return a warning while only confident classifications are used."""
+    return [("interaction_fallback", describe_fallback(stability))] if stability.is_fallback else []
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:

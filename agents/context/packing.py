@@ -86,10 +86,7 @@ class PromptPacker:
         any other instead.
         """
         worth, whole = self._worth(self.content.left), frozenset((*related, *pins))
-        sized = {}
-        for invariant, memory_id in ordered[:worth]:
-            if (memory := self._source.record(memory_id)) is not None:
-                sized[memory_id] = await self._sized_sticky(memory, invariant, is_whole=memory_id in whole)
+        sized = await self._sized_sticky(ordered[:worth], whole)
         known = [one for one in ordered[:worth] if one[1] in sized] + list(ordered[worth:])
         least = MIN_ENTRY_TOKENS[self._request.format]
         tokens = {memory_id: sized[memory_id].tokens if memory_id in sized else least for _, memory_id in known}
@@ -101,14 +98,19 @@ class PromptPacker:
         self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
         return [one.memory_id for one in split.demoted]
 
-    async def _sized_sticky(self, memory: Memory, invariant: Invariant, *, is_whole: bool) -> SizedEntry:
-        """Return the whole text of evidence and pins, of another memory the sentences that make it sticky."""
-        [whole] = await self._size([(memory, Entry.of(memory))])
-        excerpt = None if is_whole and not self._is_large(whole) else excerpt_of(memory, invariant.label)
-        if excerpt is None:
-            return whole
-        [shorter] = await self._size([(memory, Entry.of(memory, excerpt))])
-        return min(shorter, whole, key=lambda sized: sized.tokens)
+    async def _sized_sticky(
+        self, sticky: Iterable[tuple[Invariant, str]], whole: Collection[str]
+    ) -> dict[str, SizedEntry]:
+        """Return the existing ones by id: whole those of `whole`, of others the sentences that make them sticky."""
+        labels = {memory_id: invariant.label for invariant, memory_id in sticky}
+        found = [memory for memory in map(self._source.record, labels) if memory is not None]
+
+        def excerpt(one: SizedEntry) -> str | None:
+            memory_id = one.memory.memory_id
+            keeps = memory_id in whole and not self._is_large(one)
+            return None if keeps else excerpt_of(one.memory, labels[memory_id])
+
+        return {one.memory.memory_id: one for one in await self._sized(found, excerpt)}
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
         """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
@@ -121,8 +123,7 @@ class PromptPacker:
         """Return the entries of existing memories; each is read and counted once for a context."""
         unread = [memory_id for memory_id in memory_ids if memory_id not in self._entries]
         found = [memory for memory in map(self._source.record, unread) if memory is not None]
-        sized = await self._size([(memory, Entry.of(memory)) for memory in found])
-        self._entries.update((one.memory.memory_id, one) for one in await self._with_excerpts(sized))
+        self._entries.update((one.memory.memory_id, one) for one in await self._sized(found, self._passages))
         return [self._entries[memory_id] for memory_id in memory_ids if memory_id in self._entries]
 
     async def prompt(self) -> PackedPrompt:
@@ -139,14 +140,20 @@ class PromptPacker:
         total = sum(await self._tokens.count([message.content for message in messages]))
         return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)
 
-    async def _with_excerpts(self, sized: Sequence[SizedEntry]) -> list[SizedEntry]:
-        shortened = {
-            place: (one.memory, Entry.of(one.memory, passages))
-            for place, one in enumerate(sized)
-            if self._is_large(one) and (passages := passages_about(lexical_text(one.memory), self._source.coverage))
-        }
-        shorter = dict(zip(shortened, await self._size(list(shortened.values())), strict=True))
-        return [shorter.get(place, one) for place, one in enumerate(sized)]
+    def _passages(self, one: SizedEntry) -> str | None:
+        """Return the passages about the query, of a text that takes too much room."""
+        return passages_about(lexical_text(one.memory), self._source.coverage) if self._is_large(one) else None
+
+    async def _sized(self, memories: Iterable[Memory], excerpt: Callable[[SizedEntry], str | None]) -> list[SizedEntry]:
+        """Return the entries of memories, whole or as the excerpt where that is shorter; None is no excerpt."""
+        whole = await self._size([(memory, Entry.of(memory)) for memory in memories])
+        excerpts = {place: text for place, one in enumerate(whole) if (text := excerpt(one)) is not None}
+        cut = await self._size(
+            [(whole[place].memory, Entry.of(whole[place].memory, excerpts[place])) for place in excerpts]
+        )
+        for place, shorter in zip(excerpts, cut, strict=True):
+            whole[place] = min(shorter, whole[place], key=lambda one: one.tokens)
+        return whole
 
     async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
         lines = [self._format.line(entry) for _, entry in entries]

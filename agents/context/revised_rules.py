@@ -6,7 +6,7 @@ error that a later statement reports as fixed is none. Awaits nothing, reads few
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -85,10 +85,8 @@ class RevisedRules:
         self._memories = memories
         self._asks_model = asks_model
 
-    def apply(
-        self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, today: date | None = None
-    ) -> VisibleSet:
-        """Return the visible set with the labels that still hold `today`: by default the day of the newest memory."""
+    def apply(self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, today: date) -> VisibleSet:
+        """Return the visible set with the labels that still hold `today`."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         for item in self._outdated(where):
             for memory_id in _source_ids(item):
@@ -100,7 +98,7 @@ class RevisedRules:
                 revised[number] = remaining_labels(turn, items)
         for number, label in self._model_labels(memory_columns, where) if self._asks_model else ():
             revised[number] = revised.get(number, _label_at(visible, number)) | label
-        for number, lost in self._lost_labels(visible, memory_columns, today or _newest_day(visible)):
+        for number, lost in self._lost_labels(visible, memory_columns, today):
             revised[number] = revised.get(number, _label_at(visible, number)) & ~lost
         return visible.with_labels(revised)
 
@@ -194,11 +192,6 @@ def _taken_back(
 
 def _label_at(visible: VisibleSet, number: int) -> SentenceLabel:
     return SentenceLabel(int(visible.columns.labels[number]))
-
-
-def _newest_day(visible: VisibleSet) -> date:
-    newest_ms = int(visible.columns.occurred_ms[visible.admitted].max(initial=0))
-    return datetime.fromtimestamp(newest_ms / 1000, UTC).date()
 
 
 def _source_ids(item: Memory) -> set[str]:

@@ -6,6 +6,7 @@ sentences that make it sticky, or the passages that have most of the query's ter
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
@@ -75,7 +76,7 @@ def passages_about(text: str, coverage: Callable[[str], float]) -> str | None:
         return None
     shares = [coverage(passage) for passage in passages]
     best = sorted(sorted(range(len(passages)), key=lambda place: (-shares[place], place))[:count])
-    return "".join(
-        (EXCERPT_SEPARATOR if place - 1 not in best and place else " " if place else "") + passages[place]
-        for place in best
-    )
+    excerpt = passages[best[0]] if best[0] == 0 else EXCERPT_SEPARATOR + passages[best[0]]
+    for before, place in pairwise(best):
+        excerpt += (" " if place == before + 1 else EXCERPT_SEPARATOR) + passages[place]
+    return excerpt
