@@ -1,31 +1,17 @@
 """`ApplyChanges`: a change is applied once, answered after its events, and resumed after a kill."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from streams.flow.steps import apply_changes as changing
-from streams.flow.support import backoff as patience
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
 
-
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RememberSteps]:
-    worker = RememberSteps(tmp_path)
-    yield worker
-    worker.words.close()
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "INITIAL_BACKOFF_S", 0.001)
-    monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
+pytestmark = pytest.mark.usefixtures("short_backoff")
 
 
 async def test_change_is_answered_with_counts_after_its_events(worker: RememberSteps) -> None:

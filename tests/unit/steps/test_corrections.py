@@ -1,8 +1,6 @@
 """Corrections of interaction modes as a step: answered with the memory, after its counts are safe."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,23 +8,11 @@ import pytest
 from schemas.internal.changes import Change
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
-from streams.flow.support import backoff
 from tests.harnesses.remember import NOW
 from tests.harnesses.remember_steps import RememberSteps
 from tests.harnesses.worker import HERE, change
 
-
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RememberSteps]:
-    worker = RememberSteps(tmp_path)
-    yield worker
-    worker.words.close()
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "INITIAL_BACKOFF_S", 0.001)
-    monkeypatch.setattr(backoff, "MAX_BACKOFF_S", 0.001)
+pytestmark = pytest.mark.usefixtures("short_backoff")
 
 
 async def classified(worker: RememberSteps) -> Memory:

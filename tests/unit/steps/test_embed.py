@@ -9,9 +9,10 @@ import pytest
 from schemas.internal.events import Forgotten, Remembered
 from schemas.messages.records import Record
 from schemas.state.memories import Memory
-from streams.flow.support import backoff as patience
 from tests.builders.turns import record
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, event_record, run_step
+
+pytestmark = pytest.mark.usefixtures("short_backoff")
 
 
 class EmbedSteps(WorkerHarness):
@@ -34,12 +35,6 @@ def worker(tmp_path: Path) -> Iterator[EmbedSteps]:
     worker = EmbedSteps(tmp_path)
     yield worker
     worker.words.close()
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "INITIAL_BACKOFF_S", 0.001)
-    monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
 async def test_one_event_has_vector_and_interaction_mode(worker: EmbedSteps) -> None:

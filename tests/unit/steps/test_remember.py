@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from schemas.internal.events import Understood
 from schemas.state.interaction import Interaction
@@ -15,13 +12,6 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, event_record, run_step
-
-
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RememberSteps]:
-    worker = RememberSteps(tmp_path)
-    yield worker
-    worker.words.close()
 
 
 async def test_forgotten_turn_gets_a_warning_and_is_not_stored(worker: RememberSteps) -> None:

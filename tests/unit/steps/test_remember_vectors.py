@@ -1,7 +1,5 @@
 """`RememberEvents`: a reported vector counts if this run wrote it or a lookup finds it."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +9,6 @@ from schemas.state.memories import Memory
 from streams.flow.steps.step import CommittingStep
 from tests.harnesses.remember_steps import RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
-
-
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RememberSteps]:
-    worker = RememberSteps(tmp_path)
-    yield worker
-    worker.words.close()
 
 
 class RecordedLookups:
