@@ -82,10 +82,11 @@ class SnapshotReader:
         turns = last_turns(memory_columns, where, request.conversation_id, count)
         age_of = visible_set.age_of(memory_columns)
         pins = self._visible(request.pins, memory_columns, visible_set.admitted, where)
+        known = frozenset(pins)
         return ContextSnapshot(
             candidates=collect_section_candidates(interaction, visible_set, memory_columns, hits, interactions),
             pins=sorted(pins, key=age_of, reverse=True),
-            unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in pins],
+            unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in known],
             turns=turns[::-1],
             summaries={} if self._capsules is None else self._capsules.about(request.query, where),
             age_of=age_of,

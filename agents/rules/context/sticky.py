@@ -75,11 +75,11 @@ def breach_of(invariant: Invariant, memory_id: str) -> Breach:
 
 
 def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:
-    rules = {invariant: visible.labelled(invariant.label, RULE_ROLES) for invariant in INVARIANTS}
     safety = visible.labelled(SentenceLabel.SAFETY, RULE_ROLES, of_all_modes=True)
+    constraints = visible.labelled(SentenceLabel.CONSTRAINT, RULE_ROLES)
     yield from ((SAFETY, number) for number in visible.conversation_first(safety))
     yield from ((CORRECTION, number) for number in _latest_corrections(visible))
-    yield from ((CONSTRAINT, number) for number in visible.conversation_first(rules[CONSTRAINT]))
+    yield from ((CONSTRAINT, number) for number in visible.conversation_first(constraints))
     yield from ((ERROR, number) for number in _current_errors(visible))
 
 
