@@ -5,7 +5,6 @@ from typing import Any
 from agents.ports.authorizer import Authorizer
 from agents.rules.access.limits import RequestLimits
 from schemas.messages.commands import READING_COMMANDS, Command
-from schemas.scopes import ANY_VALUE, Selector
 from schemas.state.policies import Permission
 
 
@@ -35,13 +34,12 @@ class Admit:
         return message.model_copy(update={"scope": self._authorizer.narrow(principal, message.scope)})
 
     def _admit_command(self, command: Command, principal: str | None) -> Command:
-        """Return a permitted command; a reading one knows the projects that its sender may read."""
+        """Return a permitted command that knows the projects in which its sender is permitted.
+
+        Its handler refuses what reaches further: only the handler knows which modes are those of one project.
+        """
         if self._authorizer is None:
             return command
-        if command.command not in READING_COMMANDS:
-            all_projects = command.selects_all_projects
-            self._authorizer.permit(principal, "manage", command.scope, all_projects=all_projects)
-            return command
-        self._authorizer.permit(principal, "read", command.scope)
-        everything = Selector.model_validate({"user_id": command.scope.user_id, "project_id": ANY_VALUE})
-        return command.limited_to(self._authorizer.narrow(principal, everything).project_id)
+        act: Permission = "read" if command.command in READING_COMMANDS else "manage"
+        self._authorizer.permit(principal, act, command.scope)
+        return command.limited_to(self._authorizer.projects(principal, act, command.scope.user_id))

@@ -69,6 +69,8 @@ class HandleCommands:
         if embedder is None:
             message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
             raise Rejected("invalid_value", message, "arguments.embedder")
+        if not wanted.for_project:
+            command.require_all_projects()
         before = self._declared(command)
         after = declare_mode(before, wanted, embedder, project, offset)
         self._modes.put(command.scope.boundary, after)
@@ -83,6 +85,7 @@ class HandleCommands:
         """Rename a mode; leaves a change that moves its memories."""
         wanted, before = parse_arguments(RenameMode, command), self._declared(command)
         after, mode = rename_mode(before, wanted, command.scope.project_id)
+        _require_grant_of(mode, command)
         self._modes.put(command.scope.boundary, after)
         result = build_mode_view(mode, after, command.scope.project_id)
         old = mode.model_copy(update={"name": wanted.name})
@@ -92,6 +95,7 @@ class HandleCommands:
         """Delete a mode; leaves a change that moves or forgets its memories."""
         wanted, before = parse_arguments(DeleteMode, command), self._declared(command)
         after, mode = delete_mode(before, wanted, command.scope.project_id)
+        _require_grant_of(mode, command)
         self._modes.put(command.scope.boundary, after)
         result: ResultBody = {"name": mode.name, "moved": 0, "forgotten": 0}
         action = "forget" if wanted.target_mode is None else "move"
@@ -100,6 +104,8 @@ class HandleCommands:
     async def set_default_mode(self, command: Command, _offset: int) -> CommandResult:
         """Set the default mode of the user or of a project."""
         wanted, project = parse_arguments(SetDefaultMode, command), command.scope.project_id
+        if not wanted.for_project:
+            command.require_all_projects()
         after = set_default_mode(self._declared(command), wanted, project)
         self._modes.put(command.scope.boundary, after)
         return CommandResult(_defaults(after, project))
@@ -139,6 +145,8 @@ class HandleCommands:
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
         """Leave a change that forgets; `before` clears the derived data of a whole project or user."""
         wanted, scope = parse_arguments(Forget, command), command.scope
+        if wanted.user:
+            command.require_all_projects()
         result: ResultBody = {"forgotten": 0}
         if wanted.user or wanted.project:
             for clear in before:
@@ -157,6 +165,8 @@ class HandleCommands:
     async def start_job(self, command: Command, offset: int) -> CommandResult:
         """Start a backfill, rebuild, reconcile or retry_failed job, over the scope alone or over all projects."""
         wanted, declared = parse_arguments(RunJob, command), self._declared(command)
+        if wanted.all_projects:
+            command.require_all_projects()
         projects = None if wanted.all_projects else (command.scope.project_id,)
         if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(projects)):
             raise unknown_mode_error(wanted.mode, "arguments.mode")
@@ -198,6 +208,12 @@ class HandleCommands:
         counted = declared.model_copy(update={"corrections": declared.corrections + moved, "counted": offset})
         self._modes.put(command.scope.boundary, counted)
         return moved
+
+
+def _require_grant_of(mode: Mode, command: Command) -> None:
+    """Raise Rejected, `not_allowed`, if the mode is one of all projects and the sender is permitted only in some."""
+    if mode.project is None:
+        command.require_all_projects()
 
 
 def _no_memory(argument: str) -> Rejected:

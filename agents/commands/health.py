@@ -1,6 +1,6 @@
 """Report the health of a boundary and of the deployment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agents.modes.vector_spaces import VectorSpaces
@@ -9,7 +9,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.changes import JobProgress
+from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
 from schemas.state.memories import EmbeddingStatus, index_names
@@ -49,12 +49,13 @@ class Health:
     async def __call__(self, command: Command) -> dict[str, Any]:
         """Report the health of the command's boundary and of the deployment.
 
+        A sender that may not read all projects gets the figures of those that it may read.
         A mode's counts cover all memories with vectors: turns, distilled memories, and items, which `items` counts.
         """
-        boundary = command.scope.boundary
-        turns, items = (self._words.counts(index_name) for index_name in index_names(boundary))
+        boundary, projects = command.scope.boundary, command.permitted_projects
+        turns, items = (self._words.counts(index_name, projects) for index_name in index_names(boundary))
         counts = {name: _add(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
-        visible = self._spaces.visible(boundary, None)
+        visible = self._spaces.visible(boundary, projects)
         names = sorted({*counts, *(mode.name for mode in visible)})
         last = self._jobs.last_backfill(boundary)
         modes = {
@@ -65,8 +66,8 @@ class Health:
         }
         return {
             "modes": modes,
-            "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary)],
-            "telemetry": self._telemetry(turns, boundary),
+            "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary) if _is_within(tally.job, projects)],
+            "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
             **self._deployment(),
         }
@@ -85,10 +86,14 @@ class Health:
         eligible = sum(by_status.values())
         return {"eligible": eligible, **by_status, "fingerprint": fingerprint, "error": error}
 
-    def _telemetry(self, counts: StatusCounts, boundary: str) -> dict[str, Any]:
-        """Return how modes are used: in this boundary, then by this worker since it started."""
+    def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
+        """Return how modes are used: in this boundary, then by this worker since it started.
+
+        Corrections are counted over all projects together, so they are 0 for a sender that may not read all.
+        """
         classified = sum(sum(statuses.values()) for statuses in counts.values())
-        corrections = self._modes.get(boundary).corrections
+        is_limited = command.permitted_projects is not None
+        corrections = 0 if is_limited else self._modes.get(command.scope.boundary).corrections
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,
@@ -106,6 +111,11 @@ class Health:
 
 def _add(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
     return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
+
+
+def _is_within(job: Job, projects: Collection[str] | None) -> bool:
+    """True if the job is one of these projects, None for all."""
+    return projects is None or (not job.all_projects and job.scope.project_id in projects)
 
 
 def _progress(tally: JobProgress) -> dict[str, Any]:

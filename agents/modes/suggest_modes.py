@@ -139,7 +139,7 @@ class SuggestModes:
 
     async def suggest_modes(self, command: Command, _offset: int) -> CommandResult:
         """Group the turns that fit no declared mode."""
-        boundary, projects = command.scope.boundary, command.readable_projects
+        boundary, projects = command.scope.boundary, command.permitted_projects
         modes = {mode.name: mode for mode in self._spaces.visible(boundary, projects)}
         read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS, projects))
         chosen, found = chosen_segments_by_mode(read), []

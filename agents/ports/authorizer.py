@@ -12,8 +12,8 @@ class Authorizer(Protocol):
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if that is none."""
 
-    def permit(self, principal: str | None, act: Permission, scope: Scope, *, all_projects: bool = False) -> None:
-        """Raise Rejected `not_allowed` if the principal may not do this in this scope.
+    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
+        """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
 
-        With `all_projects` it must be allowed in every project of the user.
-        """
+    def projects(self, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
+        """Return the projects of a user in which the principal may do this; None for all."""

@@ -4,7 +4,7 @@ Statistics are those of one boundary: memories of other boundaries change no sco
 to one thread; a write is visible to every later call. Raises `Unavailable` when storage fails; that call did nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from agents.rules.index.bm25 import Postings
@@ -36,8 +36,10 @@ class LexicalIndex(Protocol):
     def category_postings(self, boundary: str, names: Sequence[str]) -> list[Postings]:
         """Return the postings of each category, over all scopes of the boundary, in the order of `names`."""
 
-    def counts(self, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
-        """Count a boundary's memories by mode and embedding status."""
+    def counts(
+        self, boundary: str, projects: Collection[str] | None = None
+    ) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
+        """Count a boundary's memories in these projects, None for all, by mode and embedding status."""
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of memories with one of these statuses; concurrent writes may or may not show."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, model_validator
 
+from schemas.failures import Rejected
 from schemas.messages.turns import Identifier
 from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
@@ -22,22 +23,26 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     command: Annotated[str, Field(min_length=1)]
     scope: Scope
     arguments: dict[str, Any] = Field(default_factory=dict)
-    _readable_projects: tuple[str, ...] | None = PrivateAttr(default=None)
+    _permitted_projects: tuple[str, ...] | None = PrivateAttr(default=None)
 
     @property
-    def readable_projects(self) -> tuple[str, ...] | None:
-        """The projects of the user that the sender may read; None for all."""
-        return self._readable_projects
+    def permitted_projects(self) -> tuple[str, ...] | None:
+        """The projects of the user for which the sender has the permission that the command needs; None for all."""
+        return self._permitted_projects
 
-    @property
-    def selects_all_projects(self) -> bool:
-        """True if it names all projects of the user: a job over all of them, or `forget` of the user."""
-        return any(self.arguments.get(name) is True for name in ("all_projects", "user"))
+    def require_all_projects(self) -> None:
+        """Raise Rejected, `not_allowed`, unless the sender is permitted in all projects of the user.
+
+        Called before anything that reaches beyond the project of the scope.
+        """
+        if self._permitted_projects is not None:
+            message = f"this {self.command} concerns all projects of the user: it needs a grant without project_id"
+            raise Rejected("not_allowed", message)
 
     def limited_to(self, projects: tuple[str, ...] | None) -> Self:
-        """Return the command of a sender that may read these projects, None for all."""
+        """Return the command of a sender that is permitted in these projects, None for all."""
         limited = self.model_copy()
-        limited._readable_projects = projects  # noqa: SLF001 - its own, and no field that a client could send
+        limited._permitted_projects = projects  # noqa: SLF001 - its own, and no field that a client could send
         return limited
 
 

@@ -18,6 +18,13 @@ def test_counts_are_by_mode_and_status(words: LexicalStore) -> None:
     assert words.counts(0, "nobody") == {}
 
 
+def test_counts_are_those_of_the_given_projects(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("a", 0, project="p1")))
+    words.put(0, LexicalDocument(made("b", 1, project="p2")))
+    assert words.counts(0, "ana", ("p1", "p3")) == {"general": {"pending": 1}}
+    assert words.counts(0, "ana", ()) == {}
+
+
 def test_index_lists_stored_memories_until_removal(words: LexicalStore) -> None:
     memory = made("a", 0)
     assert not words.has(0, memory.memory_id)

@@ -47,6 +47,8 @@ class CommandsHarness:
         others["health"] = agent.show_health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)
         self.offset = 0
+        self.permitted: tuple[str, ...] | None = None
+        """The projects in which the sender is permitted; None for all."""
 
     def say(self, text: str, offset: int, **changes: Any) -> str:
         """Remember a turn; returns the memory's id."""
@@ -60,7 +62,7 @@ class CommandsHarness:
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
         message = Command(command=command, scope=scope, arguments=arguments)
-        return await self.dispatch.handle(message, self.offset)
+        return await self.dispatch.handle(message.limited_to(self.permitted), self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
         """Return the result of a command."""

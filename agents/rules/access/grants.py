@@ -13,16 +13,18 @@ MAX_PRINCIPAL_CHARS = 80
 """Characters of a principal that an error repeats: the header may be of any length."""
 
 
-def require_permission(
-    policy: Policy, principal: str | None, act: Permission, scope: Scope, *, all_projects: bool = False
-) -> None:
-    """Raise Rejected, `not_allowed`, unless a grant covers the scope, or with `all_projects` all projects of its user.
-
-    Grants of single projects never add up to all: the user may have others.
-    """
-    grants = [grant for grant in _grants(policy, principal, act) if grant.covers(scope)]
-    if not any(grant.project_id is None or not all_projects for grant in grants):
+def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
+    """Raise Rejected, `not_allowed`, unless a grant covers the scope."""
+    if not any(grant.covers(scope) for grant in _grants(policy, principal, act)):
         raise _refused(principal, act)
+
+
+def permitted_projects(policy: Policy, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
+    """Return the projects of a user in which the principal may do this; None for all, also for those to come.
+
+    Grants of single projects never add up to all.
+    """
+    return _union(grant.project_id for grant in _grants(policy, principal, act) if admits(grant.user_id, user_id))
 
 
 def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -> Selector:

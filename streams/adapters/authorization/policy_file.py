@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from agents.rules.access.grants import narrow_selector, require_permission
+from agents.rules.access.grants import narrow_selector, permitted_projects, require_permission
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Permission, Policy
 
@@ -22,5 +22,8 @@ class PolicyFile:
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         return narrow_selector(self._policy, principal, selector)
 
-    def permit(self, principal: str | None, act: Permission, scope: Scope, *, all_projects: bool = False) -> None:
-        require_permission(self._policy, principal, act, scope, all_projects=all_projects)
+    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
+        require_permission(self._policy, principal, act, scope)
+
+    def projects(self, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
+        return permitted_projects(self._policy, principal, act, user_id)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -12,6 +12,7 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
@@ -169,8 +170,8 @@ class LexicalReader:
         found = chain.from_iterable(self._execute(_POSTINGS, (boundary, flat)).fetchall())
         return [_merge(",".join(filter(None, islice(found, len(forms))))) for forms in words]
 
-    def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
-        """Count a boundary's memories by mode and embedding status."""
+    def counts(self, boundary: str, projects: Collection[str] | None = None) -> dict[str, dict[EmbeddingStatus, int]]:
+        """Count a boundary's memories in these projects, None for all, by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
         with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
@@ -182,7 +183,9 @@ class LexicalReader:
                 (key << NUMBER_BITS, (key + 1) << NUMBER_BITS),
             )
             for value, status, number in rows:
-                counted[Trait.loads(value).kind.mode][status] += number
+                kind = Trait.loads(value).kind
+                if projects is None or dict(kind.scope)[PROJECT_FIELD] in projects:
+                    counted[kind.mode][status] += number
         return {mode: dict(statuses) for mode, statuses in counted.items()}
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:

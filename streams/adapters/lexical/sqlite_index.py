@@ -4,7 +4,7 @@ Terms, postings and statistics are separate for each boundary: the cost of a que
 and no text of another user changes a score.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
@@ -84,8 +84,10 @@ class SqliteLexicalIndex:
     def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
         return self._open[partition].reader.exact_postings(boundary, [category_term(name) for name in names])
 
-    def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
-        return self._open[partition].reader.counts(boundary)
+    def counts(
+        self, partition: int, boundary: str, projects: Collection[str] | None = None
+    ) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
+        return self._open[partition].reader.counts(boundary, projects)
 
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         return self._open[partition].reader.with_status(statuses)

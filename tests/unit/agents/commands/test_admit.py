@@ -7,7 +7,6 @@ import pytest
 from agents.commands.admit import Admit
 from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
-from schemas.internal.changes import JOB_KINDS
 from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scopes import Scope
@@ -91,19 +90,18 @@ def test_other_commands_need_manage(command: str) -> None:
     assert is_admitted("keeper", command)
 
 
-@pytest.mark.parametrize("command", JOB_KINDS)
-def test_job_over_all_projects_needs_a_grant_for_all(command: str) -> None:
-    assert not is_admitted("manager", command, all_projects=True)
-    assert is_admitted("manager", command, all_projects=False)
-    assert is_admitted("owner", command, all_projects=True)
-
-
-def test_forgetting_a_user_needs_a_grant_for_all_projects() -> None:
-    assert not is_admitted("manager", "forget", user=True)
-    assert is_admitted("manager", "forget", project=True)
-    assert is_admitted("owner", "forget", user=True)
-
-
 @pytest.mark.parametrize(("principal", "projects"), [("reader", ("p1",)), ("manager", ("p1", "p2")), ("owner", None)])
 def test_reading_command_knows_the_projects_of_its_sender(principal: str, projects: tuple[str, ...] | None) -> None:
-    assert admitted(principal, "suggest_modes").readable_projects == projects
+    assert admitted(principal, "suggest_modes").permitted_projects == projects
+
+
+@pytest.mark.parametrize(("principal", "projects"), [("manager", ("p1", "p2")), ("keeper", None), ("owner", None)])
+def test_other_command_knows_the_projects_that_its_sender_manages(
+    principal: str, projects: tuple[str, ...] | None
+) -> None:
+    assert admitted(principal, "forget").permitted_projects == projects
+
+
+def test_without_authorization_a_command_is_permitted_in_all_projects() -> None:
+    command = Command(command="forget", scope=Scope(user_id="u"))
+    assert Admit().admit(command, "manage", None).permitted_projects is None

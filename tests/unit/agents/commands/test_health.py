@@ -80,6 +80,17 @@ async def test_each_boundary_counts_its_own(harness: HealthHarness) -> None:
     assert (health["modes"][GENERAL]["eligible"], health["telemetry"]["modes_in_use"]) == (0, 0)
 
 
+async def test_limited_sender_sees_the_figures_of_its_projects(harness: HealthHarness) -> None:
+    harness.modes.declare(CODE.model_copy(update={"project": "p2"}))
+    harness.modes.put(0, "ana", harness.modes.get(0, "ana").model_copy(update={"corrections": 2}))
+    harness.remember("ready", project="p1")
+    harness.remember("ready", "failed", project="p2", number=10)
+    limited = await harness.health(HEALTH.limited_to(("p1", "p3")))
+    assert {name: mode["eligible"] for name, mode in limited["modes"].items()} == {GENERAL: 1}
+    assert limited["telemetry"]["corrections"] == 0
+    assert (await harness())["modes"][GENERAL]["eligible"] == 3
+
+
 async def test_each_mode_shows_the_fingerprint_of_its_space(harness: HealthHarness) -> None:
     harness.modes.declare(CODE)
     modes = (await harness())["modes"]
