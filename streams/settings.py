@@ -114,6 +114,9 @@ class Settings(BaseSettings):
     consolidation_tokens: int = Field(default=200_000, ge=0)
     """Limit of language model tokens of one consolidation."""
 
+    events_kept_hours: float = Field(default=24.0, ge=0)
+    """Hours that the worker's own events stay in Kafka's log after they were written and handled."""
+
     scope_model: DeployedScope = Scope
     """The scope model: dotted path of a Pydantic model, see `docs/operations.md`. It can't be changed later."""
 

@@ -15,8 +15,13 @@ MAX_INPUT_BYTES = 8 * 1024 * 1024
 MAX_OUTPUT_BYTES = 2 * MAX_INPUT_BYTES
 """The largest record of internal topics: any input fits into a dead letter or an event, headers included."""
 
-CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_OUTPUT_BYTES)}
-"""Kafka's settings of a table's changelog, and of other topics that keep the last record of each key."""
+CHANGELOG = {
+    "cleanup.policy": "compact",
+    "max.message.bytes": str(MAX_OUTPUT_BYTES),
+    "max.compaction.lag.ms": str(24 * 3600 * 1000),
+}
+"""Kafka's settings of a table's changelog, and of other topics that keep the last record of each key. Within a day only
+the last one is left: without a limit, the text of a forgotten memory could stay in the newest segment for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,12 @@ class Topics:
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
         return [name for name in self.all() if name not in (self.replies, self.dead_letters, self.service)]
+
+    def internal_events(self) -> frozenset[str]:
+        """Return the names of the topics with events of workers for workers."""
+        return frozenset(
+            {self.changes, self.remembered, self.understood, self.embedded, self.jobs, self.learned, self.consolidated}
+        )
 
 
 def topics_with_prefix(prefix: str) -> Topics:

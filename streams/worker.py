@@ -22,6 +22,7 @@ from schemas.state.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -158,12 +159,17 @@ class WorkerParts:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
         if not self._background:
-            runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
-            if self.settings.consolidate_every is not None:
-                every = timedelta(hours=self.settings.consolidate_every)
-                runs.append(ConsolidationScheduler(every, self.ctx).run())
-            self._background = [asyncio.create_task(_until_cancelled(run)) for run in runs]
+            self._background = [asyncio.create_task(_until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
+
+    def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
+        kept = timedelta(hours=self.settings.events_kept_hours)
+        runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run()]
+        if len(self.settings.llm_profiles):
+            runs.append(self._ask_models())
+        if self.settings.consolidate_every is not None:
+            runs.append(ConsolidationScheduler(timedelta(hours=self.settings.consolidate_every), self.ctx).run())
+        return runs
 
     async def _ask_models(self) -> None:
         await self.language.prepare()

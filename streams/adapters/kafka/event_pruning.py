@@ -1,0 +1,83 @@
+"""Deletes the worker's own events from Kafka's log when they are handled and old.
+
+Events carry texts of turns, and what was made of them is in the tables: kept for ever, they would outlive a `forget`
+and take twice the disk of the turns. Guaranteed: no record is deleted that the workers have not handled and committed,
+and none of a topic that clients write to.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.errors import KafkaError
+
+from streams.adapters.kafka.admin import committed_offsets
+from streams.settings import Settings
+from streams.topics import group_id, topics_with_prefix
+
+PRUNING_INTERVAL_S = 600.0
+"""The pause between two deletions; each takes a dozen requests to the broker."""
+
+log = structlog.get_logger()
+
+
+class PruneEvents:
+    """Deletes handled events of a deployment's internal topics."""
+
+    def __init__(self, settings: Settings, kept: timedelta) -> None:
+        """`kept` is how long a handled event stays."""
+        self._settings = settings
+        self._kept = kept
+        self._topics = topics_with_prefix(settings.topic_prefix).internal_events()
+
+    async def run(self) -> None:
+        """Delete again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(PRUNING_INTERVAL_S)
+            try:
+                await self.prune()
+            except (KafkaError, OSError) as problem:
+                log.warning("handled events could not be deleted", problem=repr(problem))
+
+    async def prune(self) -> None:
+        """Delete the events that are handled and old. Raises KafkaError or OSError while Kafka does not answer."""
+        committed = await committed_offsets(self._settings, group_id(self._settings))
+        handled = {
+            TopicPartition(topic, partition): offset
+            for (topic, partition), offset in committed.items()
+            if topic in self._topics and offset > 0
+        }
+        if handled:
+            await self._delete_before(await self._deletable(handled))
+
+    async def _deletable(self, handled: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the end of what may be deleted, by partition; partitions without such records are left out."""
+        oldest_kept_ms = round((time.time() - self._kept.total_seconds()) * 1000)
+        async with AIOKafkaConsumer(bootstrap_servers=self._settings.bootstrap_servers) as consumer:
+            begins = await consumer.beginning_offsets(list(handled))
+            kept_from = await consumer.offsets_for_times(dict.fromkeys(handled, oldest_kept_ms))
+        ends: dict[TopicPartition, int] = {}
+        for partition, offset in handled.items():
+            # None: every record is older.
+            kept = kept_from.get(partition)
+            ends[partition] = offset if kept is None else min(offset, kept.offset)
+        return {partition: end for partition, end in ends.items() if end > begins[partition]}
+
+    async def _delete_before(self, ends: Mapping[TopicPartition, int]) -> None:
+        if not ends:
+            return
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._settings.bootstrap_servers)
+        try:
+            await admin.start()
+            await admin.delete_records({partition: RecordsToDelete(end) for partition, end in ends.items()})
+        finally:
+            await admin.close()
+        log.info("handled events deleted", topics=_names(ends))
+
+
+def _names(partitions: Collection[TopicPartition]) -> list[str]:
+    return sorted({partition.topic for partition in partitions})
