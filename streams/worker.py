@@ -79,7 +79,9 @@ class WorkerParts:
         )
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
-        self.publisher = KafkaPublisher(settings.bootstrap_servers, self.topics.replies, self.meters)
+        self.publisher = KafkaPublisher(
+            settings.bootstrap_servers, self.topics.replies, self.topics.dead_letters, self.meters
+        )
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
         self.index = open_index(settings)

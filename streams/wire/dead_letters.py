@@ -1,21 +1,44 @@
-"""Dead letters: the record as it was written, and why it could not be processed (see `docs/contract.md`)."""
+"""Dead letters: the record as it was written, and why it could not be processed (see `docs/contract.md`).
 
+Every dead letter fits into its topic: one that would not has a part of its value, and a header that says so.
+"""
+
+from dataclasses import replace
 from datetime import datetime
 
 from schemas.failures import Rejected
-from schemas.messages.records import Outgoing, Record
+from schemas.messages.records import Headers, Outgoing, Record
 from schemas.moments import iso
+from streams.topics import MAX_OUTPUT_BYTES
+from streams.wire.record_size import size_of
+
+MAX_REASON_CHARS = 2000
+"""Characters of the header with the reason."""
 
 
 def dead_letter(topic: str, record: Record, error: Rejected, now: datetime) -> Outgoing:
-    """Build the dead letter of a record: its key, value and headers unchanged, and six headers of ours."""
+    """Build the dead letter of a record: its key, value and headers unchanged, and six headers of ours.
+
+    Where all of that exceeds the largest record, the value is cut and `dead_letter_cut` has its length in bytes.
+    Headers and key that leave no room, which no client can write, are left out.
+    """
     reason = error.message if error.field is None else f"{error.field}: {error.message}"
     ours = (
         ("dead_letter_topic", record.topic.encode()),
         ("dead_letter_partition", str(record.partition).encode()),
         ("dead_letter_offset", str(record.offset).encode()),
         ("dead_letter_code", error.code.encode()),
-        ("dead_letter_reason", reason.encode(errors="replace")),
+        ("dead_letter_reason", reason[:MAX_REASON_CHARS].encode(errors="replace")),
         ("dead_letter_time", iso(now).encode()),
     )
-    return Outgoing(topic, record.key, record.value, (*record.headers, *ours))
+    whole = Outgoing(topic, record.key, record.value, (*record.headers, *ours))
+    return whole if size_of(whole) <= MAX_OUTPUT_BYTES else _cut(whole, record, ours)
+
+
+def _cut(letter: Outgoing, record: Record, ours: Headers) -> Outgoing:
+    value = record.value or b""
+    cut = ("dead_letter_cut", str(len(value)).encode())
+    around = replace(letter, value=b"", headers=(*letter.headers, cut))
+    if size_of(around) > MAX_OUTPUT_BYTES:
+        around = replace(around, key=None, headers=(*ours, cut))
+    return replace(around, value=value[: MAX_OUTPUT_BYTES - size_of(around)])

@@ -1,24 +1,38 @@
 """Writes records to Kafka, apart from Faust's own producer for changelogs.
 
-Events and dead letters go, in bursts by topic, through an idempotent producer, and are sent again without end. Replies
-are a matter of `ReplyWriter`.
+Events and dead letters go, in bursts by topic, through an idempotent producer, and are sent again without end while
+Kafka is away. A record that Kafka refuses for good becomes a dead letter: sent again, it would hold up its sender and
+all that follows for ever. Replies are a matter of `ReplyWriter`.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
+from datetime import UTC, datetime
 
 import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    RecordTooLargeError,
+)
 
-from schemas.messages.records import Outgoing
+from schemas.failures import Rejected
+from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.producers import DeliveryFuture, create_producer, hand_over
 from streams.adapters.kafka.reply_writer import ReplyWriter
 from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
+from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
+
+REFUSALS = (MessageSizeTooLargeError, RecordTooLargeError, RecordListTooLargeError, InvalidTopicError)
+"""Errors about the record itself: the same record never succeeds. All others may heal: a topic that is made again, a
+clock that is set right, rights that are granted."""
 
 log = structlog.get_logger()
 
@@ -29,9 +43,10 @@ QueuedRecord = tuple[Outgoing, asyncio.Future[DeliveryFuture]]
 class KafkaPublisher:
     """Publishes between `start` and `stop`."""
 
-    def __init__(self, bootstrap_servers: list[str], shared_replies: str, meters: Meters) -> None:
-        """`shared_replies` is the shared reply topic."""
+    def __init__(self, bootstrap_servers: list[str], shared_replies: str, dead_letters: str, meters: Meters) -> None:
+        """`shared_replies` is the shared reply topic, `dead_letters` the topic of what Kafka refuses."""
         self._servers = bootstrap_servers
+        self._dead_letters = dead_letters
         self._meters = meters
         self._replies = ReplyWriter(bootstrap_servers, shared_replies, meters)
         self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
@@ -57,10 +72,13 @@ class KafkaPublisher:
             await producer.stop()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
-        """Send a record, in order; the result is done when the broker has it, after any number of retries."""
+        """Send a record, in order; the result is done when the broker has it or its dead letter.
+
+        It is sent again any number of times. Raises KafkaError for a dead letter that Kafka refuses.
+        """
         accepted: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
         self._bursts.add((out, accepted))
-        return self._until_written(out, accepted)
+        return self._until_safe(out, accepted)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Send a reply in the background; the result is True if it is written, False if it waits or is given up."""
@@ -93,14 +111,35 @@ class KafkaPublisher:
         while True:
             try:
                 return await hand_over(self._events, out)
+            except REFUSALS:
+                raise
             except KafkaError as problem:
                 await self._pause(problem)
+
+    async def _until_safe(self, out: Outgoing, accepted: asyncio.Future[DeliveryFuture]) -> None:
+        try:
+            await self._until_written(out, accepted)
+        except REFUSALS as problem:
+            if out.topic == self._dead_letters:
+                raise
+            await self._write_dead_letter(out, problem)
+
+    async def _write_dead_letter(self, out: Outgoing, problem: KafkaError) -> None:
+        log.error("Kafka refused a record, it becomes a dead letter", topic=out.topic, problem=repr(problem))
+        self._meters.rejected(out.topic, "too_large")
+        now = datetime.now(UTC)
+        partition, written_ms = -1 if out.partition is None else out.partition, round(now.timestamp() * 1000)
+        refused = Record(out.topic, partition, -1, written_ms, out.key, out.value, out.headers)
+        error = Rejected("too_large", f"Kafka refused this record of the worker: {problem!r}")
+        await (await self.send(dead_letter(self._dead_letters, refused, error, now)))
 
     async def _until_written(self, out: Outgoing, accepted: asyncio.Future[DeliveryFuture]) -> None:
         delivery = await accepted
         while True:
             try:
                 await delivery
+            except REFUSALS:
+                raise
             except KafkaError as problem:
                 await self._pause(problem)
                 delivery = await self._until_accepted(out)

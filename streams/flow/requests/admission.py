@@ -15,7 +15,9 @@ from schemas.messages.decoding import decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.channel import Channel, ReplyOptions
+from streams.topics import MAX_INPUT_BYTES
 from streams.wire.partitioning import may_move, partition_of, relocate
+from streams.wire.record_size import size_of
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 
 
@@ -48,6 +50,7 @@ class Admission:
     def relocated(self, record: Record, key: bytes) -> Outgoing | None:
         """Return the record for the partition of its key, or None if it is there.
 
+        Raises Rejected `too_large` for a record that does not fit with one header more.
         Relocation is bounded: a record that is still misplaced afterwards may mean that partition counts differ.
         """
         partition = partition_of(key, self.partitions)
@@ -58,7 +61,14 @@ class Admission:
                 f"moved too often; it is in {record.partition}, and its key belongs to {partition} of {self.partitions}"
             )
             raise Rejected("internal", message)
-        return relocate(record, key, partition)
+        moved = relocate(record, key, partition)
+        if size_of(moved) > MAX_INPUT_BYTES:
+            message = (
+                f"in partition {record.partition} instead of {partition}, and with the header of a move it is larger "
+                f"than the {MAX_INPUT_BYTES} bytes of a record; write it to the partition of its key (murmur2)"
+            )
+            raise Rejected("too_large", message)
+        return moved
 
     def authorised(self, message: Any, record: Record) -> Any:
         """Return the message narrowed to what its sender may do. Raises Rejected `not_allowed` or a limit's code."""

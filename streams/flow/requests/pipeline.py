@@ -14,7 +14,7 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions
-from streams.flow.requests.replies import Replies, limit_reply, log_context
+from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.awaiting import await_all, no_writes
 
 log = structlog.get_logger()
@@ -74,7 +74,7 @@ class RequestPipeline:
         """Run the handler and encode its answer; an answer that cannot be encoded is a defect of the handler."""
         try:
             result = await self._handler(message, record, options)
-            return result, None if result.answer is None else limit_reply(result.answer.encode())
+            return result, None if result.answer is None else result.answer.encode()
         except Rejected:
             raise
         except Unavailable as problem:

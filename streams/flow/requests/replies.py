@@ -1,7 +1,7 @@
 """Replies, error replies and dead letters of the records that a worker reads."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -16,12 +16,9 @@ from streams.observability.metrics import Meters
 from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.dead_letters import dead_letter
 from streams.wire.partitioning import original_record
+from streams.wire.record_size import size_of
 
 log = structlog.get_logger()
-
-MAX_REPLY_BYTES = MAX_OUTPUT_BYTES - 64 * 1024
-"""Bytes of a reply: the largest record of the reply topics, less room for key and headers. A hundred turns of the
-longest content may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +35,8 @@ class Replies:
         if address is None:
             return []
         headers = () if address.correlation is None else (address.correlation,)
-        out = Outgoing(address.topic, original_record(record).key, value, headers, address.partition)
-        return [await self.publisher.reply(out)]
+        out = Outgoing(address.topic, original_record(record).key, b"", headers, address.partition)
+        return [await self.publisher.reply(replace(out, value=limit_reply(value, MAX_OUTPUT_BYTES - size_of(out))))]
 
     async def refuse(
         self, record: Record, address: ReplyAddress | None, error: Rejected, *, keeps_rejected: bool
@@ -57,11 +54,14 @@ class Replies:
         return await self.publisher.send(dead_letter(self.dead_letters_topic, record, error, self.clock.now()))
 
 
-def limit_reply(reply: bytes) -> bytes:
-    """Return the reply, or a `too_large` error if Kafka would refuse it; the request is done in any case."""
-    if len(reply) <= MAX_REPLY_BYTES:
+def limit_reply(reply: bytes, room: int) -> bytes:
+    """Return the reply, or a `too_large` error if it has more bytes than `room`; the request is done in any case.
+
+    The error always fits: key and header of a request have at most half of the bytes of a reply's record.
+    """
+    if len(reply) <= room:
         return reply
-    message = f"the answer has {len(reply)} bytes, a record {MAX_REPLY_BYTES} at most; ask for fewer hits or tokens"
+    message = f"the answer has {len(reply)} bytes, and its record room for {room}; ask for fewer hits or tokens"
     return encode_error(Rejected("too_large", message))
 
 

@@ -1,6 +1,7 @@
 """Every request ends exactly once: as a reply, a rejection or a dead letter."""
 
 import asyncio
+import base64
 import json
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
-from streams.flow.requests.replies import MAX_REPLY_BYTES
+from streams.topics import MAX_OUTPUT_BYTES
+from streams.wire.partitioning import MOVED_FROM
+from streams.wire.record_size import size_of
 from tests.builders.turns import record
 from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 
@@ -105,14 +108,24 @@ async def test_answer_that_cannot_be_written_is_an_internal_error(harness: Reque
 
 
 async def test_too_large_answer_is_an_error_after_the_work_is_done(harness: RequestHarness) -> None:
-    for bytes_, errors in ((MAX_REPLY_BYTES - 1000, 0), (MAX_REPLY_BYTES, 1)):
+    for bytes_, errors in ((MAX_OUTPUT_BYTES - 1000, 0), (MAX_OUTPUT_BYTES, 1)):
         harness.result = HandlerResult(SuccessReply({"a": "a" * bytes_}), [EVENT])
         await harness.process(harness.valid())
-        assert len(harness.publisher.replies[-1].value or b"") <= MAX_REPLY_BYTES
+        assert size_of(harness.publisher.replies[-1]) <= MAX_OUTPUT_BYTES
         assert harness.publisher.replies[-1].headers == (("correlation_id", b"\x00\xff"),)
         assert harness.publisher.sent.count(EVENT) == 1 + errors
     assert [json.loads(reply.value or b"")["status"] for reply in harness.publisher.replies] == ["ok", "error"]
     assert b"too_large" in (harness.publisher.replies[-1].value or b"")
+
+
+async def test_key_of_the_request_counts_as_a_part_of_the_reply(harness: RequestHarness) -> None:
+    harness.result = HandlerResult(SuccessReply({"a": "a" * (MAX_OUTPUT_BYTES - 1000)}))
+    original = base64.b64encode(b"k" * 2000)
+    await harness.process(harness.valid((MOVED_FROM, b"1:2:" + original)))
+    [reply] = harness.publisher.replies
+    assert reply.key == b"k" * 2000
+    assert [error["code"] for error in harness.errors] == ["too_large"]
+    assert size_of(reply) <= MAX_OUTPUT_BYTES
 
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])

@@ -6,7 +6,9 @@ import pytest
 
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
+from streams.topics import MAX_INPUT_BYTES
 from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, partition_of
+from streams.wire.record_size import size_of
 from tests.builders.turns import PARTITIONS, record
 from tests.harnesses.requests import REPLY, RequestHarness
 
@@ -22,6 +24,17 @@ async def test_record_in_the_wrong_partition_is_moved_unseen(harness: RequestHar
     assert (out.value, out.timestamp_ms) == (misplaced.value, misplaced.timestamp_ms)
     assert out.headers[:-1] == misplaced.headers
     assert harness.counted("moved", topic=harness.channel.topic) == 1
+
+
+@pytest.mark.parametrize(("spare", "moves"), [(1000, 1), (20, 0)])
+async def test_record_that_would_not_fit_once_moved_is_refused(harness: RequestHarness, spare: int, moves: int) -> None:
+    wrong = (partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS
+    plain = harness.valid(partition=wrong)
+    padding = MAX_INPUT_BYTES - spare - size_of(Outgoing("t", plain.key, plain.value, (*plain.headers, ("pad", b""))))
+    await harness.process(harness.valid(("pad", b"p" * padding), partition=wrong))
+    assert len([out for out in harness.publisher.sent if out.topic == harness.channel.topic]) == moves
+    assert [error["code"] for error in harness.errors] == ["too_large"] * (1 - moves)
+    assert len(harness.dead_letters) == (1 - moves if harness.channel.keeps_rejected else 0)
 
 
 def arrived(out: Outgoing) -> Record:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from schemas.messages.records import Outgoing
 from streams.adapters.kafka import publisher
@@ -17,11 +17,14 @@ class Broker:
 
     def __init__(self) -> None:
         self.refused: set[str] = set()
+        self.too_small: set[str] = set()
         self.taken: list[tuple[str, bytes | None]] = []
 
     async def send(self, topic: str, value: bytes | None, **_: Any) -> asyncio.Future[None]:
         if topic in self.refused:
             raise KafkaError("no such topic")
+        if topic in self.too_small:
+            raise MessageSizeTooLargeError("too large")
         self.taken.append((topic, value))
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         written.set_result(None)
@@ -36,7 +39,7 @@ def broker() -> Broker:
 @pytest.fixture
 def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
     monkeypatch.setattr(publisher, "PRODUCE_RETRY_S", 0.0)
-    sending = KafkaPublisher(["nowhere:1"], "memory.replies", Meters())
+    sending = KafkaPublisher(["nowhere:1"], "memory.replies", "memory.dead-letters", Meters())
     monkeypatch.setattr(sending, "_events", broker, raising=False)
     return sending
 
@@ -60,3 +63,13 @@ async def test_blocked_topic_delays_no_other_and_is_written_later(broker: Broker
     broker.refused.clear()
     await later
     assert broker.taken[-1] == ("lost", b"1")
+
+
+async def test_record_that_the_broker_refuses_is_a_dead_letter_and_delays_none(
+    broker: Broker, sending: KafkaPublisher
+) -> None:
+    broker.too_small.add("small")
+    refused = await sending.send(Outgoing("small", b"k", b"1"))
+    following = await sending.send(Outgoing("learned", b"k", b"2"))
+    await asyncio.wait_for(asyncio.gather(refused, following), 10)
+    assert broker.taken == [("learned", b"2"), ("memory.dead-letters", b"1")]

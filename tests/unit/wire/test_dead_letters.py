@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 from schemas.failures import Rejected
+from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.dead_letters import dead_letter
+from streams.wire.record_size import size_of
 from tests.builders.turns import record
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -24,6 +26,23 @@ def test_dead_letter_keeps_the_record_and_adds_six_headers() -> None:
         ("dead_letter_reason", b"scope.user_id: too odd"),
         ("dead_letter_time", b"2026-03-01T09:30:00Z"),
     )
+
+
+def test_record_that_does_not_fit_is_cut_and_says_so() -> None:
+    large = record(b"v" * MAX_OUTPUT_BYTES, key=b"k" * 100, headers=(("trace", b"t" * 100),))
+    letter = dead_letter("d", large, Rejected("too_large", "no"), NOW)
+    assert size_of(letter) == MAX_OUTPUT_BYTES
+    assert letter.key == large.key
+    assert dict(letter.headers)["dead_letter_cut"] == str(MAX_OUTPUT_BYTES).encode()
+    assert dict(letter.headers)["trace"] == b"t" * 100
+
+
+def test_headers_that_do_not_fit_are_left_out() -> None:
+    letter = dead_letter(
+        "d", record(b"v", key=b"k", headers=(("big", b"t" * MAX_OUTPUT_BYTES),)), Rejected("too_large", "no"), NOW
+    )
+    assert size_of(letter) < 1000
+    assert (letter.key, letter.value, dict(letter.headers)["dead_letter_code"]) == (None, b"v", b"too_large")
 
 
 def test_missing_key_and_value_stay_none() -> None:
