@@ -15,7 +15,12 @@ MAX_INPUT_BYTES = 8 * 1024 * 1024
 MAX_OUTPUT_BYTES = 2 * MAX_INPUT_BYTES
 """The largest record of internal topics: any input fits into a dead letter or an event, headers included."""
 
+OWN_TIMESTAMPS = {"message.timestamp.type": "LogAppendTime"}
+"""Kafka's setting of topics that only workers write to. Timestamps of a worker whose clock is more than an hour ahead
+would be refused, and nothing be answered until it is set right."""
+
 CHANGELOG = {
+    **OWN_TIMESTAMPS,
     "cleanup.policy": "compact",
     "max.message.bytes": str(MAX_OUTPUT_BYTES),
     "max.compaction.lag.ms": str(24 * 3600 * 1000),
@@ -57,6 +62,10 @@ class Topics:
             {self.changes, self.remembered, self.understood, self.embedded, self.jobs, self.learned, self.consolidated}
         )
 
+    def inputs(self) -> frozenset[str]:
+        """Return the names of the topics that clients write to."""
+        return frozenset({self.turns, self.retrieve, self.commands, self.consolidate})
+
 
 def topics_with_prefix(prefix: str) -> Topics:
     """Return the topics with a prefix such as `memory.`."""
@@ -71,14 +80,19 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     """
     if topic == topics.service:
         return CHANGELOG
-    inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
+    inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)
     return {
+        **({} if topic in inputs else OWN_TIMESTAMPS),
         "cleanup.policy": "delete",
         "compression.type": "uncompressed" if topic in inputs else "producer",
         "retention.ms": str(REQUEST_RETENTION_MS if topic in short_lived else -1),
         "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else MAX_OUTPUT_BYTES),
     }
+
+
+REPAIRED_SETTINGS = ("cleanup.policy", "max.compaction.lag.ms", "max.message.bytes", "message.timestamp.type")
+"""The settings that a worker corrects on its own topics: others lose no record."""
 
 
 def group_id(settings: Settings) -> str:

@@ -25,6 +25,7 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
+from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
@@ -44,7 +45,7 @@ from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, o
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
+from streams.topics import CHANGELOG, REPAIRED_SETTINGS, group_id, topic_config, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
 log = structlog.get_logger()
@@ -118,6 +119,7 @@ class WorkerParts:
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
         created = await until_available(self._create_topics, "kafka", self.meters)
+        await until_available(self._correct_topics, "kafka", self.meters)
         await self.publisher.start()
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
@@ -131,6 +133,17 @@ class WorkerParts:
             return await ensure_topics(self.settings, self._topic_configs())
         except ValueError as problem:
             sys.exit(f"setting MODESTREAM_PARTITIONS: {problem}\n{MIGRATE}")
+
+    async def _correct_topics(self) -> None:
+        own = {
+            topic: {name: config[name] for name in REPAIRED_SETTINGS if name in config}
+            for topic, config in self._topic_configs().items()
+            if topic not in self.topics.inputs()
+        }
+        try:
+            await correct_topic_settings(self.settings, own)
+        except ValueError as problem:
+            sys.exit(f"settings of topics: {problem}")
 
     async def stop(self) -> None:
         """Close everything, the files last."""

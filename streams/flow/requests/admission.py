@@ -78,6 +78,11 @@ class Admission:
 
 
 def _principal(record: Record) -> str | None:
-    """Return the principal that the record names: Kafka does not pass the producer's identity to consumers."""
-    value = record.header(PRINCIPAL_HEADER)
-    return None if value is None else value.decode(errors="replace")
+    """Return the principal that the record names: Kafka does not pass the producer's identity to consumers.
+
+    Raises Rejected `not_allowed` for two: a gateway that appends its header must not be overruled by its client.
+    """
+    named = {value or b"" for name, value in record.headers if name == PRINCIPAL_HEADER}
+    if len(named) > 1:
+        raise Rejected("not_allowed", f"the record has several headers {PRINCIPAL_HEADER!r}; give one")
+    return next((value.decode(errors="replace") for value in named), None)

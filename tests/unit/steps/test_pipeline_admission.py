@@ -47,6 +47,13 @@ async def test_invalid_expired_turn_is_a_dead_letter_without_reply(turns: Reques
     assert (turns.publisher.replies, len(turns.dead_letters)) == ([], 1)
 
 
+async def test_two_principals_are_refused(turns: RequestHarness) -> None:
+    await turns.process(turns.valid(("principal", b"admin"), ("principal", b"guest")))
+    assert (turns.handled, [error["code"] for error in turns.errors]) == ([], ["not_allowed"])
+    await turns.process(turns.valid(("principal", b"guest"), ("principal", b"guest")))
+    assert len(turns.handled) == 1
+
+
 ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "may": ["write"]}]}})
 
 
