@@ -116,7 +116,7 @@ class EmbedderRegistry:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return the status of each requested embedder: `state` is ready, loading or missing, `error` says why."""
+        """Return the status of each requested embedder: `state` and, unless it is ready, `error`, the reason."""
         statuses = {name: _status_of(self._entries[name], model) for name, model in self._models.items()}
         unknown = {name: {"state": "missing", "error": _unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((statuses | unknown).items()))
@@ -171,7 +171,8 @@ class EmbedderRegistry:
 
 def _status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
     if model.loaded is not None:
-        return {"state": "ready", "error": None}
+        problem = model.loaded.problem
+        return {"state": "unavailable" if problem else "ready", "error": problem}
     return {"state": "missing" if model.error else "loading", "error": _missing_reason(entry, model)}
 
 
