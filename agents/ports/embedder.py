@@ -16,10 +16,10 @@ class Embedder(Protocol):
     def fingerprint(self) -> Fingerprint:
         """Everything that determines the vectors of passages. Constant during the life of the process."""
 
-    async def passage(self, text: str, boundary: str = "") -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a text to be stored. Runs off the event loop, with one call per core at once."""
 
-    async def query(self, text: str, boundary: str = "") -> Encoded:
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a question, ahead of queued passages, or raise `Unavailable` after some seconds."""
 
 

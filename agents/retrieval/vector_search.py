@@ -80,7 +80,7 @@ def usable_encodings(
 
 async def _encode(model: Embedder, text: str, boundary: str) -> EncodingResult:
     try:
-        return await model.query(text, boundary)
+        return await model.query(text, boundary=boundary)
     except (ModelMissing, Unavailable) as failure:
         return failure
 

@@ -51,7 +51,7 @@ class InteractionReader:
         `intent` and `model` are a language model's votes; the rules' own intent is a feature of the classifier. Raises
         Unavailable or ModelMissing while the general embedder does not answer.
         """
-        encoded = await self._general().passage(embedded, boundary)
+        encoded = await self._general().passage(embedded, boundary=boundary)
         if encoded.interaction_probabilities is not None and text == embedded:
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
@@ -64,7 +64,7 @@ class InteractionReader:
         Raises Unavailable or ModelMissing as `read` does, within seconds.
         """
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
-        encoded = await self._general().query(request.query, request.scope.boundary)
+        encoded = await self._general().query(request.query, boundary=request.scope.boundary)
         current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
         try:

@@ -126,11 +126,11 @@ class LanguageRoutingEmbedder:
     def fingerprint(self) -> Fingerprint:
         return self._fingerprint
 
-    async def passage(self, text: str, boundary: str = "") -> Encoded:
-        return await self.model_for(text).passage(text, boundary)
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model_for(text).passage(text, boundary=boundary)
 
-    async def query(self, text: str, boundary: str = "") -> Encoded:
-        return await self.model_for(text).query(text, boundary)
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model_for(text).query(text, boundary=boundary)
 
     def model_for(self, text: str) -> Embedder:
         """Return the model that embeds a text. Raises ModelMissing while it is not loaded."""
@@ -170,8 +170,8 @@ class ModeEmbedder:
     def fingerprint(self) -> Fingerprint:
         return self._fingerprint
 
-    async def passage(self, text: str, boundary: str = "") -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         return await self._recent.passage(text, self._passage_prefix, boundary)
 
-    async def query(self, text: str, boundary: str = "") -> Encoded:
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
         return await self._model.query(text, self._query_prefix, boundary)

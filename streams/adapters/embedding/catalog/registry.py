@@ -5,7 +5,7 @@ model that `general` uses for other languages is exported with the first such te
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -70,12 +70,14 @@ class EmbedderRegistry:
         precision: Precision,
         threads: int = 0,
         classifier: Path | None = None,
+        presets: Collection[str] | None = None,
     ) -> Self:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
-        `precision` is that of `general`. Raises ValueError for a configured embedder that would replace `general`.
+        `precision` is that of `general`; `presets` names those that modes may use, None for all.
+        Raises ValueError for a configured embedder that would replace `general`.
         """
-        return cls(build_catalog(models, configured, precision), threads, classifier=classifier)
+        return cls(build_catalog(models, configured, precision, presets), threads, classifier=classifier)
 
     async def start(self) -> None:
         """Begin to load `general`, and its model of other languages if that was exported before."""
