@@ -81,6 +81,10 @@ class Settings(BaseSettings):
     embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
     """Embedders in addition to the presets, by the name that modes use: JSON, see `docs/operations.md`."""
 
+    presets: frozenset[str] | None = None
+    """Presets that modes may name, in addition to `general` and its model of other languages: JSON; none: all. Each is
+    downloaded with its first use, up to 1.3 GB, and holds up to 2 GB of memory."""
+
     categories: NamedCategories = NamedCategories()
     """Categories of every scope, descriptions by name: JSON, see `docs/operations.md`."""
 

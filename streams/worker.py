@@ -77,6 +77,7 @@ class WorkerParts:
             settings.embedding_precision,
             settings.embedding_threads,
             INTERACTION_MODEL,
+            settings.presets,
         )
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()

@@ -155,7 +155,7 @@ class Embed:
             source = VectorSpace(before.place.mode, space.fingerprint)
             if (stored := await self._stored_vectors(source, memory)) is not None:
                 return stored
-        return await embedder.passage(embedding_text(memory))
+        return await embedder.passage(embedding_text(memory), boundary=memory.boundary)
 
     async def _stored_vectors(self, space: VectorSpace, memory: Memory) -> Encoded | None:
         """Return the stored vectors of the memory's text; None if those of another text are stored or being written."""

@@ -1,4 +1,7 @@
-"""Models that turn texts into vectors. Calls raise `Unavailable` if the same call may succeed later."""
+"""Models that turn texts into vectors. Calls raise `Unavailable` if the same call may succeed later.
+
+`boundary` is that of the text's user: users share a model fairly. It has no effect on the vectors.
+"""
 
 from typing import Protocol
 
@@ -13,11 +16,11 @@ class Embedder(Protocol):
     def fingerprint(self) -> Fingerprint:
         """Everything that determines the vectors of passages. Constant during the life of the process."""
 
-    async def passage(self, text: str) -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a text to be stored. Runs off the event loop, with one call per core at once."""
 
-    async def query(self, text: str) -> Encoded:
-        """Embed a question, ahead of queued passages."""
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
+        """Embed a question, ahead of queued passages, or raise `Unavailable` after some seconds."""
 
 
 class Embedders(Protocol):

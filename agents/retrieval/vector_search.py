@@ -33,8 +33,8 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Matrix, Scored
 from schemas.state.modes import VectorSpace
 
-EncoderKey = tuple[str, str, str | None, bool]
-"""What determines a question's vector: digest of the space, embedder, query prefix, `cross_lingual`."""
+EncoderKey = tuple[str, str | None, bool]
+"""What determines a question's vector: embedder, query prefix, `cross_lingual`; not the prefix of passages."""
 
 EncodingResult = Encoded | ModelMissing | Unavailable
 """A question's vectors, or the reason why there are none."""
@@ -45,7 +45,6 @@ class QueryEncoder:
     """A model that embeds a question; `cross_lingual`: for memories in other languages."""
 
     model: Embedder
-    space: str
     embedder: str
     query_prefix: str | None
     cross_lingual: bool = False
@@ -53,15 +52,15 @@ class QueryEncoder:
     @property
     def key(self) -> EncoderKey:
         """The key under which modes share an encoding."""
-        return self.space, self.embedder, self.query_prefix, self.cross_lingual
+        return self.embedder, self.query_prefix, self.cross_lingual
 
 
 async def encode_query(
-    encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object]
+    encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object], boundary: str = ""
 ) -> Mapping[EncoderKey, EncodingResult]:
     """Embed a question once by every model; runs `meanwhile` while the models work."""
     models = {one.key: one.model for one in encoders}
-    tasks = [asyncio.ensure_future(_encode(model, text)) for model in models.values()]
+    tasks = [asyncio.ensure_future(_encode(model, text, boundary)) for model in models.values()]
     # Let the tasks run until they wait for the models.
     await asyncio.sleep(0)
     meanwhile()
@@ -79,9 +78,9 @@ def usable_encodings(
     return {cross_lingual: one for cross_lingual, one in found.items() if isinstance(one, Encoded)}
 
 
-async def _encode(model: Embedder, text: str) -> EncodingResult:
+async def _encode(model: Embedder, text: str, boundary: str) -> EncodingResult:
     try:
-        return await model.query(text)
+        return await model.query(text, boundary=boundary)
     except (ModelMissing, Unavailable) as failure:
         return failure
 
@@ -131,7 +130,7 @@ class VectorSearch:
         if any(one.nearest.status == "unavailable" for one in prepared):
             return [one.nearest for one in prepared]
         encoders = [reader for one in prepared for reader in one.encoders]
-        questions = await encode_query(encoders, search.question.text, meanwhile=words.now)
+        questions = await encode_query(encoders, search.question.text, words.now, search.request.scope.boundary)
         return await _gather([self._found(one, questions, search, words) for one in prepared])
 
     def _prepare(self, mode_search: ModeSearch, memory_columns: MemoryColumns, search: SearchPlan) -> _PreparedSearch:
@@ -157,7 +156,7 @@ class VectorSearch:
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""
         mode = nearest.mode_search.mode
-        own = QueryEncoder(model, nearest.space, mode.embedder, mode.query_prefix)
+        own = QueryEncoder(model, mode.embedder, mode.query_prefix)
         other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
             return [own]

@@ -4,6 +4,7 @@ Enters: a text. Leaves: its interaction mode with a confidence. The same text al
 unstable deployment needs more confidence.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,9 +20,13 @@ from agents.rules.interaction.decision import (
 )
 from agents.rules.interaction.stability import StabilitySource, assume_stable
 from agents.rules.text.embedding_text import embedding_text
+from schemas.failures import Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
+
+HISTORY_TIMEOUT_S = 2.0
+"""Seconds for classifying last turns that have just been stored: a context waits for it."""
 
 
 class InteractionReader:
@@ -33,14 +38,20 @@ class InteractionReader:
         self._classifier = classifier
 
     async def read(
-        self, text: str, embedded: str, *, intent: str | None = None, model: Interaction | None = None
+        self,
+        text: str,
+        embedded: str,
+        *,
+        intent: str | None = None,
+        model: Interaction | None = None,
+        boundary: str = "",
     ) -> LeadingInteraction:
         """Classify a text on its own, before the threshold is applied; `embedded` is the text in its indexed form.
 
         `intent` and `model` are a language model's votes; the rules' own intent is a feature of the classifier. Raises
         Unavailable or ModelMissing while the general embedder does not answer.
         """
-        encoded = await self._general().passage(embedded)
+        encoded = await self._general().passage(embedded, boundary=boundary)
         if encoded.interaction_probabilities is not None and text == embedded:
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
@@ -48,14 +59,23 @@ class InteractionReader:
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
     ) -> Interaction:
-        """Classify a request's query, smoothed by the interaction modes of the user's last turns."""
+        """Classify a request's query, smoothed by the interaction modes of the user's last turns.
+
+        Raises Unavailable or ModelMissing as `read` does, within seconds.
+        """
         # The general embedder has no prefixes: `query` gives the vector of a passage, and without queueing.
-        encoded = await self._general().query(request.query)
+        encoded = await self._general().query(request.query, boundary=request.scope.boundary)
         current = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
-        history = [await self._stored_interaction(turn) for turn in users]
+        try:
+            async with asyncio.timeout(HISTORY_TIMEOUT_S):
+                history = [await self._stored_interaction(turn) for turn in users]
+        except TimeoutError as late:
+            raise Unavailable("the last turns are not classified yet") from late
         return smooth_interaction(current, history, is_unstable=stability().is_fallback)
 
     async def _stored_interaction(self, turn: Memory) -> Interaction:
         """Return a turn's interaction mode; a turn that has just been stored may still have to be classified."""
-        return turn.reading.interaction or apply_threshold(await self.read(turn.text, embedding_text(turn)))
+        return turn.reading.interaction or apply_threshold(
+            await self.read(turn.text, embedding_text(turn), boundary=turn.boundary)
+        )

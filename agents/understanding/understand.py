@@ -65,7 +65,7 @@ class Understand:
         """Classify a turn without a language model; None if it is classified already, or needs no classification."""
         if not needs_understanding(memory):
             return None
-        return apply_threshold(await self._reader.read(memory.text, embedding_text(memory)))
+        return apply_threshold(await self._reader.read(memory.text, embedding_text(memory), boundary=memory.boundary))
 
     async def by_model(self, memory: Memory) -> Understood:
         """Ask a language model about a turn. Raises Unavailable if it must be asked again."""
@@ -95,7 +95,9 @@ class Understand:
         if found.interaction_mode is not None:
             vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
         try:
-            read = await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote)
+            read = await self._reader.read(
+                memory.text, embedding_text(memory), boundary=memory.boundary, intent=found.intent, model=vote
+            )
         except (ModelMissing, Unavailable):
             return None  # Keep the rest of the answer: asking again would cost again.
         return apply_threshold(read)

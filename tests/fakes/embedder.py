@@ -68,11 +68,11 @@ class FakeEmbedder:
         """The fingerprint of its vectors."""
         return self._fingerprint
 
-    async def passage(self, text: str) -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a stored text; passages run one at a time, each after a turn of the event loop."""
         return await self.passage_with(self._fingerprint.passage_prefix, text)
 
-    async def query(self, text: str) -> Encoded:
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a query at once."""
         return self.query_with(self._query_prefix, text)
 

@@ -26,11 +26,11 @@ TINY = {name: ConfiguredEmbedder(path=NOWHERE / name, dim=dim) for name, dim in 
 class FakeModel(FakeEmbedder):
     """A fake embedder whose calls can override its prefixes."""
 
-    async def passage(self, text: str, prefix: str | None = None) -> Encoded:
+    async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
         """Embed a stored text."""
         return await (super().passage(text) if prefix is None else self.passage_with(prefix, text))
 
-    async def query(self, text: str, prefix: str | None = None) -> Encoded:
+    async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
         """Embed a query."""
         return await super().query(text) if prefix is None else self.query_with(prefix, text)
 

@@ -37,11 +37,11 @@ class InProcessEmbedder:
         """The fingerprint of its vectors."""
         return self._model.fingerprint
 
-    async def passage(self, text: str) -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a stored text. Cancelling removes it from the queue."""
         return await asyncio.get_running_loop().run_in_executor(self._passages, self._model.passage, text)
 
-    async def query(self, text: str) -> Encoded:
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed a query before waiting passages."""
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._model.query, text)
 

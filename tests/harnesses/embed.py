@@ -39,7 +39,7 @@ class RejectingEmbedder:
         self.fingerprint = embedder.fingerprint
         self.query = embedder.query
 
-    async def passage(self, text: str) -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
         """Embed, or raise ValueError."""
         if text == "unspeakable":
             raise ValueError("x" * 1000)

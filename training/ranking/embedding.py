@@ -38,11 +38,11 @@ class CachedModel:
         """The fingerprint of the model."""
         return self._model.fingerprint
 
-    async def query(self, text: str) -> Encoded:
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:  # noqa: ARG002
         """Embed a question."""
         return self._cached("query", text)
 
-    async def passage(self, text: str) -> Encoded:
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:  # noqa: ARG002
         """Embed a turn."""
         return self._cached("passage", text)
 

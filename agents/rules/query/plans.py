@@ -27,6 +27,12 @@ from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import MemoryType, item_index_name
 from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
+MAX_SEARCHED_MODES = 64
+"""Modes of one request: each is a search in a vector space of its own, some 2 ms."""
+
+MAX_QUERY_ENCODINGS = 16
+"""Combinations of embedder and query prefix of one request: each embeds the question, 5 to 60 ms of a shared model."""
+
 Projects = Collection[str] | None
 """Selected projects, None for all."""
 
@@ -42,7 +48,8 @@ class ModeSearch:
 def requested_modes(requested: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
     """Return the requested mode names in order, without duplicates; `*` is every mode of the selected projects.
 
-    Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list.
+    Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list,
+    `too_large` for more modes than one request may search.
     """
     names = [requested] if isinstance(requested, str) else requested
     if not names:
@@ -51,7 +58,19 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     for name in names:
         if name != ANY_VALUE and name not in visible:
             raise unknown_mode_error(name, "mode")
-    return list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
+    found = list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
+    _reject_many(found, declared)
+    return found
+
+
+def _reject_many(names: Collection[str], declared: ModeDeclarations) -> None:
+    encodings = {(mode.embedder, mode.query_prefix) for mode in declared.modes if mode.name in names}
+    if len(names) > MAX_SEARCHED_MODES or len(encodings) > MAX_QUERY_ENCODINGS:
+        message = (
+            f"the request selects {len(names)} modes with {len(encodings)} combinations of embedder and query prefix;"
+            f" at most {MAX_SEARCHED_MODES} modes with {MAX_QUERY_ENCODINGS} combinations are searched: name fewer"
+        )
+        raise Rejected("too_large", message, "mode")
 
 
 def current_mode(conversation_mode: str | None, declared: ModeDeclarations, projects: Projects) -> str:

@@ -4,7 +4,7 @@ Guaranteed: presets have the dimension, pooling, prefixes, token limit and file 
 `general` is always MiniLM, with a small multilingual model where its package is installed. No model is loaded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -149,19 +149,31 @@ class CatalogEntry:
 
 
 def build_catalog(
-    models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision
+    models: Path,
+    configured: Mapping[str, ConfiguredEmbedder],
+    precision: Precision,
+    allowed: Collection[str] | None = None,
 ) -> dict[str, CatalogEntry]:
     """Return every embedder by each of its names: preset, model id with and without organisation, configured name.
 
-    A configured embedder replaces the preset of its name. `precision` is that of MiniLM. Raises ValueError for one that
-    would replace `general`.
+    A configured embedder replaces the preset of its name. `precision` is that of MiniLM. `allowed` names
+    the presets besides the two of `general`, None for all. Raises ValueError for one that would replace `general`.
     """
     _reject_general_override(configured)
-    entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
+    entries = {
+        preset.name: _entry(models, preset, precision)
+        for preset in _allowed_presets(allowed)
+        if preset.name not in configured
+    }
     if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
     return by_name | {name: _configured_entry(name, embedder) for name, embedder in configured.items()}
+
+
+def _allowed_presets(allowed: Collection[str] | None) -> list[Preset]:
+    always = (GENERAL_PRESET, MULTILINGUAL_SMALL)
+    return [preset for preset in PRESETS if allowed is None or preset in always or preset.name in allowed]
 
 
 def _reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:

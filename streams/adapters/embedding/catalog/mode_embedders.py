@@ -50,7 +50,7 @@ class VectorCache:
 
     def __init__(
         self,
-        embed: Callable[[str, str], Awaitable[Encoded]],
+        embed: Callable[[str, str, str], Awaitable[Encoded]],
         size: int = MAX_CACHED_TEXTS,
         size_bytes: int = MAX_CACHED_BYTES,
     ) -> None:
@@ -59,24 +59,29 @@ class VectorCache:
         self._size_bytes = size_bytes
         self._bytes = 0
         self._cached: OrderedDict[TextKey, CachedVectors] = OrderedDict()
-        self._in_flight: dict[TextKey, asyncio.Task[CachedVectors]] = {}
+        self._in_flight: dict[tuple[str, TextKey], asyncio.Task[CachedVectors]] = {}
 
-    async def passage(self, text: str, prefix: str) -> Encoded:
-        """Return the vectors of a passage; the pooled one is shared, and read-only."""
+    async def passage(self, text: str, prefix: str, boundary: str = "") -> Encoded:
+        """Return the vectors of a passage; the pooled one is shared, and read-only.
+
+        Users share cached vectors, but no waiting: one user's text is not queued behind those of another.
+        """
         key = prefix, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if (cached := self._cached.get(key)) is not None:
             self._cached.move_to_end(key)
             return _from_cached(cached)
-        if (task := self._in_flight.get(key)) is None:
-            task = self._in_flight[key] = asyncio.create_task(self._pass(key, text))
+        if (task := self._in_flight.get((boundary, key))) is None:
+            task = self._in_flight[boundary, key] = asyncio.create_task(self._pass(key, text, boundary))
             task.add_done_callback(_retrieve_exception)
         return _from_cached(await asyncio.shield(task))
 
-    async def _pass(self, key: TextKey, text: str) -> CachedVectors:
+    async def _pass(self, key: TextKey, text: str, boundary: str) -> CachedVectors:
         try:
-            cached = _to_cached(await self._embed(text, key[0]))
+            cached = _to_cached(await self._embed(text, key[0], boundary))
         finally:
-            del self._in_flight[key]
+            del self._in_flight[boundary, key]
+        if (before := self._cached.pop(key, None)) is not None:
+            self._bytes -= before.bytes
         self._cached[key] = cached
         self._bytes += cached.bytes
         while len(self._cached) > self._size or self._bytes > self._size_bytes:
@@ -121,11 +126,11 @@ class LanguageRoutingEmbedder:
     def fingerprint(self) -> Fingerprint:
         return self._fingerprint
 
-    async def passage(self, text: str) -> Encoded:
-        return await self.model_for(text).passage(text)
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model_for(text).passage(text, boundary=boundary)
 
-    async def query(self, text: str) -> Encoded:
-        return await self.model_for(text).query(text)
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model_for(text).query(text, boundary=boundary)
 
     def model_for(self, text: str) -> Embedder:
         """Return the model that embeds a text. Raises ModelMissing while it is not loaded."""
@@ -143,9 +148,9 @@ class Prefixable(Protocol):
     @property
     def fingerprint(self) -> Fingerprint: ...
 
-    async def passage(self, text: str, prefix: str | None = None) -> Encoded: ...
+    async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded: ...
 
-    async def query(self, text: str, prefix: str | None = None) -> Encoded: ...
+    async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded: ...
 
 
 class ModeEmbedder:
@@ -165,8 +170,8 @@ class ModeEmbedder:
     def fingerprint(self) -> Fingerprint:
         return self._fingerprint
 
-    async def passage(self, text: str) -> Encoded:
-        return await self._recent.passage(text, self._passage_prefix)
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self._recent.passage(text, self._passage_prefix, boundary)
 
-    async def query(self, text: str) -> Encoded:
-        return await self._model.query(text, self._query_prefix)
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self._model.query(text, self._query_prefix, boundary)

@@ -5,7 +5,7 @@ model that `general` uses for other languages is exported with the first such te
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -70,12 +70,14 @@ class EmbedderRegistry:
         precision: Precision,
         threads: int = 0,
         classifier: Path | None = None,
+        presets: Collection[str] | None = None,
     ) -> Self:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
-        `precision` is that of `general`. Raises ValueError for a configured embedder that would replace `general`.
+        `precision` is that of `general`; `presets` names those that modes may use, None for all.
+        Raises ValueError for a configured embedder that would replace `general`.
         """
-        return cls(build_catalog(models, configured, precision), threads, classifier=classifier)
+        return cls(build_catalog(models, configured, precision, presets), threads, classifier=classifier)
 
     async def start(self) -> None:
         """Begin to load `general`, and its model of other languages if that was exported before."""
@@ -116,7 +118,7 @@ class EmbedderRegistry:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return the status of each requested embedder: `state` is ready, loading or missing, `error` says why."""
+        """Return the status of each requested embedder: `state` and, unless it is ready, `error`, the reason."""
         statuses = {name: _status_of(self._entries[name], model) for name, model in self._models.items()}
         unknown = {name: {"state": "missing", "error": _unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((statuses | unknown).items()))
@@ -171,7 +173,8 @@ class EmbedderRegistry:
 
 def _status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
     if model.loaded is not None:
-        return {"state": "ready", "error": None}
+        problem = model.loaded.problem
+        return {"state": "unavailable" if problem else "ready", "error": problem}
     return {"state": "missing" if model.error else "loading", "error": _missing_reason(entry, model)}
 
 

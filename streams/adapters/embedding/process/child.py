@@ -76,6 +76,9 @@ class EmbeddingServer:
         self._write(frames.encode_frame(0, frames.HELLO, self._model.fingerprint.model_dump_json().encode()))
         while len(head := requests.read(frames.FRAME_HEADER.size)) == frames.FRAME_HEADER.size:
             number, kind, length = frames.decode_header(head)
+            if kind == frames.PING:
+                self._write(head)
+                continue
             prefix, text = frames.decode_request(requests.read(length))
             if kind == frames.PASSAGE:
                 self._passages.submit(self._answer, number, prefix, text, self._passage)

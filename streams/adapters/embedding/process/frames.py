@@ -22,8 +22,9 @@ a query. Five 32-bit words, so that the floats behind them are aligned."""
 PREFIX_LENGTH = struct.Struct("<I")
 """The number of bytes of a request's prefix; the text follows."""
 
-HELLO, PASSAGE, QUERY, VECTORS, ERROR = range(5)
-"""Kinds: the child's first frame, with its fingerprint; two requests; two responses."""
+HELLO, PASSAGE, QUERY, VECTORS, ERROR, PING = range(6)
+"""Kinds: the child's first frame, with its fingerprint; two requests; two responses; a sign of life, sent back.
+"""
 
 
 class FrameHeader(NamedTuple):

@@ -1,151 +1,33 @@
-"""The embedder port over a process of its own, which ends with the worker, and the worker's end of the pipes to it.
+"""The embedder port over a process of its own, which ends with the worker.
 
 A model in the worker's process would contend with the event loop for the interpreter: each text cost the loop several
 times what passing it over a pipe does. A child that dies is restarted; its unanswered texts fail with `Unavailable`.
+A query that is not answered in time fails likewise.
 """
 
 import asyncio
-import itertools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 import structlog
 
+from agents.rules.text.embedding_text import MAX_EMBEDDED_CHARS
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from schemas.state.modes import Fingerprint
-from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.local_model import LocalModel, missing_files
 from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits
+from streams.adapters.embedding.process.request_queue import DeathCounts, TextRefusedError
 from streams.adapters.exported_models import Precision
 
-PROJECT_ROOT = Path(__file__).parents[4]
-"""The child's working directory: the project is not an installed package."""
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Passages run in parallel on all cores, so one matrix product must not use more than one."""
-
-CHILD_STOP_TIMEOUT_S = 5.0
-
-
-class EmbedderChild:
-    """One run of the embedder's process."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            cwd=PROJECT_ROOT,
-            env=os.environ | ONE_THREAD,
-        )
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Encoded]] = {}
-        self._writing: asyncio.WriteTransport | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._opening = asyncio.Lock()
-        self.ended = False
-
-    def hello(self) -> Fingerprint:
-        """Read the first frame. Blocks; to be called once, before any request.
-
-        Raises ModelMissing, with the reason, if the child could not load its model.
-        """
-        head = self._read_blocking(frames.FRAME_HEADER.size)
-        if len(head) < frames.FRAME_HEADER.size:
-            code = self._process.wait()
-            raise ModelMissing(f"the embedder's process ended with code {code} while it loaded its model; see the log")
-        content = self._read_blocking(frames.decode_header(head).length)
-        if frames.decode_header(head).kind == frames.ERROR:
-            raise ModelMissing(content.decode(errors="replace"))
-        return Fingerprint.model_validate_json(content)
-
-    async def loaded(self) -> Fingerprint:
-        """As `hello`, in a thread of its own, as it may take minutes. Cancellation kills the process."""
-        thread = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
-        try:
-            return await asyncio.get_running_loop().run_in_executor(thread, self.hello)
-        except asyncio.CancelledError:
-            self._process.kill()  # Ends the thread's read before `end` closes the pipe under it.
-            thread.shutdown()
-            raise
-        finally:
-            thread.shutdown(wait=False)
-
-    async def ask(self, kind: int, prefix: str, text: str) -> Encoded:
-        """Embed one text. Raises Unavailable if the process ends first, RuntimeError if the model fails on the text."""
-        async with self._opening:
-            if self._writing is None and not self.ended:
-                await self._open()
-        if self.ended or self._writing is None:
-            raise Unavailable("the embedder's process has ended and is being restarted")
-        number = next(self._numbers) % 2**32
-        answer: asyncio.Future[Encoded] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
-        self._writing.write(frames.encode_frame(number, kind, frames.encode_request(prefix, text)))
-        try:
-            return await answer
-        finally:
-            self._waiting.pop(number, None)
-
-    async def end(self) -> None:
-        """Close the child's input, which ends it; kill it if that takes too long."""
-        self.ended = True
-        for pipe in (self._process.stdin, self._process.stdout) if self._writing is None else ():
-            assert pipe is not None
-            pipe.close()
-        if self._writing is not None:
-            self._writing.close()
-        try:
-            await asyncio.to_thread(self._process.wait, CHILD_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
-        if self._reading is not None:
-            await self._reading
-
-    def _read_blocking(self, length: int) -> bytes:
-        assert self._process.stdout is not None
-        content = b""
-        while len(content) < length and (more := self._process.stdout.read(length - len(content))):
-            content += more
-        return content
-
-    async def _open(self) -> None:
-        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=2**24)
-        source, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout)
-        self._writing, _ = await loop.connect_write_pipe(asyncio.Protocol, self._process.stdin)
-        self._reading = asyncio.create_task(self._read(reader, source))
-
-    async def _read(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
-        """Resolve the future of each response; fail all open ones when the process ends."""
-        try:
-            while True:
-                number, kind, length = frames.decode_header(await reader.readexactly(frames.FRAME_HEADER.size))
-                self._resolve(number, kind, await reader.readexactly(length))
-        except asyncio.IncompleteReadError:
-            self.ended = True
-            transport.close()
-            for answer in self._waiting.values():
-                if not answer.done():
-                    answer.set_exception(Unavailable("the embedder's process ended before it answered"))
-
-    def _resolve(self, number: int, kind: int, content: bytes) -> None:
-        answer = self._waiting.get(number)
-        if answer is None or answer.done():
-            return
-        if kind == frames.ERROR:
-            answer.set_exception(RuntimeError(content.decode(errors="replace")))
-        else:
-            answer.set_result(frames.decode_vectors(content))
-
+PASSAGES_IN_PIPE_PER_THREAD = 3
+"""Passages written to the process ahead of its answers: it never waits for the worker, and a flood waits here."""
 
 CHILD_COMMAND = (sys.executable, "-m", "streams.adapters.embedding.process.child")
 
@@ -155,14 +37,32 @@ log = structlog.get_logger()
 class ProcessEmbedder:
     """Implements `agents.ports.embedder.Embedder`; a prefix that is None is the embedder's own."""
 
-    def __init__(self, command: Sequence[str], query_prefix: str = "", passage_prefix: str = "") -> None:
-        """Start the child; `load` and `fingerprint` wait for its model."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        *,
+        threads: int = 2,
+        limits: HangLimits | None = None,
+        downloads: bool = False,
+    ) -> None:
+        """Start the child; `load` and `fingerprint` wait for its model, longer if it `downloads`."""
         self._command = command
         self._query_prefix = query_prefix
         self._passage_prefix = passage_prefix
-        self._child = EmbedderChild(command)
+        self._passages_in_pipe = PASSAGES_IN_PIPE_PER_THREAD * threads
+        self._limits = limits or HangLimits()
+        self._load_s = self._limits.download_s if downloads else self._limits.load_s
+        self._deaths = DeathCounts()
+        self._is_closed = False
+        self._silent_since: int | None = None
+        self._child = self._start_child()
         self._fingerprint: Fingerprint | None = None
         self._restarting: asyncio.Task[None] | None = None
+
+    def _start_child(self) -> EmbedderChild:
+        return EmbedderChild(self._command, self._passages_in_pipe, self._deaths, self._limits, self._begin_restart)
 
     @classmethod
     def start(
@@ -173,6 +73,7 @@ class ProcessEmbedder:
         export: Precision | None = None,
         hub: str | None = None,
         classifier: Path | None = None,
+        limits: HangLimits | None = None,
     ) -> Self:
         """Start with a model; 0 threads means one for each core that this process may use.
 
@@ -183,7 +84,15 @@ class ProcessEmbedder:
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
         options["classifier"] = None if classifier is None else str(classifier.absolute())
-        return cls((*CHILD_COMMAND, json.dumps(options)), local.query_prefix, local.passage_prefix)
+        command = (*CHILD_COMMAND, json.dumps(options))
+        return cls(
+            command,
+            local.query_prefix,
+            local.passage_prefix,
+            threads=threads,
+            limits=limits,
+            downloads=bool((export or hub) and missing_files(local)),
+        )
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -194,34 +103,60 @@ class ProcessEmbedder:
 
     async def load(self) -> Fingerprint:
         """Wait until the model is loaded; to be called once, first. Raises ModelMissing, with the reason."""
-        self._fingerprint = await self._child.loaded()
+        self._fingerprint = await self._child.loaded(self._load_s)
         return self._fingerprint
 
-    async def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        return await self._ask(frames.PASSAGE, self._passage_prefix if prefix is None else prefix, text)
+    @property
+    def problem(self) -> str | None:
+        """Return why the process can't be used at the moment, None if it can."""
+        if self._child.ended:
+            return "its process has ended and is being restarted"
+        if self._child.stuck or self._silent_since == self._child.responses:
+            return "its process does not answer; it is restarted if it stays silent"
+        return None
 
-    async def query(self, text: str, prefix: str | None = None) -> Encoded:
-        return await self._ask(frames.QUERY, self._query_prefix if prefix is None else prefix, text)
+    async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
+        return await self._ask(frames.PASSAGE, self._passage_prefix if prefix is None else prefix, text, boundary)
+
+    async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
+        """Embed a query within `HangLimits.query_s`; at once `Unavailable` if the process did not answer the last."""
+        if self._silent_since is not None and self._silent_since == self._child.responses:
+            raise Unavailable("the embedder's process does not answer")
+        child, before = self._child, self._child.responses
+        try:
+            async with asyncio.timeout(self._limits.query_s):
+                return await self._ask(frames.QUERY, self._query_prefix if prefix is None else prefix, text, boundary)
+        except TimeoutError as late:
+            if child is self._child and child.responses == before:
+                self._silent_since = before
+            raise Unavailable(f"the embedder did not answer within {self._limits.query_s:g} s") from late
+        except TextRefusedError as refusal:
+            raise Unavailable(str(refusal)) from refusal
 
     async def close(self) -> None:
         """End the child; nothing may be called afterwards."""
+        self._is_closed = True
         if self._restarting is not None:
             self._restarting.cancel()
             await asyncio.wait([self._restarting])
         await self._child.end()
 
-    async def _ask(self, kind: int, prefix: str, text: str) -> Encoded:
+    async def _ask(self, kind: int, prefix: str, text: str, boundary: str) -> Encoded:
         _ = self.fingerprint
-        if self._child.ended and (self._restarting is None or self._restarting.done()):
+        if self._child.ended:
+            self._begin_restart()
+        return await self._child.ask(kind, prefix, text[:MAX_EMBEDDED_CHARS], boundary)
+
+    def _begin_restart(self) -> None:
+        if not self._is_closed and (self._restarting is None or self._restarting.done()):
             log.warning("embedder process ended, restarting it")
             self._restarting = asyncio.create_task(self._restart())
-        return await self._child.ask(kind, prefix, text)
 
     async def _restart(self) -> None:
         await self._child.end()
-        child = await asyncio.to_thread(EmbedderChild, self._command)
+        child = await asyncio.to_thread(self._start_child)
         try:
-            loaded = await child.loaded()
+            loaded = await child.loaded(self._limits.load_s)
         except ModelMissing as problem:
             await self._give_up(child, str(problem))
         except asyncio.CancelledError:
@@ -229,7 +164,7 @@ class ProcessEmbedder:
             raise
         else:
             if loaded == self._fingerprint:
-                self._child = child
+                self._child, self._silent_since = child, None
             else:
                 await self._give_up(child, "its model has changed; restart the worker to use the new one")
 

@@ -109,3 +109,9 @@ def test_configured_embedder_may_use_a_preset_models_name() -> None:
 def test_general_cannot_be_replaced(name: str) -> None:
     with pytest.raises(ValueError, match=f"EMBEDDERS may not hold '{name}'.*another name"):
         build_catalog(MODELS, {name: ConfiguredEmbedder(path=Path("/there"), dim=384)}, "int8")
+
+
+def test_presets_that_are_not_allowed_are_unknown(tmp_path: Path) -> None:
+    names = build_catalog(tmp_path, {}, "int8", allowed=("journal",))
+    assert {"general", "multilingual-small", "journal"} <= names.keys()
+    assert not {"research", "code", "multilingual", "BAAI/bge-large-en-v1.5"} & names.keys()

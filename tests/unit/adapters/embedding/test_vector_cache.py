@@ -19,7 +19,7 @@ class Passes:
         self.let.set()
         self.failure: Exception | None = None
 
-    async def __call__(self, text: str, prefix: str) -> Encoded:
+    async def __call__(self, text: str, prefix: str, boundary: str = "") -> Encoded:
         self.made.append((text, prefix))
         await self.let.wait()
         if self.failure:

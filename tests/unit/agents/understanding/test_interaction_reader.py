@@ -61,7 +61,7 @@ async def test_stored_interaction_is_not_classified_again() -> None:
     class ReadingEmbedder:
         """An embedder that records its inputs."""
 
-        async def passage(self, text: str) -> Encoded:
+        async def passage(self, text: str, *, boundary: str = "") -> Encoded:
             return replace(await model.passage(text), interaction_probabilities=shares)
 
     reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), harness.classifier)

@@ -202,3 +202,11 @@ def test_count_other_modes_applies_the_other_filters(
 ) -> None:
     found = count_other_modes(MEMORIES, where, include_superseded=include_superseded)
     assert list(found.items()) == sorted(counts.items())
+
+
+def test_request_over_too_many_query_prefixes_is_too_large() -> None:
+    modes = [Mode(name=f"m{n}", embedder="general", embedding_dim=384, query_prefix=f"{n}: ") for n in range(60)]
+    with pytest.raises(Rejected, match="name fewer") as refusal:
+        requested_modes("*", ModeDeclarations(modes=tuple(modes)), None)
+    assert refusal.value.code == "too_large"
+    assert len(requested_modes([f"m{n}" for n in range(16)], ModeDeclarations(modes=tuple(modes)), None)) == 16

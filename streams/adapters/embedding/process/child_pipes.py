@@ -1,0 +1,247 @@
+"""The worker's end of the pipes to one run of an embedder's process, and its watchdog.
+
+Enters: texts by user. Leaves: their vectors. Guaranteed: a process that is silent or holds a text for too long is
+killed; when it has ended, every caller gets `Unavailable`. Time is counted in ticks of the watchdog, so that a worker
+that was itself paused does not kill a healthy process.
+"""
+
+import asyncio
+import itertools
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from schemas.failures import ModelMissing, Unavailable
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint
+from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.request_queue import (
+    MAX_DEATHS,
+    DeathCounts,
+    EmbeddingRequest,
+    RequestQueue,
+    TextRefusedError,
+)
+
+PROJECT_ROOT = Path(__file__).parents[4]
+"""The child's working directory: the project is not an installed package."""
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Passages run in parallel on all cores, so one matrix product must not use more than one."""
+
+CHILD_STOP_TIMEOUT_S = 5.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class HangLimits:
+    """Limits of a process that does not answer; all but the ticks' length and the loading in ticks."""
+
+    tick_s: float = 1.0
+    stuck: int = 4
+    """Without a sign of life the process is reported as stuck, and refuses texts at once."""
+    silent: int = 30
+    """Without a sign of life it is killed. A query of the largest preset takes 2 s, on a busy machine 10 s."""
+    passage: int = 60
+    """One text in the process: at most 8,192 characters, and few others before it."""
+    query_s: float = 2.0
+    """Seconds of a query in all; then the question is answered by words."""
+    load_s: float = 300.0
+    """Seconds of loading a model whose files are present; the largest preset takes 10 s."""
+    download_s: float = 1800.0
+    """Seconds of loading with a download or an export: 1.3 GB at 0.7 MB a second."""
+
+
+class EmbedderChild:
+    """One run of the embedder's process."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        passages_in_pipe: int = 6,
+        deaths: DeathCounts | None = None,
+        limits: HangLimits | None = None,
+        on_death: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_death` is called when the process ends by itself or is killed by the watchdog."""
+        self._process = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            cwd=PROJECT_ROOT,
+            env=os.environ | ONE_THREAD,
+        )
+        self._numbers = itertools.count(1)
+        self._deaths = deaths or DeathCounts()
+        self._limits = limits or HangLimits()
+        self._on_death = on_death
+        self._queue = RequestQueue(passages_in_pipe, self._deaths)
+        self._in_pipe: dict[int, EmbeddingRequest] = {}
+        self._unanswered_ticks: int | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._writing: asyncio.WriteTransport | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        self.ended = False
+        self.responses = 0
+
+    @property
+    def stuck(self) -> bool:
+        """True if the process has given no sign of life for some seconds."""
+        return self._unanswered_ticks is not None and self._unanswered_ticks >= self._limits.stuck
+
+    def hello(self) -> Fingerprint:
+        """Read the first frame. Blocks; to be called once, before any request.
+
+        Raises ModelMissing, with the reason, if the child could not load its model.
+        """
+        head = self._read_blocking(frames.FRAME_HEADER.size)
+        if len(head) < frames.FRAME_HEADER.size:
+            code = self._process.wait()
+            raise ModelMissing(f"the embedder's process ended with code {code} while it loaded its model; see the log")
+        content = self._read_blocking(frames.decode_header(head).length)
+        if frames.decode_header(head).kind == frames.ERROR:
+            raise ModelMissing(content.decode(errors="replace"))
+        return Fingerprint.model_validate_json(content)
+
+    async def loaded(self, within_s: float) -> Fingerprint:
+        """As `hello`, in a thread of its own, as it may take minutes. Raises ModelMissing after `within_s`.
+
+        Cancellation kills the process, as does the end of the time.
+        """
+        thread = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
+        try:
+            async with asyncio.timeout(within_s):
+                return await asyncio.get_running_loop().run_in_executor(thread, self.hello)
+        except (asyncio.CancelledError, TimeoutError) as end:
+            self._process.kill()  # Ends the thread's read before `end` closes the pipe under it.
+            thread.shutdown()
+            if isinstance(end, TimeoutError):
+                raise ModelMissing(f"the embedder's process did not load its model within {within_s:g} s") from end
+            raise
+        finally:
+            thread.shutdown(wait=False)
+
+    async def ask(self, kind: int, prefix: str, text: str, boundary: str) -> Encoded:
+        """Embed one text, queued by the user's boundary.
+
+        Raises Unavailable if the process ends first, RuntimeError if the model fails on the text, TextRefusedError
+        if it died over it.
+        """
+        async with self._opening:
+            if self._writing is None and not self.ended:
+                await self._open()
+        if self.ended or self._writing is None:
+            raise Unavailable("the embedder's process has ended and is being restarted")
+        if self.stuck:
+            raise Unavailable("the embedder's process does not answer")
+        answer: asyncio.Future[Encoded] = asyncio.get_running_loop().create_future()
+        request = EmbeddingRequest(kind, prefix, text, answer)
+        if self._deaths.of(request) >= MAX_DEATHS:
+            raise TextRefusedError(f"the embedder's process ended or hung {MAX_DEATHS} times over this text")
+        self._queue.put(boundary, request)
+        self._send()
+        return await answer
+
+    async def end(self) -> None:
+        """Close the child's input, which ends it; kill it if that takes too long."""
+        self.ended = True
+        if self._watching is not None:
+            self._watching.cancel()
+        for pipe in (self._process.stdin, self._process.stdout) if self._writing is None else ():
+            assert pipe is not None
+            pipe.close()
+        if self._writing is not None:
+            self._writing.close()
+        try:
+            await asyncio.to_thread(self._process.wait, CHILD_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+        if self._reading is not None:
+            await self._reading
+
+    def _read_blocking(self, length: int) -> bytes:
+        assert self._process.stdout is not None
+        content = b""
+        while len(content) < length and (more := self._process.stdout.read(length - len(content))):
+            content += more
+        return content
+
+    async def _open(self) -> None:
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=2**24)
+        source, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout)
+        self._writing, _ = await loop.connect_write_pipe(asyncio.Protocol, self._process.stdin)
+        self._reading = asyncio.create_task(self._read(reader, source))
+        self._watching = asyncio.create_task(self._watch())
+
+    def _send(self) -> None:
+        """Write requests to the pipe as far as there is room."""
+        while self._writing is not None and (request := self._queue.next(self._in_pipe.values())):
+            number = next(self._numbers) % (2**32 - 1) + 1
+            self._in_pipe[number] = request
+            content = frames.encode_request(request.prefix, request.text)
+            self._writing.write(frames.encode_frame(number, request.kind, content))
+
+    async def _watch(self) -> None:
+        """Ask for a sign of life at every tick; kill the process when it is overdue."""
+        while not self.ended:
+            await asyncio.sleep(self._limits.tick_s)
+            if self._is_hung():
+                log.warning("embedder process hangs, killing it", pid=self._process.pid)
+                self._process.kill()
+                return
+            if self._unanswered_ticks is None and self._writing is not None:
+                self._unanswered_ticks = 0
+                self._writing.write(frames.encode_frame(0, frames.PING, b""))
+
+    def _is_hung(self) -> bool:
+        if self._unanswered_ticks is not None:
+            self._unanswered_ticks += 1
+        for request in self._in_pipe.values():
+            request.waited += 1
+        longest = max((request.waited for request in self._in_pipe.values()), default=0)
+        return (self._unanswered_ticks or 0) >= self._limits.silent or longest >= self._limits.passage
+
+    async def _read(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        """Resolve the future of each response; fail all open ones when the process ends."""
+        try:
+            while True:
+                number, kind, length = frames.decode_header(await reader.readexactly(frames.FRAME_HEADER.size))
+                self._resolve(number, kind, await reader.readexactly(length))
+        except asyncio.IncompleteReadError:
+            transport.close()
+            self._fail_all(is_death=not self.ended)
+
+    def _fail_all(self, *, is_death: bool) -> None:
+        self.ended = True
+        if is_death:
+            self._deaths.add(self._in_pipe.values())
+        for request in (*self._in_pipe.values(), *self._queue.drain()):
+            if not request.answer.done():
+                request.answer.set_exception(Unavailable("the embedder's process ended before it answered"))
+        self._in_pipe.clear()
+        if is_death:
+            self._on_death()
+
+    def _resolve(self, number: int, kind: int, content: bytes) -> None:
+        self.responses += 1
+        if kind == frames.PING:
+            self._unanswered_ticks = None
+            return
+        request = self._in_pipe.pop(number)
+        self._deaths.clear(request)
+        self._send()
+        if request.answer.done():
+            return
+        if kind == frames.ERROR:
+            request.answer.set_exception(RuntimeError(content.decode(errors="replace")))
+        else:
+            request.answer.set_result(frames.decode_vectors(content))

@@ -1,0 +1,96 @@
+"""A hung embedder: questions give up within seconds, the process is replaced, a text that ends it is refused alone."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from schemas.failures import ModelMissing, Unavailable
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.process.child_pipes import HangLimits
+from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
+from tests.builders.tiny_models import write_tiny_model
+
+QUICK = HangLimits(tick_s=0.05, stuck=2, silent=10, passage=10, query_s=0.2, load_s=30)
+
+DIES_OVER_BAD = """
+import sys, os
+from streams.adapters.embedding.process import child, frames
+decode = frames.decode_request
+def dying(data):
+    prefix, text = decode(data)
+    if "bad" in text:
+        os._exit(9)
+    return prefix, text
+frames.decode_request = dying
+child.main()
+"""
+"""The real process, but for one word that ends it."""
+
+
+@pytest.fixture
+async def embedder(tmp_path: Path) -> AsyncIterator[ProcessEmbedder]:
+    model = LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 32, words=("red", "house")), 32, "fp32")
+    started = ProcessEmbedder.start(model, 1, limits=QUICK)
+    await started.load()
+    yield started
+    await started.close()
+
+
+async def until_embedded(embedder: ProcessEmbedder, text: str) -> object:
+    while True:
+        try:
+            return await embedder.passage(text)
+        except Unavailable:
+            await asyncio.sleep(0.05)
+        except RuntimeError as refusal:
+            return refusal
+
+
+async def test_query_of_a_stopped_process_is_unavailable_in_time(embedder: ProcessEmbedder) -> None:
+    os.kill(embedder._child._process.pid, signal.SIGSTOP)
+    async with asyncio.timeout(5):
+        for _ in range(5):
+            with pytest.raises(Unavailable):
+                await embedder.query("red")
+    assert embedder.problem is not None
+
+
+async def test_stopped_process_is_replaced_without_a_call(embedder: ProcessEmbedder) -> None:
+    await embedder.passage("red")
+    before = embedder._child._process.pid
+    os.kill(before, signal.SIGSTOP)
+    async with asyncio.timeout(30):
+        while embedder.problem is None or embedder._child._process.pid == before:
+            await asyncio.sleep(0.02)
+            if embedder._child._process.pid != before:
+                break
+        await until_embedded(embedder, "red house")
+    assert embedder.problem is None
+
+
+async def test_text_that_ends_the_process_is_refused_and_others_are_not(tmp_path: Path) -> None:
+    model = LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 32, words=("red", "house")), 32, "fp32")
+    template = ProcessEmbedder.start(model, 1)
+    command = (template._command[0], "-c", DIES_OVER_BAD, *template._command[3:])
+    await template.close()
+    embedder = ProcessEmbedder(command, limits=QUICK)
+    await embedder.load()
+    async with asyncio.timeout(60):
+        texts = ["bad", *(f"red {number}" for number in range(20))]
+        refused, *others = await asyncio.gather(*(until_embedded(embedder, text) for text in texts))
+    assert "3 times" in str(refused)
+    assert not [one for one in others if isinstance(one, Exception)]
+    with pytest.raises(Unavailable, match="3 times"):
+        await embedder.query("bad")
+    await embedder.close()
+
+
+async def test_loading_has_a_time_limit() -> None:
+    embedder = ProcessEmbedder(("sleep", "600"), limits=HangLimits(load_s=0.2))
+    with pytest.raises(ModelMissing, match=r"within 0\.2 s"):
+        await embedder.load()
+    await embedder.close()

@@ -1,0 +1,64 @@
+"""The queue before an embedder's process: fair by user, queries first, suspects alone."""
+
+import asyncio
+
+from streams.adapters.embedding.process.frames import PASSAGE, QUERY
+from streams.adapters.embedding.process.request_queue import DeathCounts, EmbeddingRequest, RequestQueue
+from streams.flow.support.fair_queue import FairQueue
+
+
+def request(text: str, kind: int = PASSAGE) -> EmbeddingRequest:
+    return EmbeddingRequest(kind, "", text, asyncio.get_running_loop().create_future())
+
+
+def test_fair_queue_serves_keys_in_turn() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for key, item in [("alice", "a1"), ("alice", "a2"), ("alice", "a3"), ("bob", "b1"), ("eve", "e1"), ("bob", "b2")]:
+        queue.put(key, item)
+    assert [queue.get() for _ in range(len(queue))] == ["a1", "b1", "e1", "a2", "b2", "a3"]
+
+
+async def test_flood_of_one_user_delays_another_by_one_text() -> None:
+    queue = RequestQueue(1, DeathCounts())
+    for number in range(1000):
+        queue.put("alice", request(f"alice {number}"))
+    in_pipe = queue.next([])
+    assert in_pipe is not None
+    queue.put("bob", request("bob"))
+    assert queue.next([in_pipe]) is None
+    assert [one.text for one in (queue.next([]), queue.next([])) if one] == ["alice 1", "bob"]
+
+
+async def test_queries_pass_waiting_passages() -> None:
+    queue = RequestQueue(1, DeathCounts())
+    queue.put("alice", request("passage"))
+    queue.put("alice", request("query", QUERY))
+    assert [one.text for one in (queue.next([]), queue.next([])) if one] == ["query", "passage"]
+
+
+async def test_abandoned_requests_are_skipped() -> None:
+    queue, late = RequestQueue(1, DeathCounts()), request("late", QUERY)
+    queue.put("alice", late)
+    queue.put("bob", request("next", QUERY))
+    late.answer.cancel()
+    found = queue.next([])
+    assert found is not None
+    assert found.text == "next"
+
+
+async def test_suspect_is_sent_alone_and_counted_alone() -> None:
+    deaths = DeathCounts()
+    bad, good = request("bad"), request("good")
+    deaths.add([bad, good])
+    deaths.add([bad, good])
+    assert deaths.of(bad) == deaths.of(good) == 1
+    queue = RequestQueue(6, deaths)
+    queue.put("alice", bad)
+    queue.put("bob", request("other"))
+    assert queue.next([request("running")]) is None
+    first = queue.next([])
+    assert first is bad
+    assert queue.next([bad]) is None
+    deaths.add([bad])
+    deaths.clear(good)
+    assert (deaths.of(bad), deaths.of(good)) == (2, 0)
