@@ -12,7 +12,6 @@
 The topics are Kafka's in a worker and in-memory channels in a test; the map is the same.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -232,8 +231,3 @@ def connect(
     """Start an agent for each subscription on its channel; `on_defect` is called when one ends by an exception."""
     for one in consumers:
         start_agent(app, channels[one.topic], one.name, one.step, on_settled=meters.settled, on_defect=on_defect)
-
-
-def end_process() -> None:
-    """Exit at once, so that nothing unfinished is acknowledged; the supervisor starts the worker again."""
-    os._exit(70)

@@ -42,11 +42,12 @@ from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal
 from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, on_recovery, set_read_topics
+from streams.runtime.process_end import end_process
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.topics import CHANGELOG, REPAIRED_SETTINGS, group_id, topic_config, topics_with_prefix
-from streams.topology import BackgroundHooks, connect, end_process, subscriptions
+from streams.topology import BackgroundHooks, connect, subscriptions
 
 log = structlog.get_logger()
 

@@ -15,6 +15,7 @@ Dedicated topics are fetched by a `RequestReader`, at the same times and with th
 their partitions and commits their offsets, but does not fetch them.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from functools import partial
 from typing import Any, cast
 
 import faust
+import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport, server_list
@@ -31,14 +33,21 @@ from faust.types.transports import ProducerT
 from streams.runtime.bursts import BurstProducer
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
+from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from streams.settings import IsolationLevel
+
+log = structlog.get_logger()
 
 FETCH_WAIT_MS = 200
 """How long the broker may delay the response to a fetch without records. Other requests on the same connection wait as
 long: offsets, twice at every start and rebalance, and once for a `forget`. Faust's 1,500 ms made a start 3 s longer;
 200 ms cost an idle worker half a hundredth of a core."""
 
+
+IN_FLIGHT_TIMEOUT_S = 8.0
+"""How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
+and an event may wait for a store that is away for hours."""
 
 MEMBER_DIGEST_CHARS = 8
 """Hexadecimal digits of the topics' hash in the name of a group member."""
@@ -163,6 +172,25 @@ class SafeAssignmentConsumer(Consumer):
 
         Faust's own check ends the worker at a partition that is assigned and not yet sought.
         """
+
+    async def wait_empty(self) -> None:
+        """Wait until the events under way are acknowledged, for a limited time.
+
+        Those that are left then are delivered again. In a rebalance the process ends, as their effects must not follow
+        those of the next owner of their partition; it returns as the same static member.
+        """
+        # Not cancelled: Faust takes a cancellation for the end of another commit, and waits on.
+        waiting = asyncio.ensure_future(super().wait_empty())
+        done, _ = await asyncio.wait({waiting}, timeout=IN_FLIGHT_TIMEOUT_S)
+        if done:
+            await waiting
+            return
+        left = len(self._unacked_messages)
+        if not self.app.should_stop:
+            log.error("events are still under way in a rebalance, ending the process", events=left)
+            end_process()
+        log.warning("events are still under way, they are delivered again", events=left)
+        await self.commit_and_end_transactions()
 
     async def on_stop(self) -> None:
         """Stop reading and commit."""

@@ -47,3 +47,18 @@ async def test_worker_that_leaves_in_good_order_loses_nothing(deployment: Deploy
         await deployment.served_by(first)
         await publishing
         await flow.check()
+
+
+async def test_worker_joins_while_the_vector_store_is_away(deployment: Deployment) -> None:
+    deployment.more["QDRANT_URL"] = "http://127.0.0.1:1"
+    first = await deployment.ready("first")
+    async with deployment.client() as client:
+        await client.remember("The lamp is in the hall.")
+        second = deployment.start("second")
+        async with asyncio.timeout(60):
+            # It ends when its turn of the rebalance has waited for long enough; its supervisor would start it again.
+            while first.is_running and not await second.served_partitions():
+                await asyncio.sleep(0.2)
+        first = first if first.is_running else deployment.start("first")
+        await deployment.served_by(first, second)
+        assert [hit.text for hit in (await client.retrieve("where is the lamp?")).hits] == ["The lamp is in the hall."]

@@ -32,6 +32,17 @@ async def test_worker_stops_mid_batch_and_commits_nothing_unfinished(deployment:
         await flow.embedded()
 
 
+async def test_worker_stops_while_the_vector_store_is_away(deployment: Deployment) -> None:
+    deployment.more["QDRANT_URL"] = "http://127.0.0.1:1"
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        await client.remember("The lamp is in the hall.")
+        await client.retrieve("where is the lamp?")
+        assert await worker.terminate(within_s=20) == 0
+        await deployment.ready()
+        assert [hit.text for hit in (await client.retrieve("where is the lamp?")).hits] == ["The lamp is in the hall."]
+
+
 async def assert_committed_is_finished(deployment: Deployment) -> None:
     """Check that every committed turn has its event, and every committed event its derived events."""
     topics = deployment.topics
