@@ -9,8 +9,8 @@ from streams.tables.json_table import ScopeTable, scope_key
 MAX_PARSED_INTENTIONS = 128
 """Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
 
-MAX_PARSED_BYTES = 16 * 1024 * 1024
-"""Their serialised bytes together: twice as many full ones as `MAX_PARSED_INTENTIONS`, and no more of larger ones."""
+MAX_PARSED_BYTES = 8 * 1024 * 1024
+"""Their serialised bytes together: `MAX_PARSED_INTENTIONS` full ones, and fewer larger ones."""
 
 
 class IntentionTable(ScopeTable[Intention]):

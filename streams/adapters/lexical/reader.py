@@ -18,10 +18,10 @@ from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlit
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
 MAX_CACHED_BYTES = 32 * 1024 * 1024
-"""Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,000 boundaries of
-one memory. Reading 5,000 memories again takes about 20 ms."""
+"""Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
+one memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
 
-COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 5_500, 350, 2_500, 120
+COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 70
 """Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
 each of its terms, with the objects around the arrays."""
 
