@@ -25,3 +25,11 @@ class Unavailable(Exception):
 
 class ModelMissing(Exception):
     """An embedder's model is loading or can't be loaded. Loading is retried; callers don't wait for it."""
+
+
+class RowTooLarge(Rejected):
+    """A table's row would exceed its limit: nothing of it was written, the former value stays."""
+
+    def __init__(self, table: str, size: int, limit_name: str, limit: int) -> None:
+        message = f"the row of the table {table!r} would have {size} bytes, at most {limit} ({limit_name}); "
+        super().__init__("too_large", message + "shorten or delete what it holds")

@@ -31,6 +31,7 @@ from agents.ports.command_types import CommandHandler
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
 from schemas.internal.changes import JOB_KINDS
+from schemas.scopes import ScopeFields
 from streams.channels import input_channels
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
@@ -40,7 +41,7 @@ from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
-from streams.flow.steps.handle_commands import AnswerCommand
+from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
@@ -181,7 +182,11 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         own_writes,
         meters,
     )
-    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log)
+
+    async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
+        return await agents.at(partition).categorize.due_assignments(scope)
+
+    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
     jobs = RunJobs(lambda partition: agents.at(partition).maintain, ctx)
     consolidations = RunConsolidations(
         lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx

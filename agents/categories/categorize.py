@@ -38,7 +38,7 @@ from schemas.state.categories import Category
 from schemas.state.memories import CategoryAssignment
 
 MAX_ASSIGNED_ITEMS = 20_000
-"""Items that one declaration reassigns, some 3 MB in one record; the next consolidation has the others."""
+"""Items that one declaration reassigns, some 3 MB in memory; the next consolidation has the others."""
 
 
 class Categorize:
@@ -93,7 +93,7 @@ class Categorize:
             # Before any await: items that get their vector from now on are matched against it, too.
             self._categories.put(scope, after)
         # Also if nothing is new: the command may have been redelivered after a crash.
-        assigned = await self._reassigned(scope)
+        assigned = await self.due_assignments(scope)
         result = build_category_view(after.categories[wanted.name], self._size(wanted.name, scope, assigned))
         if not assigned:
             return CommandResult(result)
@@ -163,7 +163,7 @@ class Categorize:
         result = build_category_view(category, len(members))
         return CommandResult(result, Change(scope=command.scope, action="refile", categories=names, result=result))
 
-    async def _reassigned(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
+    async def due_assignments(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """Return what a declaration changes now; while the index is unavailable, the next consolidation does it."""
         try:
             found = await self._matcher.reassignments(scope)

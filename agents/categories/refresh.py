@@ -16,7 +16,7 @@ from agents.ports.stores import Memories
 from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
 from agents.rules.categories.view import is_current, visible_category
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, build_summary_prompt
-from schemas.failures import Unavailable
+from schemas.failures import RowTooLarge, Unavailable
 from schemas.models.language import Unanswerable
 from schemas.state.categories import Category, CategorySummary
 from schemas.state.memories import Memory
@@ -103,7 +103,11 @@ class RefreshCategories:
         is_changed = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
         after = before.model_copy(update={**texts, "version": before.version + is_changed})
-        self._categories.put(scope, now.with_categories(after))
+        try:
+            self._categories.put(scope, now.with_categories(after))
+        except RowTooLarge:
+            # A summary is derived: the former one stays, and a command that only reads is answered.
+            return None
         return after if is_changed else None
 
     async def _summarise(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
+from schemas.failures import RowTooLarge
 from schemas.state.memories import Memory
 
 
@@ -16,7 +17,19 @@ class WriteMemory:
     words: LexicalWriter
 
     def __call__(self, memory: Memory) -> None:
-        """Write a memory; replaces the previous version."""
+        """Write a memory; replaces the previous version. Raises RowTooLarge, with nothing changed."""
         # The index first: if it fails, the retry finds the old record and repeats the whole write.
         self.words.put(LexicalDocument(memory))
-        self.memories.put(memory)
+        try:
+            self.memories.put(memory)
+        except RowTooLarge:
+            self._restore(memory.memory_id)
+            raise
+
+    def _restore(self, memory_id: str) -> None:
+        """Index the record that the table has, if it has one."""
+        stored = self.memories.get(memory_id)
+        if stored is None:
+            self.words.remove(memory_id)
+        else:
+            self.words.put(LexicalDocument(stored))

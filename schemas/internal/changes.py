@@ -4,11 +4,14 @@ The commands agent writes both; `Remember` applies changes, `Maintain` carries o
 of the command, so that the command is answered when they are done.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
 from schemas.scopes import Scope
 from schemas.state.interaction import InteractionMode
@@ -56,33 +59,52 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
         """The memories that it selects by their ids."""
         return self.memory_ids if self.memory_id is None else (self.memory_id,)
 
+    def pages(self) -> Iterator[Self]:
+        """Yield it as changes of at most `MAX_PAGE_ITEMS` assigned items; the last has the result of the command."""
+        items = list(self.assigned.items())
+        starts = range(0, len(items), MAX_PAGE_ITEMS)
+        for start in starts[:-1]:
+            yield self.model_copy(update={"assigned": dict(items[start : start + MAX_PAGE_ITEMS]), "result": {}})
+        yield self.model_copy(update={"assigned": dict(items[starts[-1] :] if items else ())})
+
+
+MAX_PAGE_ITEMS = 500
+"""Assigned items of one `Change`: 100 kB, 1.5 MB with the longest names of eight categories each."""
 
 MAX_ISSUED = 64
 """Changes, and answers, stored per boundary: more than it has commands between two offset commits."""
+
+MAX_ISSUED_BYTES = 512 * 1024
+"""Serialised bytes of the changes, and of the answers, that are stored per boundary; of usual ones 64 have 30 kB."""
 
 
 class IssuedCommands(BaseModel, frozen=True):
     """The last commands of a boundary, by partition and offset of their records, for redelivery after a crash.
 
     `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
-    `answered` are the results of commands without a change: carried out twice, a declaration would restore what was
-    renamed or deleted since.
+    What a change assigns is not stored but matched again, as it may be 20,000 items. `answered` are the results of
+    commands without a change: carried out twice, a declaration would restore what was renamed or deleted since.
     """
 
     changes: dict[str, Change] = Field(default_factory=dict)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def with_change(self, position: str, change: Change) -> Self:
-        """Add a change; drop the oldest beyond `MAX_ISSUED`."""
+        """Add a change without what it assigns; drop the oldest beyond `MAX_ISSUED` and `MAX_ISSUED_BYTES`."""
+        change = change.model_copy(update={"assigned": {}})
         return self.model_copy(update={"changes": _latest({**self.changes, position: change})})
 
     def with_answer(self, position: str, result: dict[str, Any]) -> Self:
-        """Add a result; drop the oldest beyond `MAX_ISSUED`."""
+        """Add a result; drop the oldest beyond `MAX_ISSUED` and `MAX_ISSUED_BYTES`."""
         return self.model_copy(update={"answered": _latest({**self.answered, position: result})})
 
 
 def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:
-    return dict(list(entries.items())[-MAX_ISSUED:])
+    """Return the latest entries within the limits, the last one in any case."""
+    latest = list(entries.items())[-MAX_ISSUED:]
+    sizes = accumulate(len(to_json(entry)) for _, entry in reversed(latest))
+    fitting = sum(size <= MAX_ISSUED_BYTES for size in sizes)
+    return dict(latest[-max(fitting, 1) :])
 
 
 JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed"]

@@ -155,10 +155,11 @@ class Item(BaseModel, frozen=True):
 class Memory(BaseModel, frozen=True):
     """One memory. Applying the same input twice gives the same record.
 
-    `versions` are the different texts in order of first occurrence, `version` is their number, `current` the index of
-    the current one. `source` is the offset of the record that created it on the turns topic, which orders turns with
-    equal times; `latest` and `latest_at` are offset and timestamp of the record with the current text. `content_hash`
-    is the hash of the embedded text; a vector of another hash is outdated.
+    `versions` are the latest different texts in order of first occurrence, after `dropped_versions` earlier ones;
+    `version` is the number of all, `current` the index of the current one in `versions`. `source` is the offset of the
+    record that created it on the turns topic, which orders turns with equal times; `latest` and `latest_at` are offset
+    and timestamp of the record with the current text. `content_hash` is the hash of the embedded text; a vector of
+    another hash is outdated.
 
     A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
     `superseded_in` is the consolidation run that superseded it.
@@ -186,6 +187,7 @@ class Memory(BaseModel, frozen=True):
     evidence: tuple[Evidence, ...] = ()
     decay: Decay = "medium"
     versions: tuple[TextVersion, ...]
+    dropped_versions: int = Field(default=0, exclude_if=lambda dropped: dropped == 0)
     current: int = 0
     content_hash: str
     embedding: Embedding = Embedding()
@@ -204,7 +206,7 @@ class Memory(BaseModel, frozen=True):
     @property
     def version(self) -> int:
         """The number of different texts that this memory has had."""
-        return len(self.versions)
+        return self.dropped_versions + len(self.versions)
 
     @property
     def occurred_ms(self) -> int:

@@ -12,6 +12,8 @@ import faust
 import structlog
 from faust.types import FutureMessage
 
+from schemas.failures import RowTooLarge
+from streams.runtime.row_limit import limit_row
 from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
@@ -39,6 +41,15 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         self.pending_writes: list[Awaitable[None]] = []
         self._newest: dict[bytes, FutureMessage] = {}
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a row, first to the changelog's buffer. Raises RowTooLarge, with nothing written."""
+        try:
+            limit_row(self.name, value)
+        except RowTooLarge as error:
+            log.warning("row refused", problem=error.message)
+            raise
+        super().__setitem__(key, value)
 
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""

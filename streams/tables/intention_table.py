@@ -9,6 +9,9 @@ from streams.tables.json_table import ScopeTable, scope_key
 MAX_PARSED_INTENTIONS = 128
 """Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
 
+MAX_PARSED_BYTES = 8 * 1024 * 1024
+"""Their serialised bytes together: `MAX_PARSED_INTENTIONS` full ones, and fewer larger ones."""
+
 
 class IntentionTable(ScopeTable[Intention]):
     """Intentions by scope. Fields at their defaults are not stored."""
@@ -16,6 +19,7 @@ class IntentionTable(ScopeTable[Intention]):
     def __init__(self, app: App) -> None:
         super().__init__(app, "intentions", Intention)
         self._recent: dict[str, tuple[bytes, Intention]] = {}
+        self._bytes = 0
 
     def get(self, partition: int, key: Mapping[str, str]) -> Intention:
         scope = scope_key(key)
@@ -34,8 +38,15 @@ class IntentionTable(ScopeTable[Intention]):
         self._remember(scope, encoded, value)
 
     def _remember(self, scope: str, value: bytes, intention: Intention) -> Intention:
-        self._recent.pop(scope, None)
-        if len(self._recent) >= MAX_PARSED_INTENTIONS:
-            del self._recent[next(iter(self._recent))]
+        self._drop(scope)
+        while self._recent and (
+            len(self._recent) >= MAX_PARSED_INTENTIONS or self._bytes + len(value) > MAX_PARSED_BYTES
+        ):
+            self._drop(next(iter(self._recent)))
         self._recent[scope] = value, intention
+        self._bytes += len(value)
         return intention
+
+    def _drop(self, scope: str) -> None:
+        value, _ = self._recent.pop(scope, (b"", None))
+        self._bytes -= len(value)

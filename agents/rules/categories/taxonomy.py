@@ -17,12 +17,12 @@ MAX_FORMER_NAMES = 32
 def declare_category(taxonomy: Taxonomy, name: str, description: str, offset: int = -1) -> Taxonomy:
     """Add or redescribe a user's category; idempotent. `offset` is the command's.
 
-    Raises Rejected, `invalid_value`, beyond `MAX_CATEGORIES_PER_SCOPE`.
+    Raises Rejected, `too_large`, beyond `MAX_CATEGORIES_PER_SCOPE`.
     """
     before = taxonomy.find(name)
     if before is None and len(taxonomy) >= MAX_CATEGORIES_PER_SCOPE:
-        message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories; redeclare an existing one instead"
-        raise Rejected("invalid_value", message, "arguments.name")
+        message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories (MAX_CATEGORIES_PER_SCOPE); delete one"
+        raise Rejected("too_large", message, "arguments.name")
     if before is None:
         return taxonomy.with_categories(Category(name=name, description=description, declared=True, since=offset))
     if before.declared and before.description == description:

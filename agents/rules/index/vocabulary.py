@@ -107,6 +107,11 @@ class Vocabulary:
         self._index_pending()
         return len(self._words)
 
+    @property
+    def estimated_words(self) -> int:
+        """The number of words, without a search for pending ones among the known: at least `len`."""
+        return len(self._words) + len(self._recent) + len(self._pending)
+
     def add(self, words: Iterable[str]) -> None:
         """Add words, known or new; they are indexed by the next query."""
         self._pending.update(words)

@@ -12,6 +12,10 @@ from schemas.messages.turns import Turn, TurnAccepted
 from schemas.state.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
 from schemas.state.modes import GENERAL, ModeSource
 
+MAX_VERSIONS = 64
+"""Texts that a memory remembers by their hashes, the latest: 9 kB of its row, which every edit writes anew. A text that
+comes back after more edits counts as a new one; a redelivered record is recognised by its offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnIdentity:
@@ -64,7 +68,9 @@ def next_memory(
 
     `asks_model`: a language model will be asked about it.
     """
-    versions = _with_text(known.versions if known else (), identity)
+    all_versions = _with_text(known.versions if known else (), identity)
+    versions = all_versions[-MAX_VERSIONS:]
+    dropped = (known.dropped_versions if known else 0) + len(all_versions) - len(versions)
     memory = Memory(
         memory_id=identity.memory_id,
         turn_id=identity.turn_id,
@@ -86,6 +92,7 @@ def next_memory(
         entities=extract_entities(turn.content),
         evidence=_evidence(turn, identity.turn_id),
         versions=versions,
+        dropped_versions=dropped,
         current=[version.text_hash for version in versions].index(identity.text_hash),
         content_hash="",
         # The last vector belongs to the previous text; its location stays, so that it can be removed.

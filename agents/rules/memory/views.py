@@ -6,7 +6,18 @@ from schemas.moments import iso
 from schemas.state.memories import Item, Memory
 from schemas.state.modes import Mode, ModeDeclarations
 
-_INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading", "item", "superseded_in"}
+_INTERNAL = {
+    "boundary",
+    "source",
+    "latest",
+    "latest_at",
+    "versions",
+    "dropped_versions",
+    "current",
+    "reading",
+    "item",
+    "superseded_in",
+}
 """Fields of a record that are internal, or are returned in another form."""
 
 
@@ -24,9 +35,10 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         mode="json", exclude={"status", "text_hash", "interaction", "is_corrected", "aims"}
     )
     interaction = memory.reading.interaction
+    current = memory.versions[memory.current]
     versions = [
-        {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
-        for number, version in enumerate(memory.versions, 1)
+        {"version": number, "current": version is current, **version.model_dump(mode="json")}
+        for number, version in enumerate(memory.versions, memory.dropped_versions + 1)
     ]
     understanding = {
         **reading,

@@ -4,6 +4,8 @@ A command returns new `ModeDeclarations` or raises the contract's error; it is i
 least once. The mode of a turn: the caller's, then a model's, the project's default, the user's default, `general`.
 """
 
+from collections.abc import Mapping
+
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.scopes import PROJECT_FIELD
@@ -12,6 +14,22 @@ from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarat
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""
+
+
+MAX_MODES_PER_SCOPE = 64
+"""Modes that a user declares for all projects, and modes that each project has of its own: every question may search
+all of them, and each with memories is a vector collection."""
+
+MAX_MODES = 256
+"""Modes of a user together: all of them are one row of the table."""
+
+MAX_FORMER_MODE_NAMES = 32
+"""Earlier names that a mode remembers, the latest. They answer a repeated `rename_mode`, and model answers that were
+asked for under an earlier name: both are about the last ones."""
+
+MAX_DELETED_MODES = 256
+"""Deleted modes that a user's declarations remember, the latest: a `delete_mode` that is repeated later than that is
+refused as `unknown_mode`. A redelivered one is among the very last."""
 
 
 def require_mode(declared: ModeDeclarations, name: str, project: str | None, field: str) -> Mode:
@@ -31,9 +49,14 @@ def unknown_mode_error(name: str, field: str) -> Rejected:
 def declare_mode(
     declared: ModeDeclarations, wanted: DeclareMode, embedder: EmbedderDescription, project: str, offset: int = -1
 ) -> ModeDeclarations:
-    """Add a mode, or change the one of that name; omitted fields keep their values. `offset` is the command's."""
+    """Add a mode, or change the one of that name; omitted fields keep their values. `offset` is the command's.
+
+    Raises Rejected, `too_large`, beyond the limits of modes.
+    """
     target = project if wanted.for_project else None
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, target)), None)
+    if before is None:
+        _check_room(declared, target)
     given = wanted.model_dump(exclude={"embedder", "is_default", "for_project"}, exclude_none=True)
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target)
     mode = old.model_copy(update=given | {"embedder": embedder.name, "embedding_dim": embedder.dim})
@@ -43,6 +66,19 @@ def declare_mode(
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, target)}
     after = declared.model_copy(update={"modes": modes, "deleted": deleted})
     return _with_default(after, wanted.name, target) if wanted.is_default else after
+
+
+def _check_room(declared: ModeDeclarations, project: str | None) -> None:
+    """Raise Rejected if no further mode can be declared for this project, None for all."""
+    here = sum(mode.project == project for mode in declared.modes)
+    if here >= MAX_MODES_PER_SCOPE:
+        where = "all projects" if project is None else "one project"
+        limit = f"a user declares at most {MAX_MODES_PER_SCOPE} modes for {where} (MAX_MODES_PER_SCOPE)"
+    elif len(declared.modes) >= MAX_MODES:
+        limit = f"a user declares at most {MAX_MODES} modes (MAX_MODES)"
+    else:
+        return
+    raise Rejected("too_large", f"{limit}; delete_mode removes one", "arguments.name")
 
 
 def needs_reembedding(before: Mode | None, after: Mode) -> bool:
@@ -67,7 +103,8 @@ def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) ->
     if new is not None or wanted.new_name == GENERAL:
         message = f"the mode {wanted.new_name!r} exists; to merge the two, delete_mode with move:{wanted.new_name}"
         raise Rejected("conflict", message, "arguments.new_name")
-    mode = old.model_copy(update={"name": wanted.new_name, "formerly": (*old.formerly, old.name)})
+    formerly = (*old.formerly, old.name)[-MAX_FORMER_MODE_NAMES:]
+    mode = old.model_copy(update={"name": wanted.new_name, "formerly": formerly})
     modes = tuple(mode if one is old else one for one in declared.modes)
     return _with_defaults(declared, old, mode.name).model_copy(update={"modes": modes}), mode
 
@@ -89,7 +126,7 @@ def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) ->
         raise unknown_mode_error(wanted.name, "arguments.name")
     without = {
         "modes": tuple(one for one in declared.modes if one is not mode),
-        "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
+        "deleted": _with_deleted(declared.deleted, _deleted_key(mode.name, mode.project), wanted.memories),
     }
     if wanted.target_mode is not None:
         if wanted.target_mode == wanted.name:
@@ -130,6 +167,12 @@ def _with_defaults(declared: ModeDeclarations, mode: Mode, name: str | None) -> 
         user_default = name
     project_defaults = {project: default for project, default in renamed.items() if default is not None}
     return declared.model_copy(update={"user_default": user_default, "project_defaults": project_defaults})
+
+
+def _with_deleted(deleted: Mapping[str, str], key: str, memories: str) -> dict[str, str]:
+    """Add a deleted mode as the latest one."""
+    others = {name: fate for name, fate in deleted.items() if name != key}
+    return dict(list({**others, key: memories}.items())[-MAX_DELETED_MODES:])
 
 
 def _deleted_key(name: str, project: str | None) -> str:

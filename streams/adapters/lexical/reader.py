@@ -17,19 +17,24 @@ from schemas.state.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
-MAX_CACHED_MEMORIES = 50_000
-"""Memories with cached columns in one partition: some 15 MB, and 8 MB for the vocabularies. Reading 5,000 again takes
-about 20 ms."""
+MAX_CACHED_BYTES = 32 * 1024 * 1024
+"""Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
+one memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
+
+COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 70
+"""Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
+each of its terms, with the objects around the arrays."""
 
 
 class MemoryColumnsCache:
-    """Columns by boundary id; every write to the rows is applied here too."""
+    """Columns by boundary id, bounded in bytes; every write to the rows is applied here too."""
 
-    def __init__(self, max_memories: int = MAX_CACHED_MEMORIES) -> None:
-        self._max_memories = max_memories
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._cached: OrderedDict[int, MemoryColumns] = OrderedDict()
         self._vocabularies: dict[int, Vocabulary] = {}
-        self._memories = 0
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
 
     def get(self, boundary: int) -> MemoryColumns | None:
         """Return a boundary's columns if they are cached."""
@@ -40,19 +45,14 @@ class MemoryColumnsCache:
     def put(self, boundary: int, columns: MemoryColumns) -> None:
         """Cache a boundary's columns, of any size; evict others beyond the limit."""
         self._cached[boundary] = columns
-        self._memories += columns.documents
-        while self._memories > self._max_memories and len(self._cached) > 1:
-            oldest, evicted = self._cached.popitem(last=False)
-            self._memories -= evicted.documents
-            self._vocabularies.pop(oldest, None)
+        self._resize(boundary)
 
     def written(self, boundary: int, row: MemoryRow, trait: Trait) -> None:
         """Apply a row that was written."""
         columns = self._cached.get(boundary)
         if columns is not None:
-            before = columns.documents
             columns.write([row], {} if columns.has_trait(row.trait) else {row.trait: trait})
-            self._memories += columns.documents - before
+            self._resize(boundary)
 
     def vocabulary(self, boundary: int, read: Callable[[int], Vocabulary]) -> Vocabulary:
         """Return a boundary's vocabulary, by `read` if it is not cached; cached as long as its columns."""
@@ -61,6 +61,7 @@ class MemoryColumnsCache:
             known = read(boundary)
             if boundary in self._cached:
                 self._vocabularies[boundary] = known
+                self._resize(boundary)
         return known
 
     def add_terms(self, boundary: int, terms: Sequence[str]) -> None:
@@ -76,14 +77,25 @@ class MemoryColumnsCache:
     def drop(self, boundary: int) -> None:
         """Drop a boundary, after a memory was removed."""
         self._vocabularies.pop(boundary, None)
-        columns = self._cached.pop(boundary, None)
-        self._memories -= columns.documents if columns else 0
+        self._cached.pop(boundary, None)
+        self._bytes -= self._sizes.pop(boundary, 0)
 
     def clear(self) -> None:
         """Drop everything, after a rollback."""
         self._cached.clear()
         self._vocabularies.clear()
-        self._memories = 0
+        self._sizes.clear()
+        self._bytes = 0
+
+    def _resize(self, boundary: int) -> None:
+        """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
+        columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
+        size = COLUMNS_BYTES + columns.documents * MEMORY_BYTES
+        size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
+        self._bytes += size - self._sizes.get(boundary, 0)
+        self._sizes[boundary] = size
+        while self._bytes > self._max_bytes and len(self._cached) > 1:
+            self.drop(next(iter(self._cached)))
 
 
 _PAGE = 1000

@@ -29,10 +29,14 @@ class EventReader:
         try:
             return decode(record.value, self._kinds)
         except Rejected as error:
-            log.warning("unreadable event of an internal topic", code=error.code, **log_context(record))
-            self._replies.meters.rejected(record.topic, error.code)
-            await (await self._replies.dead_letter(record, error))
+            await self.reject(record, error)
             return None
+
+    async def reject(self, record: Record, error: Rejected) -> None:
+        """Count and log an event that can't be applied, and write it to the dead letters."""
+        log.warning("event of an internal topic refused", code=error.code, **log_context(record))
+        self._replies.meters.rejected(record.topic, error.code)
+        await (await self._replies.dead_letter(record, error))
 
 
 def event_out(topic: str, boundary: str, event: BaseModel) -> Outgoing:

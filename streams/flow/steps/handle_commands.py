@@ -1,21 +1,25 @@
 """Commands on their topic: answered at once, or forwarded as a change or a job to the step that answers it.
 
 A change is stored before it is forwarded. A command that is redelivered after a crash forwards the same change: later
-turns are not part of it. A redelivered declaration has the same answer as before, so that it does not undo
-later commands.
+turns are not part of it. The items that it assigns to categories are matched again, as no row of a table could hold
+them, and are forwarded page by page; the last page leads to the answer. A redelivered declaration has the same answer
+as before, so that it does not undo later commands.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from pydantic import BaseModel
 
 from agents.commands.dispatch import DispatchCommands
-from schemas.internal.changes import IssuedCommands
+from schemas.internal.changes import Change, IssuedCommands
 from schemas.messages.commands import Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
+from schemas.scopes import ScopeFields
+from schemas.state.memories import CategoryAssignment
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.requests.events import event_out
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
@@ -39,6 +43,12 @@ DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_cat
 """Commands that later ones may revoke: if repeated, they would undo the later ones."""
 
 
+Assignments = Mapping[str, tuple[CategoryAssignment, ...]]
+
+Reassigned = Callable[[int, ScopeFields], Awaitable[Assignments]]
+"""Returns what the items of a scope of a partition are to be assigned to now, by memory id."""
+
+
 class AnswerCommand:
     """Handles `command.v1`."""
 
@@ -50,8 +60,10 @@ class AnswerCommand:
         topics: Topics,
         meters: Meters,
         turns_log: TurnsLog | None,
+        reassigned_at: Reassigned,
     ) -> None:
         """`issued` stores the changes and answers of commands."""
+        self._reassigned_at = reassigned_at
         self._dispatch_at = dispatch_at
         self._stores = stores
         self._issued = issued
@@ -64,7 +76,10 @@ class AnswerCommand:
         key = command.scope.boundary.encode()
         issued = self._issued.get(record.partition, command.scope.boundary)
         if (change := issued.changes.get(_record_id(record))) is not None:
-            return HandlerResult(None, [_forward(record, self._topics.changes, key, change)])
+            if change.action == "assign":
+                assigned = await self._reassigned_at(record.partition, change.scope.model_dump())
+                change = change.model_copy(update={"assigned": dict(assigned)})
+            return HandlerResult(None, self._forward_change(record, key, change))
         if (answer := issued.answered.get(_record_id(record))) is not None:
             return HandlerResult(SuccessReply(answer))
         turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
@@ -89,7 +104,13 @@ class AnswerCommand:
         await await_all(writes)
         # Before it is forwarded: later turns must not count as earlier ones.
         await self._store(issued.with_change(_record_id(record), change), command, record)
-        return HandlerResult(None, [_forward(record, self._topics.changes, key, change)])
+        return HandlerResult(None, self._forward_change(record, key, change))
+
+    def _forward_change(self, record: Record, key: bytes, change: Change) -> list[Outgoing]:
+        """Return the pages of a change; the last has the headers of the command, and is answered."""
+        *pages, last = change.pages()
+        silent = [event_out(self._topics.changes, key.decode(), page) for page in pages]
+        return [*silent, _forward(record, self._topics.changes, key, last)]
 
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)

@@ -1,11 +1,13 @@
 """`Intend` and `Categorize` on the topic of learned events: agents that derive state from turns.
 
-Events are applied one after another; the writes of each are awaited before it is acknowledged.
+Events are applied one after another; the writes of each are awaited before it is acknowledged. An event whose state
+would exceed a row of the table becomes a dead letter: the former state stays.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.flow.requests.events import EventReader
@@ -39,7 +41,10 @@ class ApplyLearned:
         """Apply one event."""
         event: Learned | None = await self._reader.read(record)
         if event is not None:
-            self._agent_at(record.partition).learned(event)
+            try:
+                self._agent_at(record.partition).learned(event)
+            except RowTooLarge as error:
+                await self._reader.reject(record, error)
         # Taken before the next await: these are the writes of this event alone.
         return await_all(self._table.pending_writes())
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
+from schemas.failures import RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Understood
 from schemas.messages.records import Record
@@ -108,7 +109,11 @@ class RememberEvents:
         async def apply() -> Sequence[MemoryEvent]:
             return [] if event is None else self._apply(event, self._remember_at(record.partition))
 
-        events = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+        try:
+            events = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+        except RowTooLarge as error:
+            await self._reader.reject(record, error)
+            events = ()
         pending_writes = self._stores.memory_writes()
         boundary = (record.key or b"").decode()
         sent = [await self._publisher.send(out) for out in derived_events(self._topics, boundary, events)]

@@ -8,6 +8,10 @@ from datetime import datetime
 from schemas.internal.changes import BackfillTimes, Job, JobProgress
 from streams.flow.stores.tables import Table
 
+MAX_BACKFILL_TIMES = 256
+"""Modes of a boundary with a stored time, those of the last backfills: as many as it can have declared. The rest are
+names that it deleted or renamed."""
+
 
 class JobLog:
     """The jobs of a worker; `at` returns the view of a partition, `agents.ports.jobs.Jobs`."""
@@ -38,7 +42,8 @@ class JobLog:
     ) -> list[Awaitable[None]]:
         """Record a completed backfill of modes; return the writes to await."""
         last = {**self._backfills.get(partition, boundary).last, **dict.fromkeys(modes, at)}
-        self._backfills.put(partition, boundary, BackfillTimes(last=last))
+        latest = sorted(last, key=last.__getitem__)[-MAX_BACKFILL_TIMES:]
+        self._backfills.put(partition, boundary, BackfillTimes(last={mode: last[mode] for mode in latest}))
         return self._backfills.pending_writes()
 
     def at(self, partition: int) -> "PartitionJobs":

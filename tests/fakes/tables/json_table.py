@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
+from streams.runtime.row_limit import limit_row
+
 Value = TypeVar("Value", bound=BaseModel)
 
 
@@ -22,7 +24,9 @@ class FakeJsonTable(Generic[Value]):
 
     def put(self, partition: int, key: object, value: Value) -> None:
         """Replace a value."""
-        self._kept[partition, _shown(key)] = value.model_dump_json(by_alias=True)
+        encoded = value.model_dump_json(by_alias=True)
+        limit_row(self._model.__name__, encoded.encode())
+        self._kept[partition, _shown(key)] = encoded
 
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return nothing: a dict is written at once."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import faust
 import pytest
 
 from streams.runtime.awaited_table import AwaitableTable
@@ -22,7 +23,7 @@ def dict_store(table: AwaitableTable, monkeypatch: pytest.MonkeyPatch) -> DictSt
     """Replace the RocksDB store of a table by a dict, and return it."""
     store, table_type = DictStore(), type(table)
     monkeypatch.setattr(table_type, "data", property(lambda _: store), raising=False)
-    monkeypatch.setattr(table_type, "__setitem__", lambda _, key, value: store.__setitem__(key, value))
+    monkeypatch.setattr(faust.Table, "__setitem__", lambda _, key, value: store.__setitem__(key, value))
     monkeypatch.setattr(table_type, "__delitem__", lambda _, key: store.__delitem__(key))
     monkeypatch.setattr(table_type, "values", lambda _: store.values())
     monkeypatch.setattr(table_type, "items", lambda _: store.items())

@@ -3,8 +3,11 @@
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from streams.adapters.lexical.reader import MemoryColumnsCache
+from streams.adapters.lexical.reader import COLUMNS_BYTES, MEMORY_BYTES, MemoryColumnsCache
 from tests.builders.memories import made
+
+MAX_BYTES = 2 * (COLUMNS_BYTES + 10 * MEMORY_BYTES) + COLUMNS_BYTES
+"""Room for two boundaries of ten memories and the vocabulary of one."""
 
 
 def columns_of(memories: int) -> MemoryColumns:
@@ -19,7 +22,7 @@ def are_cached(cache: MemoryColumnsCache, *boundaries: int) -> list[bool]:
 
 
 def test_least_recently_read_columns_are_evicted() -> None:
-    cache = MemoryColumnsCache(max_memories=20)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(10))
     cache.get(1)
@@ -28,14 +31,14 @@ def test_least_recently_read_columns_are_evicted() -> None:
 
 
 def test_last_columns_are_cached_at_any_size() -> None:
-    cache = MemoryColumnsCache(max_memories=20)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(100))
     assert are_cached(cache, 1, 2) == [False, True]
 
 
 def test_dropped_columns_free_their_room() -> None:
-    cache = MemoryColumnsCache(max_memories=20)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
     cache.put(1, columns_of(10))
     cache.put(2, columns_of(10))
     cache.drop(1)
@@ -45,12 +48,12 @@ def test_dropped_columns_free_their_room() -> None:
 
 
 def test_grown_columns_count_with_their_new_size() -> None:
-    cache = MemoryColumnsCache(max_memories=20)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
     cache.put(1, columns_of(10))
     trait = Trait.of(made("a"))
-    for number in range(10, 20):
+    for number in range(10, 30):
         cache.written(1, MemoryRow(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None), trait)
-    cache.put(2, columns_of(1))
+    cache.put(2, columns_of(20))
     assert are_cached(cache, 1, 2) == [False, True]
 
 
@@ -61,7 +64,7 @@ def test_vocabulary_is_cached_as_long_as_its_columns() -> None:
         read.append(boundary)
         return Vocabulary(["violin"])
 
-    cache = MemoryColumnsCache(max_memories=20)
+    cache = MemoryColumnsCache(max_bytes=MAX_BYTES)
     cache.put(1, columns_of(10))
     first = cache.vocabulary(1, vocabulary)
     cache.add_terms(1, ["harbour"])
@@ -70,7 +73,7 @@ def test_vocabulary_is_cached_as_long_as_its_columns() -> None:
     assert (len(first), read) == (2, [1])
     cache.drop_vocabulary(1)
     cache.vocabulary(1, vocabulary)
-    cache.put(2, columns_of(20))
+    cache.put(2, columns_of(40))
     cache.vocabulary(1, vocabulary)
     cache.vocabulary(1, vocabulary)
     assert read == [1, 1, 1, 1], "a vocabulary without cached columns is read each time"

@@ -62,7 +62,7 @@ async def test_categories_per_scope_are_limited_and_each_can_be_redescribed(harn
         harness.table.declare(f"c{number}", "", SCOPE, HERE)
     with pytest.raises(Rejected, match="at most 256") as refused:
         await harness.command("declare_category", name="one more")
-    assert (refused.value.code, refused.value.field) == ("invalid_value", "arguments.name")
+    assert (refused.value.code, refused.value.field) == ("too_large", "arguments.name")
     assert (await harness.command("declare_category", name="c0", description=HEALTH))["version"] == 2
 
 
