@@ -41,7 +41,7 @@ from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal
-from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, on_recovery, set_read_topics
+from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, fence_of, on_recovery, set_read_topics
 from streams.runtime.process_end import end_process
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
@@ -83,7 +83,7 @@ class WorkerParts:
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(
-            settings.bootstrap_servers, self.topics.replies, self.topics.dead_letters, self.meters
+            settings.bootstrap_servers, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from aiokafka import AIOKafkaProducer
 from faust.transport.drivers.aiokafka import Producer
 from faust.types import FutureMessage
 
@@ -54,6 +55,9 @@ class BurstProducer(Producer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._bursts: Bursts[FutureMessage] = Bursts(self._put)
+
+    def _new_producer(self, *args: Any, **kwargs: Any) -> AIOKafkaProducer:
+        return self.app.fence.guard(super()._new_producer(*args, **kwargs))  # type: ignore[attr-defined]
 
     def send_soon(self, fut: FutureMessage) -> None:
         """Add a record to the next burst."""

@@ -31,6 +31,7 @@ from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.runtime.bursts import BurstProducer
+from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
 from streams.runtime.process_end import end_process
@@ -75,6 +76,11 @@ class ShortPollThread(AIOKafkaConsumerThread):
         consumer._group_instance_id = member_name(app.conf.consumer_group_instance_id, app.read_topics)  # noqa: SLF001
         set_isolation_level(consumer, app.isolation_level)
         return consumer
+
+    async def on_start(self) -> None:
+        """Connect, and note the heartbeats for the fence."""
+        await super().on_start()
+        cast("SafeAssignmentApp", self.transport.app).fence.watch(self._ensure_consumer())
 
     def highwater(self, tp: TP) -> int:
         """Return the end offset of what may be read, as of the last fetch; 0 before it."""
@@ -247,6 +253,9 @@ class SafeAssignmentTransport(Transport):
 
 class SafeAssignmentApp(faust.App):
     """A Faust app over `SafeAssignmentTransport`."""
+
+    fence: GroupFence
+    """Closed while the group may have gone on without this worker."""
 
     dedicated_topics: frozenset[str] = frozenset()
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread."""

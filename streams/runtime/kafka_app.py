@@ -10,6 +10,7 @@ from schemas.messages.records import Record
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
+from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
@@ -56,7 +57,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         # An idle worker, or one paused by back-pressure, must never leave the group: it would not return.
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         # Another worker takes over after this; the same one returns at once by its id (`member_name`).
-        broker_session_timeout=12,
+        broker_session_timeout=SESSION_TIMEOUT_S,
         broker_heartbeat_interval=3,
         consumer_group_instance_id=worker_id,
         # What is handled and not committed is handled again after a kill.
@@ -81,6 +82,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     # A caller waits for each query. Turns come many at a time and are cheapest in one fetch.
     app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
     app.isolation_level = settings.isolation_level
+    app.fence = GroupFence()
     return app
 
 
@@ -124,6 +126,11 @@ def start_agent(
 
     run.__doc__ = type(step).__doc__
     app.agent(channel, name=name)(run)
+
+
+def fence_of(app: App) -> GroupFence:
+    """Return the fence that the worker's other producers wait at, too."""
+    return cast("SafeAssignmentApp", app).fence
 
 
 def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:

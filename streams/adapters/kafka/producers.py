@@ -5,6 +5,7 @@ import asyncio
 from aiokafka import AIOKafkaProducer
 
 from schemas.messages.records import Outgoing
+from streams.runtime.fence import GroupFence
 from streams.topics import MAX_OUTPUT_BYTES
 
 NULL_KEY = object()
@@ -15,9 +16,11 @@ DeliveryFuture = asyncio.Future[object]
 """Done when the broker has acknowledged a record, or the producer has given it up."""
 
 
-def create_producer(servers: list[str], *, enable_idempotence: bool, request_timeout_ms: int) -> AIOKafkaProducer:
-    """Create a producer of the worker; it is not started."""
-    return AIOKafkaProducer(
+def create_producer(
+    servers: list[str], *, enable_idempotence: bool, request_timeout_ms: int, fence: GroupFence | None = None
+) -> AIOKafkaProducer:
+    """Create a producer of the worker; it is not started. Its requests wait at the `fence`."""
+    producer = AIOKafkaProducer(
         bootstrap_servers=servers,
         acks="all",
         key_serializer=_serialize_key,
@@ -26,6 +29,7 @@ def create_producer(servers: list[str], *, enable_idempotence: bool, request_tim
         max_batch_size=256 * 1024,
         request_timeout_ms=request_timeout_ms,
     )
+    return producer if fence is None else fence.guard(producer)
 
 
 async def hand_over(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture:

@@ -26,6 +26,7 @@ from streams.adapters.kafka.producers import DeliveryFuture, create_producer, ha
 from streams.adapters.kafka.reply_writer import ReplyWriter
 from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
+from streams.runtime.fence import GroupFence
 from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
@@ -43,12 +44,23 @@ QueuedRecord = tuple[Outgoing, asyncio.Future[DeliveryFuture]]
 class KafkaPublisher:
     """Publishes between `start` and `stop`."""
 
-    def __init__(self, bootstrap_servers: list[str], shared_replies: str, dead_letters: str, meters: Meters) -> None:
-        """`shared_replies` is the shared reply topic, `dead_letters` the topic of what Kafka refuses."""
+    def __init__(
+        self,
+        bootstrap_servers: list[str],
+        shared_replies: str,
+        dead_letters: str,
+        meters: Meters,
+        fence: GroupFence | None = None,
+    ) -> None:
+        """`shared_replies` is the shared reply topic, `dead_letters` the topic of what Kafka refuses.
+
+        While the `fence` is closed nothing is written.
+        """
         self._servers = bootstrap_servers
         self._dead_letters = dead_letters
         self._meters = meters
-        self._replies = ReplyWriter(bootstrap_servers, shared_replies, meters)
+        self._fence = fence
+        self._replies = ReplyWriter(bootstrap_servers, shared_replies, meters, fence)
         self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._sending: set[asyncio.Task[None]] = set()
@@ -56,7 +68,9 @@ class KafkaPublisher:
 
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
-        self._events = create_producer(self._servers, enable_idempotence=True, request_timeout_ms=30_000)
+        self._events = create_producer(
+            self._servers, enable_idempotence=True, request_timeout_ms=30_000, fence=self._fence
+        )
         for part in (self._events, self._replies):
             await part.start()
             self._started.append(part)

@@ -19,6 +19,7 @@ from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.adapters.kafka.reply_topics import UNUSED_TTL_S, ReplyTopics
 from streams.adapters.kafka.waiting_replies import WaitingReplies
 from streams.observability.metrics import Meters
+from streams.runtime.fence import GroupFence
 
 REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
@@ -39,11 +40,12 @@ log = structlog.get_logger()
 class ReplyWriter:
     """Writes replies, between `start` and `stop`."""
 
-    def __init__(self, servers: list[str], shared_topic: str, meters: Meters) -> None:
-        """`shared_topic` belongs to the service."""
+    def __init__(self, servers: list[str], shared_topic: str, meters: Meters, fence: GroupFence | None = None) -> None:
+        """`shared_topic` belongs to the service; while the `fence` is closed nothing is written."""
         self._servers = servers
         self._shared_topic = shared_topic
         self._meters = meters
+        self._fence = fence
         self._topics = ReplyTopics(servers)
         self._waiting = WaitingReplies()
 
@@ -85,7 +87,9 @@ class ReplyWriter:
 
     def _producer(self) -> AIOKafkaProducer:
         timeout_ms = int(REPLY_TIMEOUT_S * 1000)
-        return create_producer(self._servers, enable_idempotence=False, request_timeout_ms=timeout_ms)
+        return create_producer(
+            self._servers, enable_idempotence=False, request_timeout_ms=timeout_ms, fence=self._fence
+        )
 
     def _wait_beside(self, out: Outgoing, delivery: asyncio.Task[bool]) -> None:
         if not self._waiting.add(out, delivery):

@@ -91,6 +91,18 @@ class Worker:
         self._process.send_signal(signal.SIGKILL)
         await asyncio.to_thread(self._process.wait)
 
+    def pause(self) -> None:
+        """Stop the process where it is, until `resume`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        self._process.send_signal(signal.SIGCONT)
+
+    async def ended(self, within_s: float) -> int:
+        """Wait for the end of the process; return the exit code. Raises TimeoutExpired."""
+        return await asyncio.to_thread(self._process.wait, within_s)
+
     async def terminate(self, within_s: float) -> int:
         """Send SIGTERM and return the exit code. Raises TimeoutExpired."""
         self._process.send_signal(signal.SIGTERM)
