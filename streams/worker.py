@@ -109,6 +109,7 @@ class WorkerParts:
             busy=lambda: self.status.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
         )
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.status.partitions())
+        self.index.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
         consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
         topics = list(dict.fromkeys(one.topic for one in consumers))
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.meters, end_process)

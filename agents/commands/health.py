@@ -106,7 +106,10 @@ class Health:
             await self._index.spaces()
         except Unavailable as problem:
             return f"unavailable: {problem}"
-        return "ready"
+        if (problem_now := self._index.problem()) is not None:
+            return f"unavailable: {problem_now}"
+        damaged = self._index.set_aside()
+        return f"ready; set aside as damaged and made again: {', '.join(damaged)}" if damaged else "ready"
 
 
 def _add(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:

@@ -1,6 +1,6 @@
 """Vectors by space. Calls raise `Unavailable` if the same call may succeed later; any other error is a defect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
@@ -59,6 +59,15 @@ class VectorIndex(Protocol):
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprint stored in each existing collection, by collection name."""
+
+    def problem(self) -> str | None:
+        """Return why a part of the index can't be used at present; None if all is well."""
+
+    def set_aside(self) -> Sequence[str]:
+        """Return the collections that were damaged and set aside; their vectors are made again from the records."""
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
+        """Call `on_lost` when a collection is set aside from now on."""
 
     async def close(self) -> None:
         """Release files and connections; no call may follow."""

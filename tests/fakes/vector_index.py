@@ -3,7 +3,7 @@
 It implements `agents.ports.vector_index.VectorIndex` and passes the same contract tests as the adapters.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,6 +101,17 @@ class FakeIndex:
         """Return the fingerprint of each collection by name."""
         self._answer()
         return {name: collection.fingerprint for name, collection in self.collections.items()}
+
+    def problem(self) -> str | None:
+        """None: it has no parts."""
+        return None
+
+    def set_aside(self) -> Sequence[str]:
+        """Nothing is ever damaged."""
+        return ()
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
+        """Nothing is ever lost."""
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -1,6 +1,6 @@
 """An exact in-memory vector index of one space, for training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Never
 
 import numpy as np
@@ -69,6 +69,18 @@ class ExactIndex:
         raise NotImplementedError
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
+        """See `upsert`."""
+        raise NotImplementedError
+
+    def problem(self) -> str | None:
+        """See `upsert`."""
+        raise NotImplementedError
+
+    def set_aside(self) -> Sequence[str]:
+        """See `upsert`."""
+        raise NotImplementedError
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
         """See `upsert`."""
         raise NotImplementedError
 

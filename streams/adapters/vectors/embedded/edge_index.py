@@ -6,21 +6,22 @@ boundaries are cached, as the engine takes 5 ms to return 500 ids, and 25 ms for
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query, UpdateOperation
+from qdrant_edge import Query, UpdateOperation
 
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read_boundary
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_shard import CollectionShard, EdgeCollections, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
 from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
-from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TOKENS, admits_none, pooled_name
+from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
@@ -34,8 +35,9 @@ TYPICAL_TOKEN_ROWS = 16
 class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
-    def __init__(self, root: Path, cache: BoundaryCache | None = None) -> None:
-        self._collections = EdgeCollections(root)
+    def __init__(self, root: Path, cache: BoundaryCache | None = None, max_open: int | None = None) -> None:
+        """Own this directory; at most `max_open` collections are open at once, or what the system grants."""
+        self._collections = EdgeCollections(root, max_open)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()
@@ -45,23 +47,25 @@ class EdgeIndex:
         if not unique:
             return
         shard = self._collections.writable(space, unique)
-        for batch in contract.write_batches(unique):
-            self._upsert_batch(shard, space, batch)
-            await asyncio.sleep(0)
         rows = sum(map(contract.count_token_rows, unique))
-        await self._make_durable(shard, space, max(len(unique), rows // TYPICAL_TOKEN_ROWS))
+        with shard.in_use():
+            for batch in contract.write_batches(unique):
+                self._upsert_batch(shard, space, batch)
+                await asyncio.sleep(0)
+            await self._make_durable(shard, space, max(len(unique), rows // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         ids = contract.validate_ids(memory_ids)
         if not ids or (shard := self._collections.readable(space)) is None:
             return
-        for batch in batches(ids, contract.POINT_BATCH_SIZE):
-            # The packed store first: after a kill in between it lacks a row, which is read from the engine.
-            translate_engine_errors(partial(shard.packed.remove, batch))
-            self._update(shard, space, UpdateOperation.delete_points(list(batch)))
-            self._cache.removed(space.collection, batch)
-            await asyncio.sleep(0)
-        await self._make_durable(shard, space, len(ids))
+        with shard.in_use():
+            for batch in batches(ids, contract.POINT_BATCH_SIZE):
+                # The packed store first: after a kill in between it lacks a row, which is read from the engine.
+                translate_engine_errors(partial(shard.packed.remove, batch))
+                self._update(shard, space, UpdateOperation.delete_points(list(batch)))
+                self._cache.removed(space.collection, batch)
+                await asyncio.sleep(0)
+            await self._make_durable(shard, space, len(ids))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         contract.check_vector(space, vector)
@@ -102,9 +106,10 @@ class EdgeIndex:
         found: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(ids, contract.POINT_BATCH_SIZE):
-            found |= shard.ask(edge_requests.hash_query(batch))
-            await asyncio.sleep(0)
+        with shard.in_use():
+            for batch in batches(ids, contract.POINT_BATCH_SIZE):
+                found |= shard.ask(edge_requests.hash_query(batch))
+                await asyncio.sleep(0)
         return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
@@ -112,19 +117,26 @@ class EdgeIndex:
         found: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
-            found |= shard.ask(edge_requests.vector_query(space.fingerprint, batch))
-            await asyncio.sleep(0)
+        with shard.in_use():
+            for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
+                found |= shard.ask(edge_requests.vector_query(space.fingerprint, batch))
+                await asyncio.sleep(0)
         return found
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        if (shard := self._collections.readable(space)) is None:
-            return 0
-        request = CountRequest(filter=Filter(must=[FieldCondition(PARTITION, match=MatchValue(partition))]))
-        return shard.ask(lambda engine: engine.count(request))
+        return self._collections.count(space, partition)
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
         return self._collections.fingerprints()
+
+    def problem(self) -> str | None:
+        return self._collections.problem
+
+    def set_aside(self) -> Sequence[str]:
+        return self._collections.set_aside
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
+        self._collections.on_lost = on_lost
 
     async def close(self) -> None:
         self._collections.close()
@@ -139,12 +151,17 @@ class EdgeIndex:
     async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
         """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
         key = space.collection, where.boundary
-        shard = self._collections.readable(space)
-        while shard is not None and not self._cache.has(key):
+        # A boundary in memory needs no open collection.
+        if not self._collections.holds(space):
+            return None
+        while not self._cache.has(key):
             async with self._reading:
-                if not self._cache.has(key):
-                    self._cache.put(key, await self._read(shard, space, where.boundary))
-        return None if shard is None else self._cache.get(key)
+                if (shard := self._collections.readable(space)) is None:
+                    return None
+                with shard.in_use():
+                    if not self._cache.has(key):
+                        self._cache.put(key, await self._read(shard, space, where.boundary))
+        return self._cache.get(key)
 
     async def _read(self, shard: CollectionShard, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
         """Read all points of a boundary; None if they can't be cached."""

@@ -1,31 +1,36 @@
-"""The collections of the embedded index: Qdrant Edge shards, each in its directory, under a root with one owner.
+"""A collection of the embedded index: a Qdrant Edge shard in its directory.
 
-Guaranteed: shards are open only while this process owns the root; a shard with another fingerprint than the space is
-refused; a directory under its final name is complete, whenever a kill comes; any error of the engine is `Unavailable`.
+Guaranteed: a directory under its final name is complete, whenever a kill comes; any error of the engine is
+`Unavailable`; the file of counts, where there is one, holds the number of points of each partition.
 """
 
 import asyncio
-import fcntl
+import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
 import qdrant_edge as edge
 
 from schemas.failures import Unavailable
-from schemas.models.vectors import Point
-from schemas.state.modes import Fingerprint, VectorSpace
+from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
+from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
-from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
 T = TypeVar("T")
 
 FINGERPRINT_FILE, WAL_DIR, PACKED_DIR = "fingerprint.json", "wal", "packed"
 """In a shard's directory: its fingerprint, the engine's write-ahead log, the packed vectors."""
+
+COUNTS_FILE = "counts.json"
+"""In a closed shard's directory: its points by partition. Removed before the first write after an opening."""
+
+MAX_PARTITIONS = 100_000
+"""More partitions than a topic can have."""
 
 STAGING_PREFIX = ".creating-"
 
@@ -33,19 +38,33 @@ STAGING_PREFIX = ".creating-"
 class CollectionShard:
     """An open shard. Calls hold the GIL, so threads would gain nothing; keep calls short."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark: CallMark) -> None:
         """Open an existing collection. The caller must own the root: a load beside its owner damages the data."""
-        self.fingerprint = Fingerprint.model_validate_json((path / FINGERPRINT_FILE).read_text())
+        self._mark = mark
+        self.calls = 0
+        """Calls under way that span several steps of the event loop: the shard must stay open."""
+        text = translate_engine_errors((path / FINGERPRINT_FILE).read_text)
+        self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
+        self._is_counted = (path / COUNTS_FILE).exists()
         self._shard = self._load()
         self._indexed = set(self.ask(lambda shard: shard.info().payload_schema))
         self.packed = translate_engine_errors(lambda: PackedVectors(path / PACKED_DIR, self.fingerprint))
 
     @classmethod
-    def create(cls, path: Path, fingerprint: Fingerprint) -> Self:
+    def create(cls, path: Path, fingerprint: Fingerprint, mark: CallMark) -> Self:
         """Create an empty collection, with its indexes and fingerprint, under a temporary name first."""
         translate_engine_errors(lambda: make_collection(path, fingerprint))
-        return cls(path)
+        return cls(path, mark)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the shard open during a call of several steps."""
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.calls -= 1
 
     def index(self, fields: Iterable[str]) -> None:
         """Create the missing indexes of these payload fields."""
@@ -55,11 +74,24 @@ class CollectionShard:
 
     def update(self, operation: edge.UpdateOperation) -> None:
         """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
-        self.ask(lambda shard: shard.update(operation))
+        if self._is_counted:
+            translate_engine_errors(self._forget_counts)
+        translate_engine_errors(lambda: self._shard.update(operation))
 
     def ask(self, request: Callable[[edge.EdgeShard], T]) -> T:
-        """Call a request with the engine, and translate its errors."""
-        return translate_engine_errors(lambda: request(self._shard))
+        """Call a request that reads, and translate its errors. Damaged files may make the engine end the process."""
+        with self._mark.calling(self._path.name):
+            return translate_engine_errors(lambda: request(self._shard))
+
+    def count(self, partition: int) -> int:
+        """Count a partition's points."""
+        only = edge.Filter(must=[edge.FieldCondition(payload.PARTITION, match=edge.MatchValue(partition))])
+        return self.ask(lambda engine: engine.count(edge.CountRequest(filter=only)))
+
+    def counts(self) -> dict[int, int]:
+        """Count the points of every partition."""
+        request = edge.FacetRequest(payload.PARTITION, limit=MAX_PARTITIONS, exact=True)
+        return {int(hit.value): hit.count for hit in self.ask(lambda engine: engine.facet(request)).hits}
 
     async def sync_log(self) -> None:
         """Sync the write-ahead logs to the disk, so that all writes survive a power cut as well.
@@ -86,14 +118,32 @@ class CollectionShard:
             self._shard = self._load()
             self.ask(lambda shard: shard.flush())
 
-    def close(self) -> None:
-        """Flush, and release the files."""
+    def close(self) -> bool:
+        """Flush, note the counts and release the files; False if the collection is empty."""
         self.flush()
+        counts = self.counts()
+        if not self._is_counted:
+            translate_engine_errors(lambda: write_durably(self._path / COUNTS_FILE, json.dumps(counts)))
         self.ask(lambda shard: shard.close())
         translate_engine_errors(self.packed.close)
+        return any(counts.values())
+
+    def _forget_counts(self) -> None:
+        (self._path / COUNTS_FILE).unlink(missing_ok=True)
+        fsync_path(self._path)
+        self._is_counted = False
 
     def _load(self) -> edge.EdgeShard:
-        return translate_engine_errors(lambda: edge.EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
+        with self._mark.calling(self._path.name):
+            return translate_engine_errors(lambda: edge.EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
+
+
+def read_counts(path: Path) -> Mapping[int, int] | None:
+    """Return the points by partition of a closed collection; None if it was not closed after the last write."""
+    try:
+        return {int(partition): int(count) for partition, count in json.loads((path / COUNTS_FILE).read_text()).items()}
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def make_collection(path: Path, fingerprint: Fingerprint) -> None:
@@ -164,62 +214,3 @@ def sync_files(directory: Path) -> None:
                 fsync_path(path)
         synced = present
     fsync_path(directory)
-
-
-OWNER_LOCK_FILE = ".owner.lock"
-"""The file in the root that the owner locks. The kernel releases the lock with the process."""
-
-
-class EdgeCollections:
-    """The shards under one root directory, opened at the first use."""
-
-    def __init__(self, root: Path) -> None:
-        """Lock the directory. Raises RuntimeError if another process owns it."""
-        root.mkdir(parents=True, exist_ok=True)
-        self._root = root
-        self._lock = (root / OWNER_LOCK_FILE).open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise RuntimeError(f"another process owns the vector index in {root}") from error
-        self._shards: dict[str, CollectionShard] = {}
-
-    def readable(self, space: VectorSpace) -> CollectionShard | None:
-        """Return the collection, None if it does not exist. Raises ValueError for another fingerprint."""
-        if self._lock.closed:
-            # Another process may own the shard by now; opening it would damage it.
-            raise RuntimeError(f"the vector index in {self._root} is closed")
-        name = space.collection
-        if name not in self._shards:
-            if not (self._root / name).exists():
-                return None
-            self._shards[name] = CollectionShard(self._root / name)
-        check_fingerprint(space, self._shards[name].fingerprint)
-        return self._shards[name]
-
-    def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
-        """Return a collection that is ready for these points: created, indexed, with its alias."""
-        shard = self.readable(space) or self._create(space)
-        shard.index(payload.indexed_fields(points))
-        return shard
-
-    def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """Return the fingerprints of the existing collections, by name."""
-        files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
-        return {file.parent.name: Fingerprint.model_validate_json(file.read_text()) for file in files}
-
-    def close(self) -> None:
-        """Flush and close every shard, then release the directory."""
-        try:
-            while self._shards:
-                self._shards.popitem()[1].close()
-        finally:
-            self._lock.close()
-
-    def _create(self, space: VectorSpace) -> CollectionShard:
-        # The alias first: after a kill in between, the repeated write creates the collection that it names.
-        translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), space.collection))
-        shard = CollectionShard.create(self._root / space.collection, space.fingerprint)
-        self._shards[space.collection] = shard
-        return shard

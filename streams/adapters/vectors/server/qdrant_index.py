@@ -5,7 +5,7 @@ within the timeout of each request.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from qdrant_client import AsyncQdrantClient, models
@@ -114,6 +114,15 @@ class QdrantIndex:
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
         return await self._collections.fingerprints()
+
+    def problem(self) -> str | None:
+        return None
+
+    def set_aside(self) -> Sequence[str]:
+        return ()
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
+        del on_lost  # The server keeps its collections.
 
     async def close(self) -> None:
         await self._client.close()

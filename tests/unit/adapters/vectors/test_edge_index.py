@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -226,16 +227,74 @@ def test_renamed_log_segment_is_synced(tmp_path: Path, monkeypatch: pytest.Monke
     assert set(synced) == due | {tmp_path.stat().st_ino}
 
 
-async def test_a_damaged_collection_is_unavailable_and_is_not_replaced(tmp_path: Path) -> None:
-    index = EdgeIndex(tmp_path)
+async def test_a_damaged_collection_is_set_aside_and_made_again(tmp_path: Path) -> None:
+    index, losses = EdgeIndex(tmp_path), list[int]()
     await index.upsert(SPACE, points(range(1)))
     await index.close()
     [segment] = (tmp_path / SPACE.collection / "segments").glob("*/segment.json")
     segment.write_text("{")
     again = EdgeIndex(tmp_path)
-    with pytest.raises(Unavailable):
-        await again.upsert(SPACE, points(range(1)))
-    assert segment.read_text() == "{"
+    again.watch_losses(lambda: losses.append(1))
+    await again.upsert(SPACE, points(range(1, 3)))
+    assert losses == [1]
+    assert again.set_aside() == [SPACE.collection]
+    assert await again.count(SPACE, 0) == 2
+    await again.close()
+    [kept] = (tmp_path / f".damaged-{SPACE.collection}" / "segments").glob("*/segment.json")
+    assert kept.read_text() == "{"
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_a_second_death_while_reading_sets_a_collection_aside(tmp_path: Path, deaths: int) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(4)))
+    await index.close()
+    for _ in range(deaths):
+        code = "edge_shard.PackedVectors = edge_shard.edge.EdgeShard = type('S', (), {'load': die})"
+        with run_child(tmp_path, f"{code}\nasyncio.run(write_once())") as child:
+            assert child.wait() == -signal.SIGKILL
+    again = EdgeIndex(tmp_path)
+    assert again.set_aside() == ([SPACE.collection] if deaths == 2 else [])
+    assert await again.count(SPACE, 0) == (4 if deaths == 1 else 0)
+    await again.close()
+
+
+async def test_many_modes_keep_few_shards_open_and_none_at_start(tmp_path: Path) -> None:
+    spaces = [VectorSpace(f"mode{number}", SPACE.fingerprint) for number in range(12)]
+    index = EdgeIndex(tmp_path, max_open=3)
+    for space in spaces:
+        await index.upsert(space, points(range(2)))
+        assert len(index._collections._shards) <= 3
+    for space in spaces:
+        assert set(await index.hashes(space, [memory(1)])) == {memory(1)}
+    await index.close()
+    again = EdgeIndex(tmp_path, max_open=3)
+    assert [await again.count(space, 0) for space in spaces] == [2] * 12
+    assert not again._collections._shards
+    await again.upsert(spaces[0], points(range(2, 5)))
+    await again.delete(spaces[1], [memory(0), memory(1)])
+    await again.close()
+    last = EdgeIndex(tmp_path, max_open=3)
+    assert await last.count(spaces[0], 0) == 5
+    assert set(await last.spaces()) == {space.collection for space in spaces if space != spaces[1]}
+    await last.close()
+
+
+async def test_a_lack_of_descriptors_damages_nothing_is_told_and_passes(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(2)))
+    await index.close()
+    again, limits = EdgeIndex(tmp_path), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 1, limits[1]))
+    try:
+        with pytest.raises(Unavailable):
+            await again.hashes(SPACE, [memory(1)])
+        assert "open files" in (again.problem() or "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert set(await again.hashes(SPACE, [memory(1)])) == {memory(1)}
+    assert again.problem() is None
+    assert again.set_aside() == []
     await again.close()
 
 

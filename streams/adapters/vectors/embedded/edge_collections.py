@@ -1,0 +1,211 @@
+"""The collections under one root: shards opened at the first use, and a bounded number of them open at once.
+
+Guaranteed: shards are open only while this process owns the root; the least recently used one is closed for another;
+an empty collection is removed when it is closed. One that can't be read, or during whose reading the process died
+twice, is set aside under another name: the vectors are made again from the records. A lack of descriptors or memory
+damages nothing.
+"""
+
+import fcntl
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from schemas.failures import Unavailable
+from schemas.models.vectors import Point
+from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.durable_files import fsync_path, write_durably
+from streams.adapters.vectors.embedded.call_mark import MAX_DEATHS, CallMark
+from streams.adapters.vectors.embedded.edge_shard import (
+    FINGERPRINT_FILE,
+    CollectionShard,
+    read_counts,
+    translate_engine_errors,
+)
+from streams.adapters.vectors.embedded.open_limits import granted_open_shards
+from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import check_fingerprint
+
+log = structlog.get_logger()
+
+OWNER_LOCK_FILE = ".owner.lock"
+"""The file in the root that the owner locks. The kernel releases the lock with the process."""
+
+DAMAGED_PREFIX = ".damaged-"
+"""Starts the name of a collection that was set aside; the newest one of each name is kept."""
+
+REMOVED_PREFIX = ".removed-"
+"""Starts the name of an empty collection while its files are removed."""
+
+LACKS = ("os error 5)", "os error 11)", "os error 12)", "os error 13)", "os error 23)", "os error 24)", "os error 28)")
+"""Errors of the system, not of the files: I/O, busy, memory, permission, descriptors, disk."""
+
+LACK_TEXTS = ("Too many open files", "Cannot allocate memory", "No space left", "Permission denied", "temporarily")
+LACK_KINDS = ("WouldBlock", "OutOfMemory", "StorageFull", "PermissionDenied")
+"""The same without a number: the engine prints some errors by kind. A log that is still open is `WouldBlock`."""
+
+
+class EdgeCollections:
+    """The shards under one root directory."""
+
+    def __init__(self, root: Path, max_open: int | None = None) -> None:
+        """Lock the directory. Raises RuntimeError if another process owns it."""
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+        self._lock = (root / OWNER_LOCK_FILE).open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RuntimeError(f"another process owns the vector index in {root}") from error
+        self._max_open = max_open or granted_open_shards()
+        self._shards: OrderedDict[str, CollectionShard] = OrderedDict()
+        self._fingerprints: dict[str, Fingerprint] = {}
+        self._failures: dict[str, str] = {}
+        self.on_lost: Callable[[], object] = lambda: None
+        self._mark = CallMark(root)
+        for name in [name for name, deaths in self._mark.deaths.items() if deaths >= MAX_DEATHS]:
+            self._set_aside(name, f"the process died {MAX_DEATHS} times while reading it")
+
+    @property
+    def problem(self) -> str | None:
+        """The last failure to open a collection that has not been opened since."""
+        return next(reversed(self._failures.values()), None)
+
+    @property
+    def set_aside(self) -> list[str]:
+        """The names of the collections that were set aside and are kept."""
+        return sorted(path.name.removeprefix(DAMAGED_PREFIX) for path in self._root.glob(f"{DAMAGED_PREFIX}*"))
+
+    def holds(self, space: VectorSpace) -> bool:
+        """True if the collection exists, open or closed. Raises ValueError for another fingerprint."""
+        if self._lock.closed:
+            # Another process may own the shard by now; opening it would damage it.
+            raise RuntimeError(f"the vector index in {self._root} is closed")
+        name = space.collection
+        if name not in self._fingerprints:
+            if not (self._root / name).exists():
+                return False
+            text = translate_engine_errors((self._root / name / FINGERPRINT_FILE).read_text)
+            self._fingerprints[name] = Fingerprint.model_validate_json(text)
+        check_fingerprint(space, self._fingerprints[name])
+        return True
+
+    def readable(self, space: VectorSpace) -> CollectionShard | None:
+        """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
+        if not self.holds(space):
+            return None
+        name = space.collection
+        if name not in self._shards and not self._open(name):
+            return None
+        self._shards.move_to_end(name)
+        return self._shards[name]
+
+    def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
+        """Return a collection that is ready for these points: created, indexed, with its alias."""
+        shard = self.readable(space) or self._create(space)
+        shard.index(payload.indexed_fields(points))
+        return shard
+
+    def count(self, space: VectorSpace, partition: int) -> int:
+        """Count a partition's points; those of a closed collection are known without opening it."""
+        name = space.collection
+        if self.holds(space) and name not in self._shards:
+            counts = read_counts(self._root / name)
+            if counts is not None:
+                return counts.get(partition, 0)
+        shard = self.readable(space)
+        return 0 if shard is None else shard.count(partition)
+
+    def fingerprints(self) -> Mapping[str, Fingerprint]:
+        """Return the fingerprints of the existing collections, by name."""
+        files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
+        return {file.parent.name: self._fingerprint(file) for file in files}
+
+    def close(self) -> None:
+        """Flush and close every shard, then release the directory."""
+        try:
+            while self._shards:
+                self._close(next(iter(self._shards)))
+            self._mark.close()
+        finally:
+            self._lock.close()
+
+    def _fingerprint(self, file: Path) -> Fingerprint:
+        known = self._fingerprints.get(file.parent.name)
+        return known or Fingerprint.model_validate_json(file.read_text())
+
+    def _open(self, name: str) -> bool:
+        """Open a collection; False if it was damaged and set aside. Raises Unavailable for a lack of the system."""
+        self._make_room()
+        try:
+            self._shards[name] = CollectionShard(self._root / name, self._mark)
+        except Unavailable as problem:
+            if is_lack(problem):
+                self._failures[name] = str(problem)
+                raise
+            self._set_aside(name, str(problem))
+            return False
+        self._failures.clear()
+        return True
+
+    def _make_room(self) -> None:
+        """Close the least recently used shards without a call under way."""
+        idle = [name for name, shard in self._shards.items() if not shard.calls]
+        for name in idle[: max(0, len(self._shards) + 1 - self._max_open)]:
+            try:
+                self._close(name)
+            except Unavailable as problem:
+                # Its writes are in its log, which the next opening replays: the caller wants another collection.
+                self._failures[name] = str(problem)
+
+    def _close(self, name: str) -> None:
+        shard = self._shards.pop(name)
+        if not shard.close():
+            self._fingerprints.pop(name, None)
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        """Remove an empty collection under another name first: a directory under its own name is complete."""
+        gone = self._root / f"{REMOVED_PREFIX}{name}"
+        with suppress(OSError):
+            shutil.rmtree(gone, ignore_errors=True)
+            (self._root / name).rename(gone)
+            shutil.rmtree(gone)
+
+    def _set_aside(self, name: str, reason: str) -> None:
+        kept = self._root / f"{DAMAGED_PREFIX}{name}"
+        if (self._root / name).exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            (self._root / name).rename(kept)
+            fsync_path(self._root)
+            log.error("vectors are damaged: set aside, and made again", collection=name, kept=str(kept), reason=reason)
+        self._fingerprints.pop(name, None)
+        self._mark.forget(name)
+        self.on_lost()
+
+    def _create(self, space: VectorSpace) -> CollectionShard:
+        self._make_room()
+        name = space.collection
+        # The alias first: after a kill in between, the repeated write creates the collection that it names.
+        try:
+            translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), name))
+            self._shards[name] = CollectionShard.create(self._root / name, space.fingerprint, self._mark)
+        except Unavailable as problem:
+            self._failures[name] = str(problem)
+            raise
+        self._failures.clear()
+        self._fingerprints[name] = space.fingerprint
+        return self._shards[name]
+
+
+def is_lack(problem: Unavailable) -> bool:
+    """True if a call failed for lack of descriptors, memory, disk or rights: the files may be whole."""
+    text = str(problem)
+    cause = problem.__cause__
+    of_system = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
+    return of_system or any(lack in text for lack in (*LACKS, *LACK_TEXTS, *LACK_KINDS))
