@@ -32,6 +32,7 @@ from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.damaged_stores import stores_set_aside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
@@ -88,7 +89,7 @@ class WorkerParts:
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
         self.index = open_index(settings)
-        self.words = SqliteLexicalIndex(settings.data_dir / "words")
+        self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.status = WorkerStatus(self.app, self.topics)
         self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -210,7 +211,8 @@ class WorkerParts:
         language = dict(self.language.status())
         service = self.service.model_dump(mode="json", exclude={"schema_"})
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
-        return {**self.status(), **models, "service": service}
+        rebuilt = {"rebuilt": stores_set_aside(self.settings.data_dir)}
+        return {**self.status(), **models, **rebuilt, "service": service}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
