@@ -1,6 +1,7 @@
 """Damage of the lexical index's file: it is set aside, at opening and in use."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,9 @@ def test_damage_at_opening_and_a_directory_in_place_of_the_file_are_set_aside(tm
     assert ended == [0]
 
 
-def test_file_that_cannot_be_opened_for_another_reason_is_kept(tmp_path: Path) -> None:
+def test_file_that_cannot_be_opened_for_another_reason_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A locked file is waited for.
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
     ended: list[int] = []
     _index(tmp_path, ended).close()
     file = tmp_path / "words" / "words-0.sqlite"
