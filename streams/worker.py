@@ -6,6 +6,7 @@ a defect; its supervisor starts it again. Refused settings end it by `SystemExit
 
 import asyncio
 import gc
+import re
 import sys
 import uuid
 from collections.abc import Collection, Coroutine
@@ -54,6 +55,9 @@ log = structlog.get_logger()
 
 MAX_TURN_LAG = 20
 """Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
+
+WORKER_ID = re.compile(r"[0-9a-f]{32}")
+"""What `load_worker_id` writes."""
 
 MODEL_LOADING_POLL_INTERVAL_S = 0.05
 """Between two polls of the general model's state."""
@@ -219,10 +223,11 @@ class WorkerParts:
 
 
 def load_worker_id(file: Path) -> str:
-    """Return the worker id of this data directory, the same after every start."""
-    if not file.exists():
-        write_durably(file, uuid.uuid4().hex)
-    return file.read_text().strip()
+    """Return the worker id of this data directory, the same after every start; a damaged file gets a new one."""
+    known = file.read_text(errors="replace").strip() if file.exists() else ""
+    if not WORKER_ID.fullmatch(known):
+        write_durably(file, known := uuid.uuid4().hex)
+    return known
 
 
 async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:
