@@ -6,6 +6,7 @@ a defect; its supervisor starts it again. Refused settings end it by `SystemExit
 
 import asyncio
 import gc
+import re
 import sys
 import uuid
 from collections.abc import Collection, Coroutine
@@ -32,6 +33,7 @@ from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.damaged_stores import stores_set_aside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
@@ -53,6 +55,9 @@ log = structlog.get_logger()
 
 MAX_TURN_LAG = 20
 """Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
+
+WORKER_ID = re.compile(r"[0-9a-f]{32}")
+"""What `load_worker_id` writes."""
 
 MODEL_LOADING_POLL_INTERVAL_S = 0.05
 """Between two polls of the general model's state."""
@@ -88,7 +93,7 @@ class WorkerParts:
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
         self.index = open_index(settings)
-        self.words = SqliteLexicalIndex(settings.data_dir / "words")
+        self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.status = WorkerStatus(self.app, self.topics)
         self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -211,17 +216,19 @@ class WorkerParts:
         language = dict(self.language.status())
         service = self.service.model_dump(mode="json", exclude={"schema_"})
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
-        return {**self.status(), **models, "service": service}
+        rebuilt = {"rebuilt": stores_set_aside(self.settings.data_dir)}
+        return {**self.status(), **models, **rebuilt, "service": service}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
 
 
 def load_worker_id(file: Path) -> str:
-    """Return the worker id of this data directory, the same after every start."""
-    if not file.exists():
-        write_durably(file, uuid.uuid4().hex)
-    return file.read_text().strip()
+    """Return the worker id of this data directory, the same after every start; a damaged file gets a new one."""
+    known = file.read_text(errors="replace").strip() if file.exists() else ""
+    if not WORKER_ID.fullmatch(known):
+        write_durably(file, known := uuid.uuid4().hex)
+    return known
 
 
 async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:

@@ -15,6 +15,9 @@ MODEL_FILE = "model.onnx"
 
 MANIFEST_FILE = "export.json"
 
+SIZES_FILE = "sizes.json"
+"""The bytes of each other file of an export; exports of earlier releases have none."""
+
 EXPORT_FORMAT = 1
 """To be increased when an export comes out with other bytes: folders of an older format are exported again."""
 
@@ -94,7 +97,7 @@ def exported_model(name: str) -> ExportedModel:
 
 
 def is_complete(name: str, folder: Path, precision: Precision) -> bool:
-    """Return whether `folder` holds this export: the manifest matches, and no file is missing.
+    """Return whether `folder` holds this export: the manifest matches, no file is missing, none has another size.
 
     Raises ValueError as `exported_model` does.
     """
@@ -103,4 +106,20 @@ def is_complete(name: str, folder: Path, precision: Precision) -> bool:
         manifest.is_file()
         and manifest.read_text() == model.manifest(precision)
         and all((folder / file).is_file() for file in (MODEL_FILE, *model.tokenizer_files))
+        and _has_sizes(folder)
     )
+
+
+def write_sizes(folder: Path) -> None:
+    """Note the size of each file, so that a truncated one is noticed: loading it would fail at every start."""
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != SIZES_FILE}
+    (folder / SIZES_FILE).write_text(json.dumps(sizes, indent=2) + "\n")
+
+
+def _has_sizes(folder: Path) -> bool:
+    noted = folder / SIZES_FILE
+    try:
+        sizes: dict[str, int] = json.loads(noted.read_bytes()) if noted.exists() else {}
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (ValueError, OSError):
+        return False

@@ -8,9 +8,13 @@ import json
 import sys
 from pathlib import Path
 
+import structlog
+
 from schemas.internal.service import scope_fields, scope_schema_hash
 from schemas.scopes import Scope
 from streams.adapters.durable_files import write_durably
+
+log = structlog.get_logger()
 
 SCOPE_FILE = "scope.json"
 """The file with the fields, in the data directory."""
@@ -46,5 +50,10 @@ def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
 def _stored_fields(directory: Path) -> tuple[str, ...] | None:
     file = directory / SCOPE_FILE
     if file.exists():
-        return tuple(json.loads(file.read_text())["scope_fields"])
+        try:
+            return tuple(json.loads(file.read_bytes())["scope_fields"])
+        except (ValueError, KeyError, TypeError) as problem:
+            # The record of the deployment in Kafka has the same: the worker compares it, and writes the file again.
+            log.warning("a damaged file is made again", file=str(file), problem=repr(problem))
+            return None
     return scope_fields(Scope) if (directory / LEXICAL_INDEX_DIR).exists() else None

@@ -50,6 +50,12 @@ IN_FLIGHT_TIMEOUT_S = 8.0
 """How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
 and an event may wait for a store that is away for hours."""
 
+LAST_KEYS = 50
+"""Records at the end of a changelog that tell whether it is that of a table: one key in common suffices."""
+
+LAST_KEYS_TIMEOUT_MS = 10_000
+"""How long they may take; a fetch from a broker in order takes some milliseconds."""
+
 MEMBER_DIGEST_CHARS = 8
 """Hexadecimal digits of the topics' hash in the name of a group member."""
 
@@ -167,6 +173,17 @@ class SafeAssignmentConsumer(Consumer):
         async with AIOKafkaConsumer(bootstrap_servers=self._servers) as consumer:
             end: int = (await consumer.end_offsets([TopicPartition(*tp)]))[TopicPartition(*tp)]
         return end
+
+    async def last_keys(self, tp: TP, last: int) -> list[bytes]:
+        """Return the keys of some records at the end of a partition, whose last offset is `last`. Raises KafkaError."""
+        if last < 0:
+            return []
+        partition = TopicPartition(*tp)
+        async with AIOKafkaConsumer(bootstrap_servers=self._servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([partition])
+            consumer.seek(partition, max(0, last + 1 - LAST_KEYS))
+            records = await consumer.getmany(partition, timeout_ms=LAST_KEYS_TIMEOUT_MS)
+        return [record.key for record in records.get(partition, ())]
 
     @property
     def hides_open_transactions(self) -> bool:

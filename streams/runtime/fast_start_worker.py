@@ -5,11 +5,13 @@ All tables and agents exist before the app starts. Guaranteed: the same steps in
 
 import asyncio
 import logging
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, cast
 
 import faust
 from faust.tables import TableManager
 from mode import Service
+
+from streams.runtime.table_recovery import TableRecovery
 
 SHUTDOWN_TIMEOUT_S = 1.0
 """How long cancelled tasks may take to end before the loop is closed; Faust always waits this long."""
@@ -27,6 +29,13 @@ class StartedParts(Protocol):
 
 class FastStartTables(TableManager):
     """Opens the tables at once: Faust waits a second for tables that an app might still add."""
+
+    @property
+    def recovery(self) -> TableRecovery:
+        """Return the recovery of the tables."""
+        if self._recovery is None:
+            self._recovery = TableRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
+        return cast("TableRecovery", self._recovery)
 
     async def on_start(self) -> None:
         """Start recovery."""

@@ -7,6 +7,7 @@ import faust
 import structlog
 
 from schemas.messages.records import Record
+from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
@@ -43,7 +44,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
         datadir=str(settings.data_dir / "tables"),
-        store="rocksdb://",
+        store=f"{CHECKED_ROCKSDB}://",
         Event=HeldEvent,
         TableManager=FastStartTables,
         key_serializer="raw",

@@ -30,6 +30,7 @@ from streams.adapters.exported_models import (
     Precision,
     exported_model,
     is_complete,
+    write_sizes,
 )
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -124,6 +125,7 @@ def _prepare(model: ExportedModel, target: Path, precision: Precision, progress:
         progress("quantising it to int8")
         _quantise(partial / MODEL_FILE)
     (partial / MANIFEST_FILE).write_text(model.manifest(precision))
+    write_sizes(partial)
     return partial
 
 

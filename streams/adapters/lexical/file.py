@@ -1,14 +1,17 @@
 """The SQLite file of one partition's lexical index: its tables, and how it is opened, replaced and deleted.
 
-The file is derived data. A corrupt file, or one of another version, is replaced by an empty one without progress.
+The file is derived data. A file of another version is replaced by an empty one without progress; a damaged one is set
+aside first, whenever the damage shows.
 """
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from schemas.failures import Unavailable
+from streams.damaged_stores import OnDamage, set_aside
 
 SCHEMA_VERSION = 7
 """The version of the file. Raise it with every change of the tables, of tokenisation, or of what is labelled.
@@ -49,19 +52,34 @@ PRAGMA temp_store = MEMORY;
 """
 
 
+_BESIDE = ("-wal", "-shm", "-journal")
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+ErrorTranslation = Callable[[], AbstractContextManager[None]]
+"""Makes the context in which SQLite is called."""
+
+
+class _OtherVersionError(sqlite3.DatabaseError):
+    """The file has another `SCHEMA_VERSION`."""
+
+
 def open_file(path: Path) -> sqlite3.Connection:
     """Open a file of the current version; the caller begins and ends transactions."""
     try:
         return _connect(path)
-    except sqlite3.DatabaseError:
+    except _OtherVersionError:
         delete_file(path)
+    except sqlite3.DatabaseError as error:
+        if path.is_dir() or is_damage(error):
+            set_aside(path, error, _BESIDE)
     with translate_sqlite_errors():
         return _connect(path)
 
 
 def delete_file(path: Path) -> None:
     """Delete a file and SQLite's files beside it, if they exist."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", *_BESIDE):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
@@ -72,6 +90,28 @@ def translate_sqlite_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise Unavailable(f"the lexical index failed: {error}") from error
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """True if the content of the file is broken: no repetition succeeds. The low byte is the kind of error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def set_damage_aside(path: Path, on_damage: OnDamage) -> ErrorTranslation:
+    """Return `translate_sqlite_errors` for one file: at damage it is set aside and `on_damage` is called."""
+
+    @contextlib.contextmanager
+    def translate() -> Iterator[None]:
+        with translate_sqlite_errors():
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    set_aside(path, error, _BESIDE)
+                    on_damage()
+                raise
+
+    return translate
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -92,7 +132,7 @@ def _ensure_schema(connection: sqlite3.Connection) -> None:
     if version == 0:
         connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
     elif version != SCHEMA_VERSION:
-        raise sqlite3.DatabaseError(f"schema version {version} instead of {SCHEMA_VERSION}")
+        raise _OtherVersionError(f"schema version {version} instead of {SCHEMA_VERSION}")
 
 
 MAX_CACHED_KEYS = 4096

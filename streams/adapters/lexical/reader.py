@@ -14,7 +14,7 @@ from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import EmbeddingStatus, VectorLocation
-from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlite_errors
+from streams.adapters.lexical.file import NUMBER_BITS, ErrorTranslation, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
 MAX_CACHED_BYTES = 32 * 1024 * 1024
@@ -117,24 +117,31 @@ _UNREADY_PAGE = _STATUS_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY
 class LexicalReader:
     """The read side of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, cache: MemoryColumnsCache, keys: KeyCache) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        cache: MemoryColumnsCache,
+        keys: KeyCache,
+        translate: ErrorTranslation = translate_sqlite_errors,
+    ) -> None:
+        self._translate = translate
         self._execute = connection.execute
         self._cache = cache
         self._keys = keys
 
     def applied(self) -> dict[str, int]:
         """Return the next offset of each topic."""
-        with translate_sqlite_errors():
+        with self._translate():
             return dict(self._execute("SELECT topic, next_offset FROM progress"))
 
     def has(self, memory_id: str) -> bool:
         """True if the memory is indexed."""
-        with translate_sqlite_errors():
+        with self._translate():
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
         """Return the columns of a boundary's memories."""
-        with translate_sqlite_errors():
+        with self._translate():
             key = self._keys.boundary(boundary)
             if key is None:
                 return MemoryColumns()
@@ -157,7 +164,7 @@ class LexicalReader:
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """Return the postings of each term, with those of the words that it matches (see the port)."""
         columns = self.memory_columns(boundary)
-        with translate_sqlite_errors():
+        with self._translate():
             key = self._keys.boundary(boundary)
             if key is None or not terms:
                 return [NO_POSTINGS] * len(terms)
@@ -166,7 +173,7 @@ class LexicalReader:
 
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """Return the postings of each term in exactly this form."""
-        with translate_sqlite_errors():
+        with self._translate():
             key = self._keys.boundary(boundary)
             return [NO_POSTINGS] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
 
@@ -185,7 +192,7 @@ class LexicalReader:
     def counts(self, boundary: str, projects: Collection[str] | None = None) -> dict[str, dict[EmbeddingStatus, int]]:
         """Count a boundary's memories in these projects, None for all, by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
-        with translate_sqlite_errors():
+        with self._translate():
             key = self._keys.boundary(boundary)
             if key is None:
                 return {}
@@ -209,7 +216,7 @@ class LexicalReader:
                 last = rows[-1][0]
 
     def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
-        with translate_sqlite_errors():
+        with self._translate():
             return self._execute(_STATUS_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
 
     def awaiting_understanding(self) -> Iterator[str]:
@@ -220,13 +227,13 @@ class LexicalReader:
             last = rows[-1][0]
 
     def _unread_page(self, last: int) -> list[tuple[int, str]]:
-        with translate_sqlite_errors():
+        with self._translate():
             return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
 
     def ready_places(self) -> dict[VectorLocation, int]:
         """Count the memories with their vector in each location."""
         counted: Counter[VectorLocation] = Counter()
-        with translate_sqlite_errors():
+        with self._translate():
             rows = self._execute(
                 "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
                 " WHERE space IS NOT NULL GROUP BY trait, space"

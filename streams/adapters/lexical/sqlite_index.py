@@ -13,10 +13,11 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import EmbeddingStatus, VectorLocation
-from streams.adapters.lexical.file import KeyCache, delete_file, open_file, translate_sqlite_errors
+from streams.adapters.lexical.file import KeyCache, delete_file, open_file, set_damage_aside, translate_sqlite_errors
 from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.writer import PartitionWriter
+from streams.damaged_stores import OnDamage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,18 @@ class _Partition:
 class SqliteLexicalIndex:
     """All open indexes of one worker. Belongs to one thread."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, on_damage: OnDamage = lambda: None) -> None:
+        """`on_damage` is called when a file turns out damaged in use and was set aside."""
         self._directory = directory
+        self._on_damage = on_damage
         self._open: dict[int, _Partition] = {}
 
     def open(self, partition: int) -> None:
         self._close(partition)
         connection = open_file(self._path(partition))
-        cache, keys = MemoryColumnsCache(), KeyCache(connection)
-        opened = _Partition(
-            connection, PartitionWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
-        )
+        parts = connection, MemoryColumnsCache(), KeyCache(connection)
+        translate = set_damage_aside(self._path(partition), self._on_damage)
+        opened = _Partition(connection, PartitionWriter(*parts, translate), LexicalReader(*parts, translate))
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:

@@ -13,7 +13,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
-from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache, translate_sqlite_errors
+from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTranslation, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.reader import MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import AnalyzedText
 
@@ -36,7 +36,14 @@ class _Stored(NamedTuple):
 class PartitionWriter:
     """The write side of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, cache: MemoryColumnsCache, keys: KeyCache) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        cache: MemoryColumnsCache,
+        keys: KeyCache,
+        translate: ErrorTranslation = translate_sqlite_errors,
+    ) -> None:
+        self._translate = translate
         self._connection = connection
         self._execute = connection.execute
         self._cache = cache
@@ -54,7 +61,7 @@ class PartitionWriter:
         if not self._connection.in_transaction:
             return
         try:
-            with translate_sqlite_errors():
+            with self._translate():
                 self._execute("COMMIT")
             self.progress.clear()
         except Unavailable:
@@ -159,7 +166,7 @@ class PartitionWriter:
     @contextlib.contextmanager
     def _savepoint(self) -> Iterator[None]:
         self._require_usable()
-        with translate_sqlite_errors():
+        with self._translate():
             if not self._connection.in_transaction:
                 self._execute("BEGIN")
             self._execute("SAVEPOINT call")

@@ -21,6 +21,7 @@ from streams.api_docs.asyncapi import build_asyncapi
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings
 from streams.tables.json_table import scope_from_key, scope_key
+from streams.worker import load_worker_id
 from tests.builders.scopes import AgentScope, PlainScope
 
 EXAMPLES = "tests.builders.scopes"
@@ -177,6 +178,23 @@ def test_data_directory_rejects_other_scope_fields(tmp_path: Path) -> None:
     assert len(saved["scope_schema_hash"]) == 64
     with pytest.raises(SystemExit, match="was created with scopes of agent_id, channel, project_id, user_id, not"):
         check_scope_fields(tmp_path, Scope)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"scope_fi', b"[]", b"\xa5"])
+def test_damaged_scope_file_is_made_again(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "scope.json").write_bytes(content)
+    save_scope_fields(tmp_path, AGENTS)
+    with pytest.raises(SystemExit):
+        check_scope_fields(tmp_path, Scope)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xa5\xa5", b"cut"])
+def test_damaged_worker_id_is_made_again(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "worker.id"
+    file.write_bytes(content)
+    worker_id = load_worker_id(file)
+    assert len(worker_id) == 32
+    assert load_worker_id(file) == worker_id
 
 
 def test_old_data_directory_has_the_built_in_scope_fields(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import TokenProjection
 from streams.adapters.export.model_export import export_model, minilm_folder, parse_safetensors, read_weights
-from streams.adapters.exported_models import Precision, is_complete
+from streams.adapters.exported_models import SIZES_FILE, Precision, is_complete, write_sizes
 from tests.builders.exported_models import exported_minilm
 
 Array = NDArray[np.float32]
@@ -51,7 +52,8 @@ def int8(tmp_path_factory: pytest.TempPathFactory) -> FastembedModel:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    # Exports of earlier releases have no file of sizes.
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SIZES_FILE}
 
 
 class PlainBert:
@@ -198,6 +200,18 @@ def test_incomplete_export_is_replaced(tmp_path: Path, tmp_path_factory: pytest.
     target = tmp_path / "model"
     target.mkdir()
     (target / "export.json").write_bytes((complete / "export.json").read_bytes())
+    assert not is_complete(MINILM, target, "fp32")
+    export_model(MINILM, target, "fp32", lambda _: None)
+    assert contents(target) == contents(complete)
+
+
+def test_truncated_model_is_exported_again(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    complete, target = exported_minilm("fp32", tmp_path_factory), tmp_path / "model"
+    shutil.copytree(complete, target)
+    write_sizes(target)
+    assert is_complete(MINILM, target, "fp32")
+    with (target / "model.onnx").open("r+b") as model:
+        model.truncate(1000)
     assert not is_complete(MINILM, target, "fp32")
     export_model(MINILM, target, "fp32", lambda _: None)
     assert contents(target) == contents(complete)

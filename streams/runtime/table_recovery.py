@@ -1,0 +1,82 @@
+"""Faust's recovery of tables, where a table may be ahead of its changelog: a power cut took the end of Kafka's log.
+
+Enters: the persisted offset of each table, and the end of its changelog. Leaves: the same rows in both. Guaranteed: a
+row of the table is in the changelog before events flow, tombstones included; a kill meanwhile is followed by a new
+beginning, as a mark in the database tells that not all rows are written. Faust would end the worker at every start.
+
+Refused is a log of which the tables have none of the last keys: it is that of another deployment.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, cast
+
+import structlog
+from faust.exceptions import ConsistencyError
+from faust.tables.recovery import Recovery
+from faust.types import TP
+
+from streams.batching import batches
+from streams.runtime.checked_store import OWN_KEYS
+
+UNWRITTEN_MARK = OWN_KEYS + b"unwritten__"
+"""A key of the database; it exists while the changelog lacks rows. Written before the persisted offset is lowered."""
+
+ROWS_AT_ONCE = 500
+"""Rows that are sent before the first of them is awaited: a megabyte of usual memories."""
+
+log = structlog.get_logger()
+
+
+class TableRecovery(Recovery):
+    """Writes tables that are ahead of their changelogs to these, instead of ending the worker."""
+
+    async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Counter[TP], title: str) -> None:
+        await super()._build_offsets(consumer, tps, destination, title)
+        ahead = [tp for tp in tps if title == "active" and destination[tp] > self.active_highwaters[tp]]
+        if ahead and not await self._is_own_log(consumer, tps):
+            raise ConsistencyError(
+                f"{ahead} end before the tables of this data directory, which have none of the last keys there: Kafka"
+                " is empty, or that of another deployment; give each deployment a data directory of its own"
+            )
+        for tp in ahead:
+            log.warning("a table is ahead of its changelog, which is completed", topic=tp.topic, partition=tp.partition)
+            destination[tp] = last = self.active_highwaters[tp]
+            self._database(tp).put(UNWRITTEN_MARK, b"1")
+            self._store(tp).set_persisted_offset(tp, last)
+
+    async def on_recovery_completed(self, generation_id: int = 0) -> None:
+        """Complete the changelogs, and let events flow."""
+        await self.complete_changelogs()
+        await super().on_recovery_completed(generation_id)
+
+    async def complete_changelogs(self) -> None:
+        """Write the rows of marked tables to their changelogs."""
+        for tp in sorted(self.active_tps):
+            if self._database(tp).get(UNWRITTEN_MARK) is not None:
+                await self._write_rows(tp)
+
+    async def _is_own_log(self, consumer: Any, tps: Iterable[TP]) -> bool:
+        """True if a table has one of the last keys of its changelog."""
+        for tp in sorted(tps):
+            keys = await consumer.last_keys(tp, self.active_highwaters[tp])
+            if any(self._database(tp).get(key) is not None for key in keys):
+                return True
+        return False
+
+    async def _write_rows(self, tp: TP) -> None:
+        """Write all rows to the changelog, and remove the mark."""
+        producer, persisted = self.app.producer, self._store(tp).persisted_offset(tp)
+        for rows in batches(self._database(tp).items(), ROWS_AT_ONCE):
+            sent = [await producer.send(tp.topic, key, value, tp.partition, None, None) for key, value in rows]
+            for one in sent:
+                persisted = (await one).offset
+        if persisted is not None:
+            self._store(tp).set_persisted_offset(tp, persisted)
+        self._database(tp).delete(UNWRITTEN_MARK)
+
+    def _database(self, tp: TP) -> Any:
+        return self._store(tp)._db_for_partition(tp.partition)  # noqa: SLF001
+
+    def _store(self, tp: TP) -> Any:
+        return cast("Any", self.tp_to_table[tp]).data

@@ -1,0 +1,70 @@
+"""Damage of the lexical index's file: it is set aside, at opening and in use."""
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from schemas.failures import Unavailable
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.damaged_stores import stores_set_aside
+
+
+def _damage(file: Path) -> None:
+    """Overwrite everything behind the header's page."""
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    size = file.stat().st_size
+    with file.open("r+b") as content:
+        content.seek(4096)
+        content.write(b"\xa5" * (size - 4096))
+
+
+def _index(directory: Path, ended: list[int]) -> SqliteLexicalIndex:
+    index = SqliteLexicalIndex(directory / "words", lambda: ended.append(1))
+    index.open(0)
+    return index
+
+
+def test_damage_that_shows_in_use_sets_the_file_aside_and_ends_the_process(tmp_path: Path) -> None:
+    ended: list[int] = []
+    _index(tmp_path, ended).close()
+    _damage(tmp_path / "words" / "words-0.sqlite")
+    index = _index(tmp_path, ended)
+    with pytest.raises(Unavailable):
+        index.has(0, "memory")
+    assert ended == [1]
+    assert [name.startswith("words-0.sqlite.damaged-") for name in stores_set_aside(tmp_path)] == [True]
+    fresh = _index(tmp_path, ended)
+    assert not fresh.applied(0)
+    assert not fresh.has(0, "memory")
+
+
+def test_damage_at_opening_and_a_directory_in_place_of_the_file_are_set_aside(tmp_path: Path) -> None:
+    words, ended = tmp_path / "words", [0]
+    words.mkdir()
+    (words / "words-0.sqlite").write_bytes(b"garbage" * 4096)
+    _index(tmp_path, ended).close()
+    (words / "words-0.sqlite").unlink()
+    (words / "words-0.sqlite").mkdir()
+    _index(tmp_path, ended).close()
+    assert len(stores_set_aside(tmp_path)) == 1
+    assert ended == [0]
+
+
+def test_file_that_cannot_be_opened_for_another_reason_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A locked file is waited for.
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
+    ended: list[int] = []
+    _index(tmp_path, ended).close()
+    file = tmp_path / "words" / "words-0.sqlite"
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    inode = file.stat().st_ino
+    with pytest.raises(Unavailable):
+        _index(tmp_path, ended)
+    assert file.stat().st_ino == inode
+    other.close()
