@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
@@ -16,7 +17,8 @@ FLOODER = "alice"
 
 MODES = 60
 MAX_RECORD_BYTES = 8 * 1024 * 1024
-LARGE_TURN_CHARS = 1_900_000
+RESOURCES, RESOURCE_CHARS = 58, 32_768
+"""The captions of a large turn: 1.9 MB."""
 NEVER_WRITTEN = 10**15
 """An offset beyond any log."""
 
@@ -29,15 +31,16 @@ async def _nothing(_client: MemoryClient, _scale: float) -> None:
 class Flood:
     """A load; `start` runs until all is written, or until it is cancelled."""
 
-    start: Callable[[str, float], Awaitable[None]]
+    start: Callable[[str, float], Coroutine[Any, Any, None]]
     prepare: Callable[[MemoryClient, float], Awaitable[None]] = _nothing
 
 
-def _turns(count: int, texts: Callable[[int], Iterator[str]]) -> Flood:
+def _turns(count: int, texts: Callable[[int], Iterator[str]], **extra: object) -> Flood:
     async def start(bootstrap: str, scale: float) -> None:
         async with _producer(bootstrap) as producer:
             for number, text in enumerate(texts(max(1, round(count * scale)))):
-                await producer.send("memory.turns", _record("turn.v1", _turn(number, text)), key=FLOODER.encode())
+                turn = _turn(number, text) | extra
+                await producer.send("memory.turns", _record("turn.v1", turn), key=FLOODER.encode())
 
     return Flood(start)
 
@@ -84,7 +87,7 @@ async def _producer(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
 
 async def _ask(producer: AIOKafkaProducer, number: int, reply_topic: str, **extra: object) -> None:
     question = {"scope": {"user_id": FLOODER}, "query": f"where is lantern {number}?", **extra}
-    headers = [("reply-topic", reply_topic.encode()), ("correlation-id", f"f-{number}".encode())]
+    headers = [("reply_to", reply_topic.encode()), ("correlation_id", f"f-{number}".encode())]
     await producer.send("memory.retrieve", _record("retrieve.v1", question), key=FLOODER.encode(), headers=headers)
 
 
@@ -106,10 +109,10 @@ def _facts(count: int) -> Iterator[str]:
         yield f"My dentist is Dr. Number{n}. My locker code is {n}. I prefer tea{n} over coffee{n}."
 
 
-def _large(count: int) -> Iterator[str]:
-    text = " ".join(short_turns(LARGE_TURN_CHARS // 50, 4))[:LARGE_TURN_CHARS]
-    for n in range(count):
-        yield f"{n} {text}"
+def _resources() -> list[dict[str, str]]:
+    """Return captions of 1.9 MB together; a turn's content is much more limited."""
+    text = " ".join(short_turns(1000, 4))[:RESOURCE_CHARS]
+    return [{"uri": f"file:///{number}", "text": text} for number in range(RESOURCES)]
 
 
 async def _declare_modes(client: MemoryClient, _scale: float) -> None:
@@ -122,7 +125,7 @@ async def _declare_modes(client: MemoryClient, _scale: float) -> None:
 FLOODS = {
     "turns": _turns(15_000, _short),
     "facts": _turns(4_000, _facts),
-    "large": _turns(40, _large),
+    "large": _turns(40, _short, resources=_resources()),
     "questions": _questions(3_000),
     "modes": _questions(40, _declare_modes, mode="*"),
     "read_after": _waiting(0.2),
