@@ -4,6 +4,7 @@ The whole prompt, counted as it is sent, never exceeds the budget without its re
 quarter of the room is cut to an excerpt.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,7 +118,9 @@ class PromptPacker:
         unknown = self.content.not_kept(memory_ids)
         worth = self._worth(min(room, self.content.left))
         self.content.drop(unknown[worth:])
-        self.content.offer(section, await self._entries_of(unknown[:worth]), room, contiguous=contiguous)
+        entries = await self._entries_of(unknown[:worth])
+        for _ in self.content.offering(section, entries, room, contiguous=contiguous):
+            await asyncio.sleep(0)
 
     async def _entries_of(self, memory_ids: Sequence[str]) -> list[SizedEntry]:
         """Return the entries of existing memories; each is read and counted once for a context."""
