@@ -4,7 +4,8 @@ The whole prompt, counted as it is sent, never exceeds the budget without its re
 quarter of the room is cut to an excerpt.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.entries import Entry, excerpt_of, passages_about
 from agents.rules.context.formats import FORMATS
-from agents.rules.context.packing import ContextPacker, SizedEntry
+from agents.rules.context.packing import SLICE_CHARS, ContextPacker, SizedEntry
 from agents.rules.context.prompt import build_messages
 from agents.rules.context.sticky import Invariant
 from agents.rules.context.sticky_share import SizedSticky, split_sticky
@@ -117,7 +118,9 @@ class PromptPacker:
         unknown = self.content.not_kept(memory_ids)
         worth = self._worth(min(room, self.content.left))
         self.content.drop(unknown[worth:])
-        self.content.offer(section, await self._entries_of(unknown[:worth]), room, contiguous=contiguous)
+        entries = await self._entries_of(unknown[:worth])
+        for _ in self.content.offering(section, entries, room, contiguous=contiguous):
+            await asyncio.sleep(0)
 
     async def _entries_of(self, memory_ids: Sequence[str]) -> list[SizedEntry]:
         """Return the entries of existing memories; each is read and counted once for a context."""
@@ -145,7 +148,19 @@ class PromptPacker:
         return passages_about(lexical_text(one.memory), self._source.coverage) if self._is_large(one) else None
 
     async def _sized(self, memories: Iterable[Memory], excerpt: Callable[[SizedEntry], str | None]) -> list[SizedEntry]:
-        """Return the entries of memories, whole or as the excerpt where that is shorter; None is no excerpt."""
+        """Return the entries of memories, whole or as the excerpt where that is shorter; None is no excerpt.
+
+        Long texts are read in slices, with other events in between; one slice at a time is in memory whole.
+        """
+        sized: list[SizedEntry] = []
+        for part in _slices(memories):
+            sized += await self._sized_slice(part, excerpt)
+            await asyncio.sleep(0)
+        return sized
+
+    async def _sized_slice(
+        self, memories: Sequence[Memory], excerpt: Callable[[SizedEntry], str | None]
+    ) -> list[SizedEntry]:
         whole = await self._size([(memory, Entry.of(memory)) for memory in memories])
         excerpts = {place: text for place, one in enumerate(whole) if (text := excerpt(one)) is not None}
         cut = await self._size(
@@ -170,6 +185,20 @@ class PromptPacker:
 
     def _worth(self, room: int) -> int:
         return estimate_turns(room, self._request.format)
+
+
+def _slices(memories: Iterable[Memory]) -> Iterator[list[Memory]]:
+    """Yield the memories in their order, each list up to the first that reaches `SLICE_CHARS`."""
+    part: list[Memory] = []
+    chars = 0
+    for memory in memories:
+        part.append(memory)
+        chars += len(memory.text) + sum(len(one.text or "") for one in memory.resources)
+        if chars >= SLICE_CHARS:
+            yield part
+            part, chars = [], 0
+    if part:
+        yield part
 
 
 def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:

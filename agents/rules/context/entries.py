@@ -27,6 +27,10 @@ PASSAGE_CHARS = 400
 MAX_EXCERPT_CHARS = 1600
 """Characters of the passages of one excerpt: four of them, so that one long page leaves room for other evidence."""
 
+MAX_EXCERPTED_CHARS = 131_072
+"""Characters of one text to search for passages, some 50 ms: a content and three of the longest resources. A turn may
+bring 100 resources."""
+
 
 class Entry(NamedTuple):
     """One text of a context. `memory_id` is None for a text of the request; `excerpt`: only a part of the text.
@@ -68,9 +72,11 @@ def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
 def passages_about(text: str, coverage: Callable[[str], float]) -> str | None:
     """Return the passages that cover most of a query, in their order; None if the text is short enough as it is.
 
-    `coverage` is the share of the query that a passage covers, 0..1. Without any, the first passages are returned.
+    Only the first `MAX_EXCERPTED_CHARS` are searched. `coverage` is the share of the query that a passage covers, 0..1.
+    Without any, the first passages are returned.
     """
-    passages = [text[span.start : span.end] for span in chunk_text(text, PASSAGE_CHARS)]
+    read = text[:MAX_EXCERPTED_CHARS]
+    passages = [read[span.start : span.end] for span in chunk_text(read, PASSAGE_CHARS)]
     count = MAX_EXCERPT_CHARS // PASSAGE_CHARS
     if len(passages) <= count:
         return None

@@ -5,13 +5,16 @@ must shrink, the memory kept last is dropped first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agents.rules.context.entries import Entry
 from agents.rules.text.shingles import ShingleIndex
 from schemas.messages.assemble import SECTIONS, Section
 from schemas.state.memories import Memory
+
+SLICE_CHARS = 65_536
+"""Characters to compare at a stretch: two of the longest turns, some 50 ms."""
 
 
 class SizedEntry(NamedTuple):
@@ -40,13 +43,26 @@ class ContextPacker:
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
     def offer(self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False) -> None:
-        """Keep the memories that fit into `room`, most important first.
+        """Offer all at once; see `offering`."""
+        for _ in self.offering(section, ordered, room, contiguous=contiguous):
+            pass
+
+    def offering(
+        self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False
+    ) -> Iterator[None]:
+        """Yield after each `SLICE_CHARS` of text, so that other events get their time.
+
+        Keeps the memories that fit into `room`, most important first.
 
         `contiguous`: stop at the first one that does not fit, so that no older turn is kept without the newer ones.
         A memory larger than the whole room is skipped instead, as it would leave the section empty.
         """
-        left = room = min(room, self.left)
+        left, chars = (room := min(room, self.left)), 0
         for place, sized in enumerate(ordered):
+            if chars >= SLICE_CHARS:
+                yield
+                chars = 0
+            chars += len(sized.entry.text)
             if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized):
                 continue
             cost = self._cost(sized)

@@ -26,6 +26,13 @@ MIN_DICE = 0.6
 """Minimum Dice coefficient of matching words, 2 x shared n-grams / all n-grams. Measured on conversations: English
 loses nothing, German and Spanish gain most between 0.5 and 0.6."""
 
+MAX_NGRAM_PAIRS = 1_000_000
+"""Pairs of a question's n-grams and the words that have them, in one lookup: some 100 ms and 100 MB. A pasted page over
+200,000 words of prose stays below; 256 words over two letters had 160 million with 40,000 such words."""
+
+MAX_SIMILAR_WORDS = 64
+"""Similar words of one term, those with the highest Dice coefficient; a word of prose has some ten inflections."""
+
 NGRAM_BITS, NGRAM_MASK = 32, (1 << 32) - 1
 """An n-gram takes a byte per letter."""
 
@@ -52,19 +59,34 @@ class CharNgrams:
         return cls(eligible, ngrams[order], owners[order], np.bincount(owners, minlength=len(eligible)))
 
     def similar_words(self, queries: Self) -> list[list[str]]:
-        """Return the matching words, for each of `queries.words`; a word that is indexed matches itself."""
+        """Return at most `MAX_SIMILAR_WORDS` matching words for each of `queries.words`, itself among them if indexed.
+
+        Beyond `MAX_NGRAM_PAIRS` the n-grams that most words have count as not shared: fewer words match.
+        """
+        query_owners, owners, shared = self._shared_ngrams(queries)
+        dice = 2 * shared / (queries.sizes[query_owners] + self.sizes[owners])
+        similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
+        query_owners, owners, dice = query_owners[similar], owners[similar], dice[similar]
+        order = np.lexsort((owners, -dice, query_owners))
+        found: list[list[int]] = [[] for _ in queries.words]
+        for query, owner in zip(query_owners[order].tolist(), owners[order].tolist(), strict=True):
+            found[query].append(owner)
+        return [[self.words[owner] for owner in sorted(best[:MAX_SIMILAR_WORDS])] for best in found]
+
+    def _shared_ngrams(self, queries: Self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the pairs of words with shared n-grams: indexes in `queries`, indexes here, and the shared number."""
         first = np.searchsorted(self.ngrams, queries.ngrams, "left")
         counts = np.searchsorted(self.ngrams, queries.ngrams, "right") - first
+        query_owners = queries.owners
+        if int(counts.sum()) > MAX_NGRAM_PAIRS:
+            rarest = np.argsort(counts, kind="stable")
+            rarest = np.sort(rarest[np.cumsum(counts[rarest]) <= MAX_NGRAM_PAIRS])
+            first, counts, query_owners = first[rarest], counts[rarest], query_owners[rarest]
         starts = np.repeat(first - (np.cumsum(counts) - counts), counts)
         owners = self.owners[starts + np.arange(len(starts))]
-        query_owners = np.repeat(queries.owners, counts)
-        pairs, shared = np.unique(query_owners * max(len(self.words), 1) + owners, return_counts=True)
-        query_owners, owners = np.divmod(pairs, max(len(self.words), 1))
-        similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
-        found: list[list[str]] = [[] for _ in queries.words]
-        for query, owner in zip(query_owners[similar].tolist(), owners[similar].tolist(), strict=True):
-            found[query].append(self.words[owner])
-        return found
+        width = max(len(self.words), 1)
+        pairs, shared = np.unique(np.repeat(query_owners, counts) * width + owners, return_counts=True)
+        return pairs // width, pairs % width, shared
 
 
 def _cut(words: Sequence[str]) -> tuple[NgramCodes, IntArray]:

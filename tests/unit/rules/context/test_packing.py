@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.context.entries import Entry
-from agents.rules.context.packing import ContextPacker, SizedEntry
+from agents.rules.context.entries import MAX_EXCERPTED_CHARS, Entry, passages_about
+from agents.rules.context.packing import SLICE_CHARS, ContextPacker, SizedEntry
 from tests.builders.memories import made
 
 sizes_of_turns = st.lists(st.integers(min_value=1, max_value=50), max_size=30)
@@ -137,3 +137,20 @@ def test_first_entry_of_a_day_pays_for_the_day() -> None:
     assert packer.left == 11
     assert packer.drop_least_important()
     assert packer.left == 20
+
+
+def test_long_texts_are_offered_in_slices() -> None:
+    packer = ContextPacker(100)
+    long = [sized_text("word " * (SLICE_CHARS // 5 + 1), number, 1) for number in (3, 2, 1)]
+    assert len(list(packer.offering("recent_window", long, 100, contiguous=True))) == 2
+
+
+def test_passages_are_of_the_first_characters() -> None:
+    rated: list[str] = []
+
+    def rating(passage: str) -> float:
+        rated.append(passage)
+        return 0.0
+
+    passages_about("word " * MAX_EXCERPTED_CHARS, rating)
+    assert sum(map(len, rated)) <= MAX_EXCERPTED_CHARS

@@ -1,8 +1,10 @@
 """Fuzzy word matching by character n-grams."""
 
+from random import Random
+
 import pytest
 
-from agents.rules.index.vocabulary import MIN_DICE, CharNgrams
+from agents.rules.index.vocabulary import MAX_SIMILAR_WORDS, MIN_DICE, CharNgrams
 
 
 def similar(words: list[str], *queries: str) -> list[list[str]]:
@@ -51,3 +53,17 @@ def test_empty_index_matches_nothing() -> None:
 
 def test_repeated_ngrams_count_once() -> None:
     assert similar(["aaaaaaaaaa"], "aaaabbbbbbbb") == [[]]
+
+
+def test_words_over_two_letters_take_bounded_work() -> None:
+    letters = Random(1)
+    made = ["".join(letters.choice("ab") for _ in range(60)) for _ in range(6_000)]
+    found = similar(made, *made[:256])
+    assert sum(map(len, found)) <= 256 * MAX_SIMILAR_WORDS
+
+
+def test_only_the_most_similar_words_are_returned() -> None:
+    made = [f"verwaltungen{first}{second}" for first in "abcdefghij" for second in "abcdefghij"]
+    [found] = similar(["verwaltungena", *made], "verwaltungena")
+    assert len(found) == MAX_SIMILAR_WORDS
+    assert found[0] == "verwaltungena"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.rules.text import shingles
 from agents.rules.text.shingles import ShingleIndex
 
 KEPT = "The login page times out after five minutes, Ana says, and the cache was not the reason at all."
@@ -53,3 +54,18 @@ def test_a_short_text_is_never_covered() -> None:
 def test_two_texts_together_do_not_cover_a_third(covered: ShingleIndex) -> None:
     covered.add("We talked about the weather on the island for an hour.")
     assert not covered.covers(f"{KEPT} We talked about the weather on the island for an hour.")
+
+
+def test_texts_that_differ_in_a_number_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = ShingleIndex()
+    for number in range(20):
+        index.add(f"{KEPT} Version {number}.")
+    monkeypatch.setattr(shingles, "MAX_COUNTED_SHINGLES", 0)
+    monkeypatch.setattr(index, "_contains", lambda *_: pytest.fail("counted"))
+    assert not index.covers(f"{KEPT} Version 20.")
+
+
+def test_counting_ends_at_its_limit(covered: ShingleIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert covered.covers(KEPT)
+    monkeypatch.setattr(shingles, "MAX_COUNTED_SHINGLES", 1)
+    assert not covered.covers(KEPT)
