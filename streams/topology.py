@@ -50,6 +50,9 @@ from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App, start_agent
 
+MAX_WAITING_QUESTIONS = 4096
+"""Questions of all users that wait in a worker: those of a flood wait here, and others not behind them."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionAgents:
@@ -140,7 +143,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     """Every topic with the agents that act on it, and the step that runs them."""
     topics, meters, stores, publisher = ctx.topics, ctx.meters, ctx.stores, ctx.publisher
     channels = input_channels(topics, ctx.scope_model)
-    own_writes = OwnWrites(ctx.progress, ctx.clock)
+    own_writes = OwnWrites(ctx.progress, ctx.clock, ctx.log_ends)
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
 
@@ -213,7 +216,11 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(topics.embedded, (Remember,), applied),
         Subscription(topics.learned, (Intend,), intentions),
         Subscription(topics.learned, (Categorize,), categories),
-        Subscription(topics.retrieve, (Retrieve, Assemble), RequestStep(serve(channels.retrieve, queries))),
+        Subscription(
+            topics.retrieve,
+            (Retrieve, Assemble),
+            RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_QUESTIONS),
+        ),
         Subscription(topics.commands, command_agents, RequestStep(serve(channels.commands, commands))),
         Subscription(topics.changes, (Remember,), changed),
         Subscription(topics.jobs, (Maintain,), RequestStep(serve(channels.jobs, jobs), window=64)),

@@ -9,10 +9,12 @@ from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
+from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.kafka_app import App
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
@@ -41,6 +43,7 @@ def build_context(
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
     topics = topics_with_prefix(settings.topic_prefix)
+    turns_log = KafkaTurnsLog(app, topics.turns)
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
@@ -55,5 +58,6 @@ def build_context(
         jobs=JobLog(JsonTable(app, "jobs", BackfillTimes, key=str)),
         admit=open_admission(settings),
         scope_model=settings.scope_model,
-        turns_log=KafkaTurnsLog(app, topics.turns),
+        turns_log=turns_log,
+        log_ends=None if settings.isolation_level == READ_COMMITTED else LogEnds(turns_log),
     )

@@ -13,6 +13,7 @@ from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_log import TurnsLog
@@ -40,6 +41,8 @@ class WorkerContext:
     """The deployment's scopes."""
     turns_log: TurnsLog | None = None
     """None where turns are applied before any command comes."""
+    log_ends: LogEnds | None = None
+    """None where turns of open transactions are hidden: their offsets were given, and are read later."""
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

@@ -12,11 +12,17 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.support.fair_turns import FairTurns
+from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.observability.metrics import Meters
 
 MAX_READ_AFTER_WAIT_S = 5.0
 """Maximum wait for `read_after` without a deadline."""
+
+MAX_ANSWERED_AT_ONCE = 6
+"""Questions that are answered at a time: enough to fill the embedder and the event loop. More would only wait there,
+and a question of another user behind them."""
 
 REPLY_MARGIN_S = 0.25
 """Time reserved before a deadline, so that the answer arrives in time."""
@@ -28,18 +34,23 @@ class OwnWrites:
 
     progress: AppliedOffsets
     clock: Clock
+    ends: LogEnds | None = None
+    """Tells offsets that were never given, for which nothing waits; None where turns may be hidden for a while."""
 
     async def wait(self, read_after: int | None, partition: int, options: ReplyOptions) -> tuple[ReplyWarning, ...]:
-        """Wait until the offset is applied; return a warning if it is not in time."""
-        if read_after is None:
+        """Wait until the offset is applied; return a warning if it is not in time, or was never given."""
+        if read_after is None or self.progress.is_applied(partition, read_after):
             return ()
+        late = (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
+        if self.ends is not None and await self.ends.is_beyond(partition, read_after):
+            return late
         within = MAX_READ_AFTER_WAIT_S
         if options.deadline_ms is not None:
             left = options.deadline_ms / 1000 - self.clock.now().timestamp()
             within = max(0.0, min(within, left - REPLY_MARGIN_S))
         if await self.progress.reached(partition, read_after, within):
             return ()
-        return (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
+        return late
 
 
 class AnswerQuery:
@@ -57,6 +68,7 @@ class AnswerQuery:
         self._assemble_at = assemble_at
         self._own_writes = own_writes
         self._meters = meters
+        self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
 
     async def __call__(
         self, request: RetrieveRequest | AssembleRequest, record: Record, options: ReplyOptions
@@ -69,11 +81,13 @@ class AnswerQuery:
     async def _retrieve(self, request: RetrieveRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         with self._meters.retrieve_seconds.time():
             late = await self._own_writes.wait(request.read_after, record.partition, options)
-            result, warnings = await self._retrieve_at(record.partition).answer(request)
+            async with self._turns.turn(request.scope.boundary):
+                result, warnings = await self._retrieve_at(record.partition).answer(request)
         self._meters.usage.retrieved(result.strategy)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
 
     async def _assemble(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, options)
-        result, warnings = await self._assemble_at(record.partition).answer(request)
+        async with self._turns.turn(request.scope.boundary):
+            result, warnings = await self._assemble_at(record.partition).answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))

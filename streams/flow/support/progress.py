@@ -20,11 +20,15 @@ class AppliedOffsets:
         """Return the next offset that is not applied; None for a partition of another worker."""
         return self._next.get(partition)
 
+    def is_applied(self, partition: int, offset: int) -> bool:
+        """True if the offset is applied."""
+        return self._next.get(partition, -1) > offset
+
     async def reached(self, partition: int, offset: int, within: float) -> bool:
         """Wait at most `within` seconds; return True if `offset` is applied."""
         try:
             async with asyncio.timeout(within):
-                while self._next.get(partition, -1) <= offset:
+                while not self.is_applied(partition, offset):
                     await self._changed[partition].wait()
         except TimeoutError:
             return False

@@ -1,0 +1,40 @@
+"""Users have turns, whatever one of them asks for."""
+
+import asyncio
+
+from streams.flow.support.fair_turns import FairTurns
+
+
+async def test_flood_of_one_user_delays_another_by_one_turn() -> None:
+    turns, order = FairTurns(1), list[str]()
+
+    async def ask(user: str) -> None:
+        async with turns.turn(user):
+            await asyncio.sleep(0)
+            order.append(user)
+
+    flood = [asyncio.create_task(ask("flood")) for _ in range(50)]
+    await asyncio.sleep(0)
+    await asyncio.gather(asyncio.create_task(ask("bob")), *flood)
+    assert order.index("bob") <= 2
+    assert len(order) == 51
+
+
+async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_turn() -> None:
+    turns, running, most = FairTurns(2), 0, 0
+
+    async def ask() -> None:
+        nonlocal running, most
+        async with turns.turn("u"):
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+
+    asking = [asyncio.create_task(ask()) for _ in range(8)]
+    await asyncio.sleep(0)
+    for one in asking[::3]:
+        one.cancel()
+    await asyncio.wait(asking)
+    assert most == 2
+    await asyncio.wait_for(ask(), 1)
