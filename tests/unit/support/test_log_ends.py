@@ -44,9 +44,10 @@ def log() -> GrowingLog:
 async def test_many_calls_share_a_request(log: GrowingLog) -> None:
     ends = LogEnds(log)
     assert await asyncio.gather(*(ends.is_beyond(0, 10**15) for _ in range(50))) == [True] * 50
-    assert log.asked == 1
+    # Those that were called after the first request began share a second one.
+    assert (asked := log.asked) <= 2
     assert not await ends.is_beyond(0, 9)
-    assert log.asked == 1
+    assert log.asked == asked
 
 
 async def test_offset_that_was_given_after_a_request_began_is_not_beyond(log: GrowingLog) -> None:
