@@ -99,6 +99,9 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
                     del self._newest[key]
                 return
 
+    def _verify_source_topic_partitions(self, source_topic: str) -> None:
+        """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""
+
     def _partition_store(self, partition: int) -> Any:
         stores: Any = self.data
         return stores._db_for_partition(partition)  # noqa: SLF001
