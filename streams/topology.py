@@ -31,11 +31,12 @@ from agents.ports.command_types import CommandHandler
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
 from schemas.internal.changes import JOB_KINDS
+from schemas.messages.records import Record
 from schemas.scopes import ScopeFields
 from streams.channels import input_channels
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
-from streams.flow.requests.channel import Channel, Handler
+from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
@@ -45,7 +46,7 @@ from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
-from streams.flow.steps.step import CommittingStep, RequestStep, Step
+from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App, start_agent
@@ -231,6 +232,21 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         ),
         Subscription(topics.consolidated, (Remember,), applied),
     ]
+
+
+def moving_pipelines(ctx: WorkerContext) -> dict[str, BeginRecord]:
+    """Return a pipeline for each input topic that moves or refuses records of partitions beyond the deployment's."""
+    topics = ctx.topics
+
+    async def misplaced(_message: Any, record: Record, _options: ReplyOptions) -> HandlerResult:
+        raise RuntimeError(f"partition {record.partition} of {record.topic} is one of the deployment's")
+
+    return {
+        channel.topic: RequestPipeline(
+            Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock), misplaced, ctx.replies
+        ).begin
+        for channel in input_channels(topics, ctx.scope_model).public()
+    }
 
 
 def connect(

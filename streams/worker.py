@@ -22,11 +22,13 @@ from schemas.internal.changes import Change
 from schemas.state.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_settings import correct_topic_settings
+from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
@@ -49,7 +51,7 @@ from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.topics import CHANGELOG, REPAIRED_SETTINGS, group_id, topic_config, topics_with_prefix
-from streams.topology import BackgroundHooks, connect, subscriptions
+from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 
 log = structlog.get_logger()
 
@@ -187,7 +189,9 @@ class WorkerParts:
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
         kept = timedelta(hours=self.settings.events_kept_hours)
-        runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run()]
+        watch = WatchTopics(self.settings, self._topic_configs(), end_process)
+        added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
+        runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run(), watch.run(), added.run()]
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:

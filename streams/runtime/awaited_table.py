@@ -1,7 +1,8 @@
 """The base of every table: a Faust table on RocksDB with a compacted changelog and awaitable writes.
 
 A write reaches the local store at once and the changelog soon after. `drain_pending_writes` returns what must be
-awaited before the event that caused it may be acknowledged, so that no record is only on one worker's disk.
+awaited before the event that caused it may be acknowledged, so that no record is only on one worker's disk. A write
+that Kafka refuses for good raises KafkaError there: the event is never acknowledged, and its agent ends.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import structlog
 from faust.types import FutureMessage
 
 from schemas.failures import RowTooLarge
+from streams.runtime.kafka_refusals import REFUSALS
 from streams.runtime.row_limit import limit_row
 from streams.topics import CHANGELOG
 
@@ -83,6 +85,8 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         while True:
             try:
                 await writing
+            except REFUSALS:
+                raise
             except Exception as problem:
                 log.warning("changelog write failed, retrying", problem=repr(problem))
                 await asyncio.sleep(CHANGELOG_RETRY_S)
@@ -94,6 +98,9 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
                 if self._newest.get(key) is writing:
                     del self._newest[key]
                 return
+
+    def _verify_source_topic_partitions(self, source_topic: str) -> None:
+        """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""
 
     def _partition_store(self, partition: int) -> Any:
         stores: Any = self.data

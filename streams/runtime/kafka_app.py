@@ -12,6 +12,7 @@ from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
+from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
@@ -47,6 +48,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         store=f"{CHECKED_ROCKSDB}://",
         Event=HeldEvent,
         TableManager=FastStartTables,
+        PartitionAssignor=FixedPartitionAssignor,
         key_serializer="raw",
         value_serializer="raw",
         topic_partitions=settings.partitions,

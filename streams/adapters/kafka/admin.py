@@ -8,7 +8,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from schemas.failures import Unavailable
+from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.settings import Settings
+from streams.topics import topics_with_prefix
 
 log = structlog.get_logger()
 
@@ -16,8 +18,8 @@ log = structlog.get_logger()
 async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
     """Create the topics that are missing, in one request, all with the same number of partitions; return their names.
 
-    `wanted` has each topic's configuration by its name. Raises Unavailable while Kafka can't be reached, ValueError
-    for a topic with another number of partitions.
+    `wanted` has each topic's configuration by its name. Topics that clients write to may have more partitions: records
+    there are moved. Raises Unavailable while Kafka can't be reached, ValueError for any other number of partitions.
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     try:
@@ -39,10 +41,14 @@ async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, st
 
 
 async def _check_partitions(admin: AIOKafkaAdminClient, settings: Settings, wanted: Iterable[str]) -> set[str]:
-    """Return the topics that exist. Raises ValueError for one of `wanted` with another number of partitions."""
-    existing = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics()}
+    """Return the topics that exist. Raises ValueError for one of `wanted` with a wrong number of partitions."""
+    existing = {topic: len(partitions) for topic, partitions in (await partitions_of_topics(admin)).items()}
+    inputs = topics_with_prefix(settings.topic_prefix).inputs()
     for topic in wanted:
-        if (found := existing.get(topic, settings.partitions)) != settings.partitions:
+        found = existing.get(topic, settings.partitions)
+        if topic in inputs and found > settings.partitions:
+            log.warning("records are moved from partitions beyond the setting", topic=topic, partitions=found)
+        elif found != settings.partitions:
             raise ValueError(f"{topic} was created with {found} partitions, not {settings.partitions}")
     return set(existing)
 

@@ -12,13 +12,7 @@ from datetime import UTC, datetime
 
 import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import (
-    InvalidTopicError,
-    KafkaError,
-    MessageSizeTooLargeError,
-    RecordListTooLargeError,
-    RecordTooLargeError,
-)
+from aiokafka.errors import KafkaError
 
 from schemas.failures import Rejected
 from schemas.messages.records import Outgoing, Record
@@ -27,13 +21,10 @@ from streams.adapters.kafka.reply_writer import ReplyWriter
 from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
 from streams.runtime.fence import GroupFence
+from streams.runtime.kafka_refusals import REFUSALS
 from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
-
-REFUSALS = (MessageSizeTooLargeError, RecordTooLargeError, RecordListTooLargeError, InvalidTopicError)
-"""Errors about the record itself: the same record never succeeds. All others may heal: a topic that is made again, a
-clock that is set right, rights that are granted."""
 
 log = structlog.get_logger()
 

@@ -8,13 +8,14 @@ logs every missing one each time.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Outgoing
+from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.runtime.bursts import Bursts
 
 LOOKUP_BATCH_SIZE = 200
@@ -90,20 +91,19 @@ class ReplyTopics:
             looking_up.add_done_callback(self._looking_up.discard)
 
     async def _look_up_batch(self, topics: Sequence[str]) -> None:
-        described: dict[str, Partitions] = {}
+        described: Mapping[str, Partitions] = {}
         try:
             described = await self._describe(topics)
         finally:
             for topic in topics:
                 self._wanted.pop(topic).set_result(described.get(topic, frozenset()))
 
-    async def _describe(self, topics: Sequence[str]) -> dict[str, Partitions]:
+    async def _describe(self, topics: Sequence[str]) -> Mapping[str, Partitions]:
         try:
-            described = await self._admin.describe_topics(list(topics))
+            return await partitions_of_topics(self._admin, topics)
         except (KafkaError, OSError) as problem:
             log.warning("reply topics could not be looked up", problem=repr(problem))
             return {}
-        return {one["topic"]: frozenset(part["partition"] for part in one["partitions"]) for one in described}
 
 
 def _is_among(out: Outgoing, partitions: Partitions) -> bool:

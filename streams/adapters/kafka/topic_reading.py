@@ -49,13 +49,14 @@ async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], fo
         # A position, not the last record's offset: compaction may have removed the last records.
         while await consumer.position(partition) < ends[partition]:
             for fetched in (await consumer.getmany(timeout_ms=POLL_MS)).values():
-                for record in map(_record, fetched):
+                for record in map(record_of, fetched):
                     records.append(record)
                     if found(record):
                         return records
     return records
 
 
-def _record(read: ConsumerRecord) -> Record:
+def record_of(read: ConsumerRecord) -> Record:
+    """Return a record as read."""
     place = (read.topic, read.partition, read.offset)
     return Record(*place, read.timestamp, read.key, read.value, tuple(read.headers))

@@ -5,6 +5,7 @@ from typing import Any
 
 import faust
 import pytest
+from aiokafka.errors import MessageSizeTooLargeError
 
 from streams.runtime import awaited_table
 from streams.runtime.awaited_table import AwaitableTable
@@ -55,6 +56,17 @@ async def test_old_write_is_not_retried_after_a_newer_one_of_its_key(
     log.sent[2].set_result(None)
     await asyncio.gather(*table.pending_writes)
     assert log.written == [(b"k", b"old"), (b"other", b"x"), (b"k", b"new")]
+
+
+async def test_write_that_kafka_never_takes_fails_its_event(
+    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
+) -> None:
+    log = Changelog(monkeypatch)
+    table.send_changelog(0, b"k", b"large")
+    log.sent[0].set_exception(MessageSizeTooLargeError("too large"))
+    with pytest.raises(MessageSizeTooLargeError):
+        await asyncio.wait_for(asyncio.ensure_future(table.pending_writes[0]), 1)
+    assert log.written == [(b"k", b"large")]
 
 
 def test_changelog_accepts_the_largest_records(table: AwaitableTable) -> None:

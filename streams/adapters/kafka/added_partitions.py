@@ -1,0 +1,85 @@
+"""Reads the partitions that an operator has added to input topics; the records there belong to other partitions.
+
+Enters: the records of partitions beyond the deployment's number. Leaves: the same records, moved, refused or dropped by
+the request pipeline of their topic. Guaranteed: a record counts as read when its copy, its error reply or its dead
+letter is written; a worker that dies before moves it again, which changes nothing. Each added partition is read by the
+worker that has the partition of its number modulo the deployment's.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from schemas.messages.records import Record
+from streams.adapters.kafka.topic_metadata import partitions_of_topics
+from streams.adapters.kafka.topic_reading import record_of
+from streams.settings import Settings
+from streams.topics import group_id
+
+LOOKUP_INTERVAL_S = 10.0
+"""How long a record may lie in a new partition before it is seen; a lookup takes the broker a millisecond."""
+
+MAX_RECORDS = 100
+"""Records that are moved between two commits."""
+
+log = structlog.get_logger()
+
+BeginRecord = Callable[[Record], Awaitable[Awaitable[object]]]
+
+
+class MoveAddedPartitions:
+    """Moves what is written to partitions beyond the deployment's number."""
+
+    def __init__(
+        self, settings: Settings, pipelines: Mapping[str, BeginRecord], served: Callable[[], Collection[int]]
+    ) -> None:
+        """`pipelines` has the request pipeline of each input topic, `served` returns this worker's partitions."""
+        self._settings = settings
+        self._pipelines = pipelines
+        self._served = served
+
+    async def run(self) -> None:
+        """Look for added partitions and read them, until cancelled."""
+        while True:
+            try:
+                if added := await self._added():
+                    await self._move(added)
+            except (KafkaError, OSError) as problem:
+                log.warning("added partitions could not be read", problem=repr(problem))
+            await asyncio.sleep(LOOKUP_INTERVAL_S)
+
+    async def _added(self) -> set[TopicPartition]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._settings.bootstrap_servers)
+        try:
+            await admin.start()
+            found = await partitions_of_topics(admin, self._pipelines)
+        finally:
+            await admin.close()
+        every = {TopicPartition(topic, partition) for topic, partitions in found.items() for partition in partitions}
+        return {one for one in every if self._is_mine(one.partition)}
+
+    def _is_mine(self, partition: int) -> bool:
+        count = self._settings.partitions
+        return partition >= count and partition % count in self._served()
+
+    async def _move(self, added: Collection[TopicPartition]) -> None:
+        """Read to the present end."""
+        async with AIOKafkaConsumer(
+            bootstrap_servers=self._settings.bootstrap_servers,
+            # Assigned by hand: the group has the offsets alone.
+            group_id=f"{group_id(self._settings)}-added",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level=self._settings.isolation_level,
+        ) as consumer:
+            consumer.assign(added)
+            while moved := await consumer.getmany(timeout_ms=1000, max_records=MAX_RECORDS):
+                for records in moved.values():
+                    for one in records:
+                        record = record_of(one)
+                        await (await self._pipelines[record.topic](record))
+                await consumer.commit()
