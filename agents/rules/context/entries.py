@@ -28,8 +28,7 @@ MAX_EXCERPT_CHARS = 1600
 """Characters of the passages of one excerpt: four of them, so that one long page leaves room for other evidence."""
 
 MAX_EXCERPTED_CHARS = 131_072
-"""Characters of one text to search for passages, some 50 ms: a content and three of the longest resources. A turn may
-bring 100 resources."""
+"""Characters of one text to search for passages: a content and three of the longest resources. A turn may bring 100."""
 
 
 class Entry(NamedTuple):

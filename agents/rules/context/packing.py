@@ -14,7 +14,7 @@ from schemas.messages.assemble import SECTIONS, Section
 from schemas.state.memories import Memory
 
 SLICE_CHARS = 65_536
-"""Characters to compare at a stretch: two of the longest turns, some 50 ms."""
+"""Characters to compare at a stretch, before other events get their time: two of the longest turns."""
 
 
 class SizedEntry(NamedTuple):

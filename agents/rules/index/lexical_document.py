@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
+from agents.rules.index.indexed_words import indexed_words
 from agents.rules.index.traits import Trait
 from agents.rules.text.embedding_text import lexical_text
-from agents.rules.text.languages import detect_language
-from agents.rules.text.tokenizer import fold, tokenize
+from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
 
 SATURATION_WORDS = 40
@@ -76,9 +76,9 @@ class LexicalDocument:
     @cached_property
     def analysis(self) -> TextAnalysis:
         """The analysed text; takes time linear in the text."""
-        words = tokenize(self._text)
+        words, language = indexed_words(self._text)
         entities = sorted({entity_key(entity) for entity in self.memory.entities})
-        return TextAnalysis(words, entities, self._categories, detect_language(words), label_memory(self.memory))
+        return TextAnalysis(words, entities, self._categories, language, label_memory(self.memory))
 
     @property
     def trait(self) -> Trait:

@@ -27,11 +27,15 @@ MIN_DICE = 0.6
 loses nothing, German and Spanish gain most between 0.5 and 0.6."""
 
 MAX_NGRAM_PAIRS = 1_000_000
-"""Pairs of a question's n-grams and the words that have them, in one lookup: some 100 ms and 100 MB. A pasted page over
-200,000 words of prose stays below; 256 words over two letters had 160 million with 40,000 such words."""
+"""Pairs of a question's n-grams and the words that have them, in one lookup. What they take is memory for a few
+numbers each. Words over two letters share all their n-grams, so that pairs grow with the product of both sides."""
 
 MAX_SIMILAR_WORDS = 64
-"""Similar words of one term, those with the highest Dice coefficient; a word of prose has some ten inflections."""
+"""Similar words of one term, those with the highest Dice coefficient: more than the inflections of a word."""
+
+MAX_NGRAM_WORDS = 131_072
+"""Words of one boundary that are matched by their letters. Conversations of years have some 20,000; more is data, and
+cutting its n-grams would hold up the questions of others."""
 
 NGRAM_BITS, NGRAM_MASK = 32, (1 << 32) - 1
 """An n-gram takes a byte per letter."""
@@ -116,11 +120,14 @@ _LAST = "\U0010ffff"
 
 
 class Vocabulary:
-    """The distinct words of one boundary; grows only. `words` are folded, in any order, each once."""
+    """The distinct words of one boundary; grows only. `words` are folded, in any order, each once.
+
+    Of more than `MAX_NGRAM_WORDS` the shortest are matched by their letters: long ones are data rather than language.
+    """
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._words = sorted(words)
-        self._ngrams = CharNgrams.of(self._words)
+        self._ngrams = self._cut_all()
         self._recent: list[str] = []
         self._recent_ngrams = CharNgrams.of(())
         self._pending: set[str] = set()
@@ -190,5 +197,9 @@ class Vocabulary:
             self._words = sorted([*self._words, *new])
         self._recent += new
         if len(self._recent) > max(MIN_PENDING_WORDS, len(self._words) // 8):
-            self._ngrams, self._recent = CharNgrams.of(self._words), []
+            self._ngrams, self._recent = self._cut_all(), []
         self._recent_ngrams = CharNgrams.of(self._recent)
+
+    def _cut_all(self) -> CharNgrams:
+        words = self._words
+        return CharNgrams.of(words if len(words) <= MAX_NGRAM_WORDS else sorted(words, key=len)[:MAX_NGRAM_WORDS])

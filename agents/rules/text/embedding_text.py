@@ -1,5 +1,7 @@
 """The texts of a memory for embedding and for the lexical index. Pure; nothing of the session around it."""
 
+from collections.abc import Iterable
+
 from schemas.state.memories import Memory, Resource
 
 MAX_CONTENT_CHARS = 2048
@@ -14,17 +16,22 @@ MAX_EMBEDDED_CHARS = 8192
 
 def embedding_text(memory: Memory) -> str:
     """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning."""
-    return _joined(memory, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
+    return _joined(memory.text, memory.resources, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
 
 
 def lexical_text(memory: Memory) -> str:
     """Return the text to index: the whole content and the whole text of each resource."""
-    return _joined(memory, None, None)
+    return whole_text(memory.text, memory.resources)
 
 
-def _joined(memory: Memory, max_content: int | None, max_caption: int | None) -> str:
-    captions = [_caption(resource, max_caption) for resource in memory.resources if resource.text]
-    return " ".join([memory.text[:max_content], *captions])
+def whole_text(content: str, resources: Iterable[Resource]) -> str:
+    """Return the text to index of a turn with this content and these resources."""
+    return _joined(content, resources, None, None)
+
+
+def _joined(content: str, resources: Iterable[Resource], max_content: int | None, max_caption: int | None) -> str:
+    captions = [_caption(resource, max_caption) for resource in resources if resource.text]
+    return " ".join([content[:max_content], *captions])
 
 
 def _caption(resource: Resource, max_chars: int | None) -> str:

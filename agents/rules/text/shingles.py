@@ -2,8 +2,8 @@
 
 A text is covered by another one that contains nearly all its runs of three words (Broder, "On the resemblance and
 containment of documents", 1997: containment) and all its numbers, negations and names: "at 9:00" and "at 10:00" differ.
-Counts are over an inverted index of shingles, of the texts that have the deciding words; they are exact up to
-`MAX_COUNTED_SHINGLES`. Beyond it fewer texts are covered, never more.
+Counts are over an inverted index of shingles: time grows with what texts share, not with their number. They are exact
+up to `MAX_COUNTED_SHINGLES`; beyond it fewer texts are covered, never more.
 """
 
 import re
@@ -23,8 +23,8 @@ MIN_CONTAINMENT = 0.8
 with eight words or more 0.43; a copy of ten words with a word before or after it has 0.88."""
 
 MAX_COUNTED_SHINGLES = 200_000
-"""Shingles of indexed texts to count for one text, some 20 ms: 40 indexed texts of 32,768 characters with the very same
-words, which is more than the largest context holds."""
+"""Shingles of indexed texts to count for one text: those of some 40 indexed texts of 32,768 characters that share all
+their words. Beyond it, texts without the deciding words are left out of the count, and it ends at this number."""
 
 _WORD = re.compile(r"\w+(?:['\u2019.\-:/]\w+)*")
 _NAME = re.compile(r"(?<=[^\s.!?:\u2026\"\u201c(] )[^\W\d_a-z]\w*(?:['\u2019.\-:/]\w+)*")
@@ -55,15 +55,24 @@ class ShingleIndex:
         words = _WORD.findall(fold(text))
         if len(words) < MIN_SHINGLED_WORDS:
             return False
+        shingles = _shingles(words)
+        found = [texts for shingle in shingles if (texts := self._texts_by_shingle.get(shingle))]
         decisive = _decisive_words(text, words)
-        candidates = {index for index, known in enumerate(self._words) if decisive <= known}
-        return bool(candidates) and self._contains(_shingles(words), candidates)
+        shared = self._shared(found, decisive)
+        return any(
+            count >= MIN_CONTAINMENT * len(shingles) and decisive <= self._words[index]
+            for index, count in shared.items()
+        )
 
-    def _contains(self, shingles: set[tuple[str, ...]], candidates: set[int]) -> bool:
-        """Return whether one of these texts has enough of the shingles."""
-        found = chain.from_iterable(self._texts_by_shingle.get(shingle, ()) for shingle in shingles)
-        shared = Counter(index for index in islice(found, MAX_COUNTED_SHINGLES) if index in candidates)
-        return any(count >= MIN_CONTAINMENT * len(shingles) for count in shared.values())
+    def _shared(self, found: list[list[int]], decisive: set[str]) -> Counter[int]:
+        """Count the shingles that each indexed text shares; above the limit, of those with the deciding words only."""
+        counted = chain.from_iterable(found)
+        if sum(map(len, found)) <= MAX_COUNTED_SHINGLES:
+            return Counter(counted)
+        candidates = {index for index, known in enumerate(self._words) if decisive <= known}
+        if not candidates:
+            return Counter()
+        return Counter(index for index in islice(counted, MAX_COUNTED_SHINGLES) if index in candidates)
 
 
 def _shingles(words: list[str]) -> set[tuple[str, ...]]:

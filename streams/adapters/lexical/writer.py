@@ -126,7 +126,8 @@ class PartitionWriter:
             if old is not None:
                 self._delete_terms(boundary, old)
             self._cache.add_terms(boundary, analyzed.words)
-            entries = [(boundary, *posting) for posting in analyzed.postings(row & NUMBER_MASK)]
+            # In the order of the table, so that neighbours share a page.
+            entries = sorted((boundary, *posting) for posting in analyzed.postings(row & NUMBER_MASK))
             self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
         return analyzed
 

@@ -13,8 +13,10 @@ from dataclasses import replace
 import structlog
 
 from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
+from agents.rules.index.indexed_words import is_long
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.embedding_status import may_need_resend
+from agents.rules.text.embedding_text import whole_text
 from schemas.failures import Unavailable
 from schemas.internal.events import Forgotten, Remembered
 from streams.flow.requests.events import event_out
@@ -29,7 +31,7 @@ ChangesEndOffset = Callable[[int], Awaitable[int]]
 """Returns the end offset of a partition of changes; raises Unavailable."""
 
 YIELD_EVERY = 200
-"""Records between two pauses for the event loop, so that heartbeats and liveness continue."""
+"""Records between two pauses for the event loop, so that heartbeats and liveness continue; a long one has its own."""
 
 log = structlog.get_logger()
 
@@ -108,7 +110,7 @@ class PartitionPreparer:
                 self._words.put(partition, LexicalDocument(memory))
                 if partition in interrupted and may_need_resend(memory):
                     sent.append(await self._notify(Remembered(memory=memory), partition))
-            if number % YIELD_EVERY == 0:
+            if number % YIELD_EVERY == 0 or is_long(whole_text(memory.text, memory.resources)):
                 await asyncio.sleep(0)
         return sent
 

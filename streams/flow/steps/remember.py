@@ -4,11 +4,14 @@ An applied record is visible to readers at once. Its changelog writes and events
 `CommittingStep` commits the lexical index. Records of one topic are applied in order.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
+from agents.rules.index.indexed_words import indexed_words, is_long
+from agents.rules.text.embedding_text import whole_text
 from schemas.failures import RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Understood
@@ -54,7 +57,10 @@ class RememberTurns:
         self._meters = meters
 
     async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Store the turn."""
+        """Store the turn. A long text is read in a thread before, so that other events run meanwhile."""
+        text = whole_text(turn.content, turn.resources)
+        if is_long(text):
+            await asyncio.to_thread(indexed_words, text)
 
         async def store() -> TurnResult:
             return self._remember_at(record.partition).turn(turn, record)

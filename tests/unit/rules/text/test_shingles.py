@@ -61,7 +61,7 @@ def test_texts_that_differ_in_a_number_are_not_counted(monkeypatch: pytest.Monke
     for number in range(20):
         index.add(f"{KEPT} Version {number}.")
     monkeypatch.setattr(shingles, "MAX_COUNTED_SHINGLES", 0)
-    monkeypatch.setattr(index, "_contains", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr(shingles, "islice", lambda *_: pytest.fail("counted"))
     assert not index.covers(f"{KEPT} Version 20.")
 
 
