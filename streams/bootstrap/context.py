@@ -7,6 +7,7 @@ from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore
+from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
@@ -56,4 +57,5 @@ def build_context(
         admit=open_admission(settings),
         scope_model=settings.scope_model,
         turns_log=KafkaTurnsLog(app, topics.turns),
+        deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
     )
