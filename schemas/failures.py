@@ -18,6 +18,23 @@ class Rejected(Exception):
         self.message = message
         self.field = field
 
+    @property
+    def dead_letter_code(self) -> str:
+        """The code in the header of a dead letter."""
+        return self.code
+
+
+class Poison(Rejected):
+    """The record has ended the process again and again: always a dead letter, with a code of its own."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("internal", message)
+
+    @property
+    def dead_letter_code(self) -> str:
+        """The code in the header of a dead letter."""
+        return "poison"
+
 
 class Unavailable(Exception):
     """A dependency can't answer now; the same call may succeed later. Kafka holds the backlog meanwhile."""

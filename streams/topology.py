@@ -13,7 +13,7 @@ The topics are Kafka's in a worker and in-memory channels in a test; the map is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -41,6 +41,7 @@ from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
+from streams.flow.steps.counted import CountedStep
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
@@ -148,6 +149,8 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
 
+    event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
+
     turns = RememberTurns(remember_at, stores, topics, meters)
     changes = ApplyChanges(
         remember_at,
@@ -161,7 +164,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         on_changed=hooks.on_changed,
     )
     events = RememberEvents(
-        EventReader(MEMORY_EVENTS, ctx.replies),
+        event_reader(MEMORY_EVENTS),
         remember_at,
         stores,
         publisher,
@@ -171,7 +174,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         has_vector=agents.embed.has_written,
     )
     embed = EmbedRemembered(
-        EventReader(REMEMBERED_EVENTS, ctx.replies),
+        event_reader(REMEMBERED_EVENTS),
         agents.embed,
         lambda partition: agents.at(partition).understand,
         hooks.ask_model,
@@ -196,21 +199,21 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
     )
     intentions = ApplyLearned(
-        EventReader(LEARNED_EVENTS, ctx.replies), lambda partition: agents.at(partition).intend, stores.intentions
+        event_reader(LEARNED_EVENTS), lambda partition: agents.at(partition).intend, stores.intentions
     )
     categories = ApplyLearned(
-        EventReader(LEARNED_EVENTS, ctx.replies), lambda partition: agents.at(partition).categorize, stores.categories
+        event_reader(LEARNED_EVENTS), lambda partition: agents.at(partition).categorize, stores.categories
     )
 
     def serve(channel: Channel, handler: Handler) -> RequestPipeline:
-        admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock)
+        admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock, ctx.deaths)
         return RequestPipeline(admission, handler, ctx.replies)
 
     command_agents = (HandleCommands, Intend, Categorize, SuggestModes)
     remembered = CommittingStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
     changed = CommittingStep(serve(channels.changes, changes).begin, ctx.commit, window=16, pause_s=0.0)
     applied = CommittingStep(events, ctx.commit)
-    return [
+    all_steps = [
         Subscription(topics.turns, (Remember,), remembered),
         Subscription(topics.remembered, (Embed, Understand), embed),
         Subscription(topics.understood, (Remember,), applied),
@@ -231,6 +234,12 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
             RequestStep(serve(channels.triggers, consolidations), window=64),
         ),
         Subscription(topics.consolidated, (Remember,), applied),
+    ]
+    # They take long and go on where they were: kills from outside could count for one of their records.
+    resuming = (topics.changes, topics.jobs, topics.consolidate)
+    return [
+        one if one.topic in resuming else replace(one, step=CountedStep(one.step, one.name, ctx.deaths))
+        for one in all_steps
     ]
 
 

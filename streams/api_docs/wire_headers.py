@@ -12,7 +12,7 @@ DEAD_LETTER_HEADERS: Json = {
     "dead_letter_topic": {"type": "string", "description": "The topic of the record."},
     "dead_letter_partition": {"type": "string", "pattern": "^[0-9]+$"},
     "dead_letter_offset": {"type": "string", "pattern": "^[0-9]+$"},
-    "dead_letter_code": {"type": "string", "description": "An error code, as in replies."},
+    "dead_letter_code": {"type": "string", "description": "An error code as in replies, or `poison`."},
     "dead_letter_reason": {"type": "string"},
     "dead_letter_time": {"type": "string", "format": "date-time"},
 }

@@ -7,6 +7,7 @@ from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore
+from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
@@ -60,4 +61,5 @@ def build_context(
         scope_model=settings.scope_model,
         turns_log=turns_log,
         log_ends=None if settings.isolation_level == READ_COMMITTED else LogEnds(turns_log),
+        deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
     )

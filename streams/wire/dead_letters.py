@@ -27,7 +27,7 @@ def dead_letter(topic: str, record: Record, error: Rejected, now: datetime) -> O
         ("dead_letter_topic", record.topic.encode()),
         ("dead_letter_partition", str(record.partition).encode()),
         ("dead_letter_offset", str(record.offset).encode()),
-        ("dead_letter_code", error.code.encode()),
+        ("dead_letter_code", error.dead_letter_code.encode()),
         ("dead_letter_reason", reason[:MAX_REASON_CHARS].encode(errors="replace")),
         ("dead_letter_time", iso(now).encode()),
     )

@@ -30,6 +30,7 @@ from streams.bootstrap.agents import build_agents
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
+from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
@@ -91,6 +92,7 @@ class InMemoryPipeline:
     admit: Admit = field(default_factory=Admit)
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)
+    deaths: DeathCounts = field(default_factory=DeathCounts)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -180,6 +182,7 @@ class InMemoryPipeline:
             jobs=self.jobs,
             admit=self.admit,
             turns_log=self.turns_log,
+            deaths=self.deaths,
         )
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx

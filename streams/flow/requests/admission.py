@@ -4,7 +4,7 @@ A record enters; it leaves admitted with its message, relocated to the partition
 for everything else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.commands.admit import Admit
@@ -15,6 +15,7 @@ from schemas.messages.decoding import decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.channel import Channel, ReplyOptions
+from streams.flow.support.death_counts import DeathCounts
 from streams.topics import MAX_INPUT_BYTES
 from streams.wire.partitioning import may_move, partition_of, relocate
 from streams.wire.record_size import size_of
@@ -30,6 +31,7 @@ class Admission:
     partitions: int
     replies_topic: str
     clock: Clock
+    deaths: DeathCounts = field(default_factory=DeathCounts)
 
     def reply_address(self, record: Record) -> ReplyAddress | None:
         """Read the topic of the reply. Raises Rejected `reply_topic_refused`."""
@@ -44,7 +46,8 @@ class Admission:
         return options.deadline_ms is not None and self.clock.now().timestamp() * 1000 > options.deadline_ms
 
     def message(self, record: Record) -> Any:
-        """Decode the record. Raises Rejected with the code of the contract."""
+        """Decode the record. Raises Rejected with the code of the contract, or Poison before it is looked at."""
+        self.deaths.refuse_poison()
         return decode(record.value, self.channel.kinds)
 
     def relocated(self, record: Record, key: bytes) -> Outgoing | None:

@@ -11,22 +11,25 @@ from schemas.internal.events import Learned
 from schemas.messages.decoding import decode
 from schemas.messages.records import Outgoing, Record
 from streams.flow.requests.replies import Replies, log_context
+from streams.flow.support.death_counts import DeathCounts
 from streams.topics import Topics
 
 log = structlog.get_logger()
 
 
 class EventReader:
-    """Decodes the events of an internal topic; an unreadable one becomes a dead letter."""
+    """Decodes the events of an internal topic; an unreadable one and poison become dead letters."""
 
-    def __init__(self, kinds: Mapping[str, type[Any]], replies: Replies) -> None:
+    def __init__(self, kinds: Mapping[str, type[Any]], replies: Replies, deaths: DeathCounts | None = None) -> None:
         """`kinds` has the models by schema name."""
         self._kinds = kinds
         self._replies = replies
+        self._deaths = deaths or DeathCounts()
 
     async def read(self, record: Record) -> Any:
         """Return the event, or None for a record that went to the dead letters."""
         try:
+            self._deaths.refuse_poison()
             return decode(record.value, self._kinds)
         except Rejected as error:
             await self.reject(record, error)
@@ -34,7 +37,7 @@ class EventReader:
 
     async def reject(self, record: Record, error: Rejected) -> None:
         """Count and log an event that can't be applied, and write it to the dead letters."""
-        log.warning("event of an internal topic refused", code=error.code, **log_context(record))
+        log.warning("event of an internal topic refused", code=error.dead_letter_code, **log_context(record))
         self._replies.meters.rejected(record.topic, error.code)
         await (await self._replies.dead_letter(record, error))
 

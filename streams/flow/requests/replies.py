@@ -8,7 +8,7 @@ from zlib import crc32
 import structlog
 
 from agents.ports.clock import Clock
-from schemas.failures import Rejected
+from schemas.failures import Poison, Rejected
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress, encode_error
 from streams.flow.support.publisher import Publisher
@@ -41,11 +41,11 @@ class Replies:
     async def refuse(
         self, record: Record, address: ReplyAddress | None, error: Rejected, *, keeps_rejected: bool
     ) -> list[Awaitable[object]]:
-        """Reply with an error; write a dead letter without an address, and always with `keeps_rejected`."""
+        """Reply with an error; write a dead letter without an address, of poison, and always with `keeps_rejected`."""
         self.meters.rejected(record.topic, error.code)
         log.info("record refused", code=error.code, field=error.field, **log_context(record))
         sent = await self.reply(record, address, encode_error(error))
-        if keeps_rejected or not sent:
+        if keeps_rejected or not sent or isinstance(error, Poison):
             sent.append(await self.dead_letter(original_record(record), error))
         return sent
 

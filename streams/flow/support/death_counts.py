@@ -1,0 +1,147 @@
+"""Deaths by record: the record whose code runs is noted in a file, which a killed process leaves behind.
+
+Code of events runs on the event loop, for one record at a time. `noted` writes a record's name whenever its code runs
+and clears it whenever that waits: for Kafka, a store, a model, a pause. So a process that ends by `kill -9`, for want
+of memory, in native code, or as silent leaves the name of one record at most, and an outage counts for none. The next
+process counts a death of that record. After `MAX_DEATHS` the record is refused; one that finishes before is forgotten.
+"""
+
+import mmap
+from collections.abc import Awaitable, Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from schemas.failures import Poison
+from schemas.messages.records import Record
+
+MAX_DEATHS = 3
+"""A kill from outside hits the same record of some milliseconds three times in a row by no accident."""
+
+MAX_SUSPECTS = 64
+"""Records with deaths that are kept, the newest: each process adds one at most."""
+
+SLOT_BYTES = 512
+"""Room for the name of a record: a topic has 249 bytes at most, a step's agents some fifty."""
+
+FILE_BYTES = SLOT_BYTES * (1 + MAX_SUSPECTS)
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger()
+
+
+class DeathCounts:
+    """The record whose code runs, and the deaths of earlier ones. Names are bytes, of `record_name`.
+
+    The file has the name of the record in its first `SLOT_BYTES`, with a byte before it that says whether it counts,
+    then a line for each suspect. It is mapped and never synced: what a process has written outlives its end.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Count the death that the file shows. Without a file, or where none can be written, deaths are not kept."""
+        self._map = _open_map(file)
+        self._running = b""
+        self._deaths = _suspects(self._map[SLOT_BYTES:])
+        if self._map[0]:
+            self._count(self._map[1:SLOT_BYTES].partition(b"\n")[0])
+
+    def enter(self, name: bytes) -> None:
+        """Note a record: its code runs from now on."""
+        self._running = name
+        line = name + b"\n"
+        if len(line) < SLOT_BYTES:
+            self._map[1 : 1 + len(line)] = line
+            self._map[0] = 1
+
+    def leave(self) -> None:
+        """Clear the note: the record waits, or its code has ended."""
+        self._map[0] = 0
+        self._running = b""
+
+    def refuse_poison(self) -> None:
+        """Raise Poison if the record whose code runs has caused `MAX_DEATHS`. To be called while it is noted."""
+        if self._deaths and (deaths := self._deaths.get(self._running, 0)) >= MAX_DEATHS:
+            raise Poison(f"{deaths} workers ended while they handled this record; it is not handled again")
+
+    def finish(self, name: bytes) -> None:
+        """Forget the deaths of a record that was handled; a refused one may be delivered again."""
+        if self._deaths and self._deaths.get(name, MAX_DEATHS) < MAX_DEATHS:
+            del self._deaths[name]
+            self._save()
+
+    def _count(self, name: bytes) -> None:
+        deaths = self._deaths.pop(name, 0) + 1
+        self._deaths[name] = deaths
+        self._save()
+        self.leave()
+        log.warning(
+            "the last process ended while it handled a record", record=name.decode(errors="replace"), deaths=deaths
+        )
+
+    def _save(self) -> None:
+        for oldest in list(self._deaths)[:-MAX_SUSPECTS]:
+            del self._deaths[oldest]
+        lines = b"".join(b"%d %s\n" % (deaths, name) for name, deaths in self._deaths.items())
+        room = FILE_BYTES - SLOT_BYTES
+        self._map[SLOT_BYTES:] = lines[:room].ljust(room, b"\0")
+
+
+def record_name(consumer: str, record: Record) -> bytes:
+    """Name a record and its consumer. With its timestamp: a topic that was made anew has the same offsets."""
+    return f"{consumer} {record.partition} {record.offset} {record.timestamp_ms}".encode()
+
+
+async def noted(awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts) -> Result:
+    """Await, with the record noted while its code runs. What is awaited in tasks and threads of its own is not."""
+    return await _Noted(awaitable, name, deaths)
+
+
+class _Noted(Awaitable[Result]):
+    """An awaitable in steps from one wait to the next."""
+
+    __slots__ = ("_awaitable", "_deaths", "_name")
+
+    def __init__(self, awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts) -> None:
+        self._awaitable, self._name, self._deaths = awaitable, name, deaths
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        steps: Any = self._awaitable.__await__()
+        raised: BaseException | None = None
+        while True:
+            self._deaths.enter(self._name)
+            try:
+                awaited = next(steps) if raised is None else steps.throw(raised)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            finally:
+                self._deaths.leave()
+            try:
+                raised = None
+                yield awaited
+            except BaseException as problem:
+                # A cancellation too: the awaitable may clean up.
+                raised = problem
+
+
+def _open_map(file: Path | None) -> mmap.mmap:
+    """Map the file, made with all of its bytes: a page that a full disk has no room for would end the process."""
+    if file is None:
+        return mmap.mmap(-1, FILE_BYTES)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.stat().st_size != FILE_BYTES:
+            file.write_bytes(bytes(FILE_BYTES))
+        with file.open("r+b") as opened:
+            return mmap.mmap(opened.fileno(), FILE_BYTES)
+    except OSError as problem:
+        log.warning("deaths of records are not counted", problem=str(problem))
+        return mmap.mmap(-1, FILE_BYTES)
+
+
+def _suspects(lines: bytes) -> dict[bytes, int]:
+    """Parse the suspects; a damaged line counts for none."""
+    parted = (line.partition(b" ") for line in lines.rstrip(b"\0").split(b"\n"))
+    return {name: int(deaths) for deaths, _, name in parted if deaths.isdigit() and name}
