@@ -172,3 +172,16 @@ def test_architecture_describes_every_package_of_the_import_contracts() -> None:
     ]
     text = (DOCS / "architecture.md").read_text()
     assert [package for package in packages if f"**`{package}`**" not in text] == []
+
+
+def test_tests_of_the_bounds_exist() -> None:
+    section = (ROOT / "docs" / "operations.md").read_text().partition("## Bounds")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:unit|live|contract|stream)/[\w/]+(?:\.py)?(?:::\w+)?)`", section)
+    assert len(named) > 50
+    missing = []
+    for one in named:
+        path, _, name = one.partition("::")
+        file = ROOT / "tests" / path
+        if not file.exists() or (name and f"def {name}(" not in file.read_text()):
+            missing.append(one)
+    assert missing == []
