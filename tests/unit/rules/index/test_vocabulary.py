@@ -82,3 +82,9 @@ def test_incremental_vocabulary_equals_a_full_build() -> None:
             grown.expand_terms(["stand"], [ENGLISH])
         assert len(grown) == len(set(words))
         assert grown.expand_terms(terms, [ENGLISH]) == Vocabulary(set(words)).expand_terms(terms, [ENGLISH])
+
+
+def test_of_too_many_words_the_shortest_are_matched_by_their_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.rules.index.vocabulary.MAX_NGRAM_WORDS", 1)
+    known = Vocabulary(["schifffahrten", "verwaltungsgerichte"])
+    assert known.expand_terms(["schifffahrtsx", "verwaltungsgerichtx"], []) == [["schifffahrten"], []]
