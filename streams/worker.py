@@ -41,7 +41,8 @@ from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
-from streams.observability.http_server import MonitoringServer, StallDetector
+from streams.observability.http_server import MonitoringServer
+from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal
@@ -99,7 +100,9 @@ class WorkerParts:
         self.status = WorkerStatus(self.app, self.topics)
         self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
-        self.stall_detector = StallDetector(self.meters.work_done, lambda: sum(self.status.lag().values()))
+        self.stall_detector = StallDetector(
+            self.meters.work_done, lambda: sum(self.status.lag().values()), self.status.positions, self.meters.is_away
+        )
         self._background: list[asyncio.Task[None]] = []
 
     def wire(self) -> None:

@@ -1,5 +1,6 @@
 """The worker's metrics."""
 
+import time
 from collections import Counter as Counts
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -63,6 +64,9 @@ class Usage:
         return round(of * self._counts[part] / self._counts[whole], 4) if self._counts[whole] else None
 
 
+AWAY_WINDOW_S = 90.0
+"""How long a retry or an answer says how a dependency is: three times the longest attempt, that of Kafka's producer."""
+
 REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Upper bounds of the buckets of durations."""
 
@@ -70,10 +74,13 @@ REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.
 class Meters:
     """One worker's metrics; the help text of each says what it means for an operator."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.registry = registry = CollectorRegistry()
         self.usage = Usage(registry)
         self._work = 0.0
+        self._now = now
+        self._waited_at: dict[str, float] = {}
+        self._answered_at: dict[str, float] = {}
         self._settled = _counter(registry, "settled", "Records finished and acknowledged.")
         self._handled = _counter(registry, "handled", "Records handled and answered.", "topic")
         self._moved = _counter(registry, "moved", "Records in a wrong partition: fix their producers.", "topic")
@@ -119,7 +126,17 @@ class Meters:
     def waited_for(self, what: str) -> None:
         """Count a retry."""
         self._retries.labels(what).inc()
-        self._work += 1
+        self._waited_at[what] = self._now()
+
+    def answered(self, what: str) -> None:
+        """Note that something answers."""
+        self._answered_at[what] = self._now()
+
+    def is_away(self) -> bool:
+        """True if something was waited for lately, and did not answer."""
+        oldest = self._now() - AWAY_WINDOW_S
+        never = float("-inf")
+        return any(at > oldest >= self._answered_at.get(what, never) for what, at in self._waited_at.items())
 
     def embedded(self, status: str) -> None:
         """Count an embedded text."""
@@ -140,7 +157,7 @@ class Meters:
         self._work += records
 
     def work_done(self) -> float:
-        """Return a number that grows with any work, retries included."""
+        """Return a number that grows with any work; retries are none."""
         return self._work
 
     def exposition(self) -> bytes:

@@ -168,6 +168,10 @@ class SafeAssignmentConsumer(Consumer):
         lag = self.highwater(tp) - (self._committed_offset.get(tp) or 0)
         return 0 if lag <= 0 or self._is_all_acknowledged(tp) else lag
 
+    def committed_offset(self, tp: TP) -> int:
+        """Return the offset after the last acknowledged record that was committed; 0 without one."""
+        return self._committed_offset.get(tp) or 0
+
     async def written_end(self, tp: TP) -> int:
         """Return the end offset of a partition, open transactions included. Raises KafkaError."""
         async with AIOKafkaConsumer(bootstrap_servers=self._servers) as consumer:

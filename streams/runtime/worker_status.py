@@ -13,6 +13,8 @@ class WorkerStatus:
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app = app
         self._turns, self._consumed = topics.turns, topics.consumed()
+        # A single job, consolidation or batch of the indexer may take minutes.
+        self._prompt = frozenset({topics.turns, topics.retrieve, topics.commands, topics.changes})
 
     def partitions(self) -> set[int]:
         """Return the partitions that are assigned to this worker."""
@@ -30,6 +32,14 @@ class WorkerStatus:
             if tp.topic in lag:
                 lag[tp.topic] += consumer.lag(tp)  # type: ignore[attr-defined]
         return lag
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Return the committed offset of each assigned partition with lag, of the topics whose events take seconds."""
+        if not self._app.started:
+            return {}
+        consumer: Any = self._app.consumer
+        waiting = (tp for tp in consumer.assignment() if tp.topic in self._prompt and consumer.lag(tp))
+        return {(tp.topic, tp.partition): consumer.committed_offset(tp) for tp in waiting}
 
     def recovering(self) -> bool:
         """True while tables are recovered or no partitions are assigned."""

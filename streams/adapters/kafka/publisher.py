@@ -149,6 +149,7 @@ class KafkaPublisher:
                 await self._pause(problem)
                 delivery = await self._until_accepted(out)
             else:
+                self._meters.answered("kafka")
                 return
 
     async def _pause(self, problem: KafkaError) -> None:

@@ -33,9 +33,11 @@ async def until_available(
 
     try:
         # Nearly every call succeeds, and entering tenacity takes 30 us.
-        return await call()
+        result = await call()
     except Unavailable:
-        return await _retrying(what, meters, at_most_s)(attempt)
+        result = await _retrying(what, meters, at_most_s)(attempt)
+    meters.answered(what)
+    return result
 
 
 def _retrying(what: str, meters: Meters, at_most_s: float | None) -> AsyncRetrying:
