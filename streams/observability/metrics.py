@@ -64,8 +64,11 @@ class Usage:
         return round(of * self._counts[part] / self._counts[whole], 4) if self._counts[whole] else None
 
 
+AWAY_AFTER_S = 5.0
+"""How long a dependency must have answered nothing to be away: where others are answered, one record is retried."""
+
 AWAY_WINDOW_S = 90.0
-"""How long a retry or an answer says how a dependency is: three times the longest attempt, that of Kafka's producer."""
+"""How long a retry says that a dependency is away: three times the longest attempt, that of Kafka's producer."""
 
 REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Upper bounds of the buckets of durations."""
@@ -80,7 +83,7 @@ class Meters:
         self._work = 0.0
         self._now = now
         self._waited_at: dict[str, float] = {}
-        self._answered_at: dict[str, float] = {}
+        self._silent_since: dict[str, float] = {}
         self._settled = _counter(registry, "settled", "Records finished and acknowledged.")
         self._handled = _counter(registry, "handled", "Records handled and answered.", "topic")
         self._moved = _counter(registry, "moved", "Records in a wrong partition: fix their producers.", "topic")
@@ -126,17 +129,20 @@ class Meters:
     def waited_for(self, what: str) -> None:
         """Count a retry."""
         self._retries.labels(what).inc()
-        self._waited_at[what] = self._now()
+        self._waited_at[what] = now = self._now()
+        self._silent_since.setdefault(what, now)
 
     def answered(self, what: str) -> None:
         """Note that something answers."""
-        self._answered_at[what] = self._now()
+        self._silent_since.pop(what, None)
 
     def is_away(self) -> bool:
-        """True if something was waited for lately, and did not answer."""
-        oldest = self._now() - AWAY_WINDOW_S
-        never = float("-inf")
-        return any(at > oldest >= self._answered_at.get(what, never) for what, at in self._waited_at.items())
+        """True if something was waited for lately, and has answered nothing since."""
+        now = self._now()
+        return any(
+            now - since > AWAY_AFTER_S and now - self._waited_at[what] < AWAY_WINDOW_S
+            for what, since in self._silent_since.items()
+        )
 
     def embedded(self, status: str) -> None:
         """Count an embedded text."""

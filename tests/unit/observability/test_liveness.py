@@ -1,7 +1,7 @@
 """Stall detection."""
 
 from streams.observability.liveness import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, STUCK_TIMEOUT_S, StallDetector
-from streams.observability.metrics import AWAY_WINDOW_S, Meters
+from streams.observability.metrics import AWAY_AFTER_S, AWAY_WINDOW_S, Meters
 
 
 class Worker:
@@ -79,7 +79,7 @@ def test_waiting_for_a_dependency_that_is_away_is_no_stall() -> None:
         worker.meters.waited_for("vector store")
         assert worker.after(5)
     worker.meters.answered("vector store")
-    assert worker.after(STALL_TIMEOUT_S - 1)
+    assert worker.after(STALL_TIMEOUT_S - AWAY_AFTER_S - 1)
     assert not worker.after(1), "it is back, and nothing moves"
 
 
@@ -113,10 +113,13 @@ def test_dependency_is_away_until_it_answers_or_is_no_longer_asked() -> None:
     worker = Worker()
     assert not worker.meters.is_away()
     worker.meters.waited_for("storage")
+    assert not worker.meters.is_away(), "not yet"
+    worker.seconds += AWAY_AFTER_S + 1
     assert worker.meters.is_away()
     worker.meters.answered("storage")
     assert not worker.meters.is_away()
-    worker.seconds += AWAY_WINDOW_S + 1
+    worker.meters.waited_for("storage")
+    worker.seconds += AWAY_AFTER_S + 1
     worker.meters.waited_for("storage")
     assert worker.meters.is_away()
     worker.seconds += AWAY_WINDOW_S + 1
