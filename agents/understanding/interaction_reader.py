@@ -20,7 +20,7 @@ from agents.rules.interaction.decision import (
 )
 from agents.rules.interaction.stability import StabilitySource, assume_stable
 from agents.rules.text.embedding_text import embedding_text
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
@@ -51,7 +51,11 @@ class InteractionReader:
         `intent` and `model` are a language model's votes; the rules' own intent is a feature of the classifier. Raises
         Unavailable or ModelMissing while the general embedder does not answer.
         """
-        encoded = await self._general().passage(embedded, boundary=boundary)
+        try:
+            encoded = await self._general().passage(embedded, boundary=boundary)
+        except RuntimeError as refused:
+            # The memory is found by words, and its interaction mode is not known.
+            raise ModelMissing(f"the general model refuses the text: {refused}") from refused
         if encoded.interaction_probabilities is not None and text == embedded:
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)

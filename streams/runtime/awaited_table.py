@@ -47,7 +47,7 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a row, first to the changelog's buffer. Raises RowTooLarge, with nothing written."""
         try:
-            limit_row(self.name, value)
+            limit_row(self.name, value, lambda: len(self.get(key) or b""))
         except RowTooLarge as error:
             log.warning("row refused", problem=error.message)
             raise

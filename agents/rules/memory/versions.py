@@ -140,7 +140,8 @@ def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
 
 
 def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tuple[TextVersion, ...]:
-    if any(version.text_hash == identity.text_hash for version in versions):
+    # Of more texts than are kept, which a release without the limit has stored, an early one counts as new.
+    if any(version.text_hash == identity.text_hash for version in versions[-MAX_VERSIONS:]):
         return versions
     return (*versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
 

@@ -27,7 +27,7 @@ from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import MemoryType, item_index_name
 from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
-MAX_SEARCHED_MODES = 64
+MAX_SEARCHED_MODES = 129
 """Modes of one request: each is a search in a vector space of its own, some 2 ms."""
 
 MAX_QUERY_ENCODINGS = 16
@@ -54,17 +54,18 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     names = [requested] if isinstance(requested, str) else requested
     if not names:
         raise Rejected("invalid_value", f"the list of modes is empty; use {ANY_VALUE!r} for all modes", "mode")
-    visible = [mode.name for mode in declared.visible(projects)]
+    modes = declared.visible(projects)
+    visible = [mode.name for mode in modes]
     for name in names:
         if name != ANY_VALUE and name not in visible:
             raise unknown_mode_error(name, "mode")
     found = list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
-    _reject_many(found, declared)
+    _reject_many(found, modes)
     return found
 
 
-def _reject_many(names: Collection[str], declared: ModeDeclarations) -> None:
-    encodings = {(mode.embedder, mode.query_prefix) for mode in declared.modes if mode.name in names}
+def _reject_many(names: Collection[str], modes: Iterable[Mode]) -> None:
+    encodings = {(mode.embedder, mode.query_prefix) for mode in modes if mode.name in names}
     if len(names) > MAX_SEARCHED_MODES or len(encodings) > MAX_QUERY_ENCODINGS:
         message = (
             f"the request selects {len(names)} modes with {len(encodings)} combinations of embedder and query prefix;"

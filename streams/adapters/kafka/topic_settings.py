@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, for_code
 
 from schemas.failures import Unavailable
 from streams.settings import Settings
@@ -45,7 +45,14 @@ async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSe
     changed: dict[str, Mapping[str, str]] = {}
     complete: dict[str, Mapping[str, str]] = {}
     for response in await admin.describe_configs(resources):
-        for _, _, _, topic, entries in response.resources:
+        for code, _, _, topic, entries in response.resources:
+            error = for_code(code)
+            if error is TopicAuthorizationFailedError:
+                log.warning("settings of a topic may not be read, they are not checked", topic=topic)
+                continue
+            if code:
+                # An empty description is no reason to replace all settings.
+                raise Unavailable(f"the settings of {topic} can't be read: {error.__name__}")
             found = {entry[0]: entry[1] for entry in entries}
             wrong = {name: value for name, value in wanted[topic].items() if not is_right(name, found.get(name), value)}
             if wrong:

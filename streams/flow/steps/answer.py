@@ -1,5 +1,6 @@
 """Handlers of the retrieve topic: hits and contexts, after the caller's own writes are applied."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import starmap
@@ -24,6 +25,9 @@ MAX_ANSWERED_AT_ONCE = 6
 """Questions that are answered at a time: enough to fill the embedder and the event loop. More would only wait there,
 and a question of another user behind them."""
 
+LIKELY_APPLIED_S = 0.25
+"""How long an offset is awaited before Kafka is asked whether it exists: nearly all are applied within."""
+
 REPLY_MARGIN_S = 0.25
 """Time reserved before a deadline, so that the answer arrives in time."""
 
@@ -39,18 +43,35 @@ class OwnWrites:
 
     async def wait(self, read_after: int | None, partition: int, options: ReplyOptions) -> tuple[ReplyWarning, ...]:
         """Wait until the offset is applied; return a warning if it is not in time, or was never given."""
-        if read_after is None or self.progress.is_applied(partition, read_after):
+        if read_after is None:
+            return ()
+        within = self._time_left(options)
+        soon = min(within, LIKELY_APPLIED_S)
+        if await self.progress.reached(partition, read_after, soon):
             return ()
         late = (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
-        if self.ends is not None and await self.ends.is_beyond(partition, read_after):
+        if await self._is_beyond(partition, read_after, within - soon):
             return late
-        within = MAX_READ_AFTER_WAIT_S
-        if options.deadline_ms is not None:
-            left = options.deadline_ms / 1000 - self.clock.now().timestamp()
-            within = max(0.0, min(within, left - REPLY_MARGIN_S))
-        if await self.progress.reached(partition, read_after, within):
-            return ()
-        return late
+        return () if await self.progress.reached(partition, read_after, within - soon) else late
+
+    def is_past(self, options: ReplyOptions) -> bool:
+        """True if the deadline has passed."""
+        return options.deadline_ms is not None and self.clock.now().timestamp() * 1000 > options.deadline_ms
+
+    def _time_left(self, options: ReplyOptions) -> float:
+        if options.deadline_ms is None:
+            return MAX_READ_AFTER_WAIT_S
+        left = options.deadline_ms / 1000 - self.clock.now().timestamp()
+        return max(0.0, min(MAX_READ_AFTER_WAIT_S, left - REPLY_MARGIN_S))
+
+    async def _is_beyond(self, partition: int, offset: int, within: float) -> bool:
+        if self.ends is None:
+            return False
+        try:
+            async with asyncio.timeout(within):
+                return await self.ends.is_beyond(partition, offset)
+        except TimeoutError:
+            return False
 
 
 class AnswerQuery:
@@ -82,12 +103,23 @@ class AnswerQuery:
         with self._meters.retrieve_seconds.time():
             late = await self._own_writes.wait(request.read_after, record.partition, options)
             async with self._turns.turn(request.scope.boundary):
+                if self._is_expired(record, options):
+                    return HandlerResult(None)
                 result, warnings = await self._retrieve_at(record.partition).answer(request)
         self._meters.usage.retrieved(result.strategy)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
 
+    def _is_expired(self, record: Record, options: ReplyOptions) -> bool:
+        """Count a question whose deadline has passed while it waited for its turn."""
+        if not self._own_writes.is_past(options):
+            return False
+        self._meters.expired(record.topic)
+        return True
+
     async def _assemble(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, options)
         async with self._turns.turn(request.scope.boundary):
+            if self._is_expired(record, options):
+                return HandlerResult(None)
             result, warnings = await self._assemble_at(record.partition).answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))

@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 
 from streams.flow.support.fair_queue import FairQueue
 
+MAX_TURN_S = 0.5
+"""Seconds of a turn: what takes longer waits for a store that does not answer, and holds up no other."""
+
 
 class FairTurns:
     """Turns of users at something that only `at_once` of them may have."""
@@ -20,12 +23,15 @@ class FairTurns:
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
-        """Wait until it is this key's turn; it ends with the block."""
+        """Wait until it is this key's turn; it ends with the block, or `MAX_TURN_S` after it began."""
         await self._begin(key)
+        ending = asyncio.get_running_loop().call_later(MAX_TURN_S, self._end)
         try:
             yield
         finally:
-            self._end()
+            if not ending.cancelled() and ending.when() > asyncio.get_running_loop().time():
+                ending.cancel()
+                self._end()
 
     async def _begin(self, key: str) -> None:
         if self._free:

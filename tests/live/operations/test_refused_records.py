@@ -34,8 +34,9 @@ async def test_publisher_goes_on_after_a_record_that_the_broker_refuses(
     finally:
         await publisher.stop()
     async with AIOKafkaConsumer(bootstrap_servers=live_broker.bootstrap) as consumer:
-        ends = await consumer.end_offsets([TopicPartition(topics.turns, 0), TopicPartition(topics.dead_letters, 0)])
-    assert list(ends.values()) == [2, 1]
+        turns, letters = TopicPartition(topics.turns, 0), TopicPartition(topics.dead_letters, 0)
+        ends = await consumer.end_offsets([turns, letters])
+    assert (ends[turns], ends[letters]) == (2, 1)
 
 
 async def test_largest_turn_in_a_wrong_partition_delays_none(deployment: Deployment) -> None:

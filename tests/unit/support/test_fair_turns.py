@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from streams.flow.support import fair_turns
 from streams.flow.support.fair_turns import FairTurns
 
 
@@ -38,3 +41,21 @@ async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_
     await asyncio.wait(asking)
     assert most == 2
     await asyncio.wait_for(ask(), 1)
+
+
+async def test_turn_that_waits_for_a_store_is_given_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_turns, "MAX_TURN_S", 0.01)
+    turns, ended = FairTurns(1), asyncio.Event()
+
+    async def hang() -> None:
+        async with turns.turn("hanging"):
+            await ended.wait()
+
+    hanging = asyncio.create_task(hang())
+    await asyncio.sleep(0)
+    for _ in range(2):
+        async with asyncio.timeout(5), turns.turn("bob"):
+            pass
+    ended.set()
+    await hanging
+    assert turns._free == 1

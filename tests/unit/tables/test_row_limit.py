@@ -21,7 +21,7 @@ from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations
-from streams.runtime.row_limit import MAX_ROW_BYTES
+from streams.runtime.row_limit import MAX_ROW_BYTES, limit_row
 from streams.tables.json_table import JsonTable
 from streams.tables.parsed_values import MAX_PARSED_BYTES, ParsedValueCache
 from tests.builders.turns import turn
@@ -114,3 +114,13 @@ def test_edits_of_one_turn_keep_the_latest_texts_and_count_all() -> None:
     assert memory is not None
     assert (len(memory.versions), memory.version) == (MAX_VERSIONS, count)
     assert [one["version"] for one in build_memory_view(memory)["versions"] if one["current"]] == [count]
+
+
+@pytest.mark.parametrize(("before", "passes"), [(MAX_ROW_BYTES + 11, True), (MAX_ROW_BYTES + 10, False), (0, False)])
+def test_row_of_an_earlier_release_may_shrink(before: int, *, passes: bool) -> None:
+    value = b"x" * (MAX_ROW_BYTES + 10)
+    if passes:
+        limit_row("modes", value, lambda: before)
+        return
+    with pytest.raises(RowTooLarge):
+        limit_row("modes", value, lambda: before)

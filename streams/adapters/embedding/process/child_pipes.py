@@ -46,11 +46,11 @@ class HangLimits:
     tick_s: float = 1.0
     stuck: int = 4
     """Without a sign of life the process is reported as stuck, and refuses texts at once."""
-    silent: int = 30
-    """Without a sign of life it is killed. A query of the largest preset takes 2 s, on a busy machine 10 s."""
-    passage: int = 60
-    """One text in the process: at most 8,192 characters, and few others before it."""
-    query_s: float = 2.0
+    silent: int = 60
+    """Without a sign of life it is killed. A query of the preset `code` may have 8,192 tokens: tens of seconds."""
+    passage: int = 300
+    """One text in the process: at most 8,192 characters, and few others before it, perhaps of a slow model."""
+    query_s: float = 4.0
     """Seconds of a query in all; then the question is answered by words."""
     load_s: float = 300.0
     """Seconds of loading a model whose files are present; the largest preset takes 10 s."""
@@ -123,6 +123,7 @@ class EmbedderChild:
         except (asyncio.CancelledError, TimeoutError) as end:
             self._process.kill()  # Ends the thread's read before `end` closes the pipe under it.
             thread.shutdown()
+            self._process.wait()
             if isinstance(end, TimeoutError):
                 raise ModelMissing(f"the embedder's process did not load its model within {within_s:g} s") from end
             raise

@@ -12,7 +12,7 @@ from pathlib import Path
 from streams.adapters.durable_files import write_durably
 
 MARK_FILE, DEATHS_FILE = ".owner.call", ".owner.deaths.json"
-"""In the root of the index: the collection of the present call, and deaths during calls since the last clean close."""
+"""In the root of the index: the collection of the present call, and the last deaths in a row during its calls."""
 
 MARK_BYTES = 4096
 """More than the longest name of a file."""
@@ -32,10 +32,13 @@ class CallMark:
             self._map = mmap.mmap(file.fileno(), MARK_BYTES)
         self._name = b""
         self.deaths = self._read_deaths()
-        if found := self._map[:].split(b"\0", 1)[0].decode(errors="replace"):
-            self.deaths[found] = self.deaths.get(found, 0) + 1
+        found = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
+        # Only deaths in a row: kills from outside rarely hit calls of the same collection one after another.
+        in_a_row = {found: self.deaths.get(found, 0) + 1} if found else {}
+        if in_a_row != self.deaths:
+            self.deaths = in_a_row
             self._save()
-            self._set(b"")
+        self._set(b"")
 
     @contextmanager
     def calling(self, collection: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ damages nothing.
 import fcntl
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,8 +41,8 @@ DAMAGED_PREFIX = ".damaged-"
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
 
-LACKS = ("os error 5)", "os error 11)", "os error 12)", "os error 13)", "os error 23)", "os error 24)", "os error 28)")
-"""Errors of the system, not of the files: I/O, busy, memory, permission, descriptors, disk."""
+LACKS = tuple(f"os error {number})" for number in (5, 11, 12, 13, 23, 24, 28, 30, 116, 122))
+"""Errors of the system, not of the files: I/O, busy, memory, permission, descriptors, disk, read-only, stale, quota."""
 
 LACK_TEXTS = ("Too many open files", "Cannot allocate memory", "No space left", "Permission denied", "temporarily")
 LACK_KINDS = ("WouldBlock", "OutOfMemory", "StorageFull", "PermissionDenied")
@@ -90,8 +90,9 @@ class EdgeCollections:
         if name not in self._fingerprints:
             if not (self._root / name).exists():
                 return False
-            text = translate_engine_errors((self._root / name / FINGERPRINT_FILE).read_text)
-            self._fingerprints[name] = Fingerprint.model_validate_json(text)
+            if (fingerprint := self._read_fingerprint(name)) is None:
+                return False
+            self._fingerprints[name] = fingerprint
         check_fingerprint(space, self._fingerprints[name])
         return True
 
@@ -124,7 +125,8 @@ class EdgeCollections:
     def fingerprints(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprints of the existing collections, by name."""
         files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
-        return {file.parent.name: self._fingerprint(file) for file in files}
+        found = {name: self._fingerprints.get(name) or self._read_fingerprint(name) for name in _names(files)}
+        return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
 
     def close(self) -> None:
         """Flush and close every shard, then release the directory."""
@@ -135,9 +137,14 @@ class EdgeCollections:
         finally:
             self._lock.close()
 
-    def _fingerprint(self, file: Path) -> Fingerprint:
-        known = self._fingerprints.get(file.parent.name)
-        return known or Fingerprint.model_validate_json(file.read_text())
+    def _read_fingerprint(self, name: str) -> Fingerprint | None:
+        """Return the fingerprint of a collection; None if it was damaged and the collection is set aside."""
+        content = translate_engine_errors((self._root / name / FINGERPRINT_FILE).read_bytes)
+        try:
+            return Fingerprint.model_validate_json(content)
+        except ValueError as problem:
+            self._set_aside(name, str(problem))
+            return None
 
     def _open(self, name: str) -> bool:
         """Open a collection; False if it was damaged and set aside. Raises Unavailable for a lack of the system."""
@@ -209,3 +216,7 @@ def is_lack(problem: Unavailable) -> bool:
     cause = problem.__cause__
     of_system = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
     return of_system or any(lack in text for lack in (*LACKS, *LACK_TEXTS, *LACK_KINDS))
+
+
+def _names(files: Iterable[Path]) -> list[str]:
+    return [file.parent.name for file in files]

@@ -195,10 +195,15 @@ def create_index_operation(field: str) -> edge.UpdateOperation:
 
 
 def translate_engine_errors(call: Callable[[], T]) -> T:
-    """Raise any error of the engine or the disk as `Unavailable`; arguments were validated before."""
+    """Raise any error of the engine or the disk as `Unavailable`, panics too; arguments were validated before."""
     try:
         return call()
     except Exception as error:
+        raise Unavailable(f"the embedded vector index failed: {error}") from error
+    except BaseException as error:
+        # A panic of the engine is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
         raise Unavailable(f"the embedded vector index failed: {error}") from error
 
 

@@ -16,8 +16,15 @@ from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, Paylo
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded.call_mark import CallMark
+from streams.adapters.vectors.embedded.edge_collections import is_lack
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
+from streams.adapters.vectors.embedded.edge_shard import (
+    FINGERPRINT_FILE,
+    shard_config,
+    sync_files,
+    translate_engine_errors,
+)
 
 SPACE = VectorSpace(
     "general",
@@ -354,3 +361,40 @@ async def test_large_write_yields_between_batches(
     await writing
     await index.close()
     assert max(calls) == 1
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"{}"])
+async def test_a_damaged_fingerprint_concerns_its_collection_alone(tmp_path: Path, content: bytes) -> None:
+    other = VectorSpace("other", SPACE.fingerprint)
+    index = EdgeIndex(tmp_path)
+    for space in (SPACE, other):
+        await index.upsert(space, points(range(2)))
+    await index.close()
+    (tmp_path / SPACE.collection / "fingerprint.json").write_bytes(content)
+    again = EdgeIndex(tmp_path)
+    assert set(await again.spaces()) == {other.collection}
+    assert again.set_aside() == [SPACE.collection]
+    assert await again.count(SPACE, 0) == 0
+    await again.close()
+
+
+async def test_deaths_of_different_collections_are_not_added_up(tmp_path: Path) -> None:
+    for name in ("one", "other", "one"):
+        mark = CallMark(tmp_path)
+        mark._set(name.encode())
+    assert CallMark(tmp_path).deaths == {"one": 1}
+    assert CallMark(tmp_path).deaths == {}
+
+
+def test_a_panic_of_the_engine_is_unavailable() -> None:
+    def panic() -> None:
+        raise type("PanicException", (BaseException,), {})("index out of bounds")
+
+    with pytest.raises(Unavailable, match="index out of bounds"):
+        translate_engine_errors(panic)
+
+
+@pytest.mark.parametrize("number", [5, 24, 28, 30, 122])
+def test_a_lack_of_the_system_is_no_damage(number: int) -> None:
+    assert is_lack(Unavailable(f"the embedded vector index failed: (os error {number})"))
+    assert not is_lack(Unavailable("the embedded vector index failed: (os error 2)"))

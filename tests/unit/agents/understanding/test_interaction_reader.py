@@ -136,3 +136,16 @@ async def test_unstable_deployment_is_general_unless_highly_confident() -> None:
     assert (await harness.judge("tea", stability=UNSTABLE)).mode == "GENERAL"
     harness.classifier.say("TASK", 0.95)
     assert (await harness.judge("tea", stability=UNSTABLE)).mode == "TASK"
+
+
+class RefusingEmbedder:
+    """A model that fails on every text."""
+
+    async def passage(self, *_: object, **__: object) -> Encoded:
+        raise RuntimeError("the process died three times over this text")
+
+
+async def test_text_that_the_model_refuses_has_no_interaction_mode() -> None:
+    reader = InteractionReader(lambda: cast(Embedder, RefusingEmbedder()), FixedClassifier("GENERAL", 0.2))
+    with pytest.raises(ModelMissing, match="three times"):
+        await reader.read("tea", "tea")

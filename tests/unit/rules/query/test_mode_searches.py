@@ -210,3 +210,18 @@ def test_request_over_too_many_query_prefixes_is_too_large() -> None:
         requested_modes("*", ModeDeclarations(modes=tuple(modes)), None)
     assert refusal.value.code == "too_large"
     assert len(requested_modes([f"m{n}" for n in range(16)], ModeDeclarations(modes=tuple(modes)), None)) == 16
+
+
+def test_modes_of_other_projects_do_not_count() -> None:
+    own = [
+        Mode(name="work", embedder="general", embedding_dim=384, query_prefix=f"{n}: ", project=f"p{n}")
+        for n in range(20)
+    ]
+    assert requested_modes("work", ModeDeclarations(modes=tuple(own)), ("p1",)) == ["work"]
+
+
+def test_all_modes_that_may_be_declared_are_searched() -> None:
+    own = [
+        Mode(name=f"m{n}", embedder="general", embedding_dim=384, project="p1" if n % 2 else None) for n in range(128)
+    ]
+    assert len(requested_modes("*", ModeDeclarations(modes=tuple(own)), ("p1",))) == 129
