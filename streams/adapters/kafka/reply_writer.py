@@ -24,6 +24,9 @@ from streams.runtime.fence import GroupFence
 REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
 
+SHARED_TIMEOUT_S = 30.0
+"""The same for the shared topic where it exists: when its broker was killed, a leader is missing for up to ten seconds."""
+
 SLOW_AFTER_S = 0.25
 """How long a request waits for a caller's topic: ten times what a write takes under load."""
 
@@ -51,7 +54,7 @@ class ReplyWriter:
 
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
-        self._shared, self._callers = self._producer(), self._producer()
+        self._shared, self._callers = self._producer(SHARED_TIMEOUT_S), self._producer(REPLY_TIMEOUT_S)
         await self._shared.start()
         await self._callers.start()
         await self._topics.start()
@@ -77,7 +80,7 @@ class ReplyWriter:
             return False
         if is_shared:
             # Also while the broker is slow: beside, the reply would be lost with the worker.
-            return await self._deliver(out, deadline)
+            return await self._deliver(out, now + SHARED_TIMEOUT_S)
         delivery = asyncio.create_task(self._deliver(out, deadline))
         await asyncio.wait({delivery}, timeout=SLOW_AFTER_S)
         if delivery.done():
@@ -85,8 +88,8 @@ class ReplyWriter:
         self._wait_beside(out, delivery)
         return False
 
-    def _producer(self) -> AIOKafkaProducer:
-        timeout_ms = int(REPLY_TIMEOUT_S * 1000)
+    def _producer(self, timeout_s: float) -> AIOKafkaProducer:
+        timeout_ms = int(timeout_s * 1000)
         return create_producer(
             self._servers, enable_idempotence=False, request_timeout_ms=timeout_ms, fence=self._fence
         )
