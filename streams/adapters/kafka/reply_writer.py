@@ -25,7 +25,7 @@ REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
 
 SHARED_TIMEOUT_S = 30.0
-"""The same for the shared topic where it exists: when its broker was killed, a leader is missing for up to ten seconds."""
+"""The same for the shared topic where it exists: after a kill of its broker, a leader is missing for ten seconds."""
 
 SLOW_AFTER_S = 0.25
 """How long a request waits for a caller's topic: ten times what a write takes under load."""

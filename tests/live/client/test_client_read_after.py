@@ -3,12 +3,14 @@
 import os
 import signal
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
+from tests.worlds.live.processes import eventually
 from tests.worlds.live.stand_in import SOON, StandIn, error, finds, partition_of, reply_by_contract, silent
 
 
@@ -55,6 +57,12 @@ async def test_rejected_or_unanswered_turn_counts_as_written(memory: MemoryClien
     assert await read_after(memory, service) == 0
 
 
+async def is_stopped(pid: int) -> bool:
+    """True if every thread of a process is stopped: the signal reaches them one after another."""
+    states = [file.read_text().rpartition(")")[2].split()[0] for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 async def test_cancelled_turn_counts_once_kafka_has_it(
     memory: MemoryClient, service: StandIn, live_broker: RunningBroker
 ) -> None:
@@ -63,6 +71,7 @@ async def test_cancelled_turn_counts_once_kafka_has_it(
     await memory.remember("x", user_id=neighbour)
     os.kill(live_broker.pid, signal.SIGSTOP)
     try:
+        await eventually(lambda: is_stopped(live_broker.pid), "the broker has stopped")
         with pytest.raises(MemoryTimeout, match="did not acknowledge"):
             await memory.remember("x", timeout=SOON, wait=False)
     finally:
