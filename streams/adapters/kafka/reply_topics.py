@@ -64,6 +64,10 @@ class ReplyTopics:
         self._last_used[out.topic] = time.monotonic()
         return _is_among(out, self._known[out.topic])
 
+    def knows(self, out: Outgoing) -> bool:
+        """True if the place of a reply existed when the broker was last asked."""
+        return _is_among(out, self._known.get(out.topic, frozenset()))
+
     def forget(self, topic: str) -> None:
         """Look a topic up again before the next reply."""
         self._known.pop(topic, None)

@@ -80,7 +80,7 @@ class ReplyWriter:
             return False
         if is_shared:
             # Also while the broker is slow: beside, the reply would be lost with the worker.
-            return await self._deliver(out, now + SHARED_TIMEOUT_S)
+            return await self._deliver(out, now + SHARED_TIMEOUT_S if self._topics.knows(out) else deadline)
         delivery = asyncio.create_task(self._deliver(out, deadline))
         await asyncio.wait({delivery}, timeout=SLOW_AFTER_S)
         if delivery.done():

@@ -33,6 +33,9 @@ class Broker:
         """Acknowledge the records of a topic."""
         self._writable[topic].set()
 
+    def knows(self, _out: Outgoing) -> bool:
+        return True
+
     async def has_place(self, out: Outgoing) -> bool:
         return out.topic not in self.missing
 
