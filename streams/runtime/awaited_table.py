@@ -14,14 +14,12 @@ import structlog
 from faust.types import FutureMessage
 
 from schemas.failures import RowTooLarge
+from streams.runtime.bursts import CHANGELOG_RETRY_S
 from streams.runtime.kafka_refusals import REFUSALS
 from streams.runtime.row_limit import limit_row
 from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
-
-CHANGELOG_RETRY_S = 0.5
-"""The pause before a failed changelog write is retried."""
 
 
 def create_table(app: faust.App, name: str) -> "AwaitableTable":

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Record
+from streams.adapters.kafka.admin_connection import connected_admin
 from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.adapters.kafka.topic_reading import record_of
 from streams.flow.support.awaiting import await_all
@@ -54,12 +54,8 @@ class MoveAddedPartitions:
             await asyncio.sleep(LOOKUP_INTERVAL_S)
 
     async def _added(self) -> set[TopicPartition]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._settings.bootstrap_servers)
-        try:
-            await admin.start()
+        async with connected_admin(self._settings) as admin:
             found = await partitions_of_topics(admin, self._pipelines)
-        finally:
-            await admin.close()
         every = {TopicPartition(topic, partition) for topic, partitions in found.items() for partition in partitions}
         return {one for one in every if self._is_mine(one.partition)}
 

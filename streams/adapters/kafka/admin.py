@@ -8,6 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from schemas.failures import Unavailable
+from streams.adapters.kafka.admin_connection import connected_admin
 from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
@@ -21,23 +22,25 @@ async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, st
     `wanted` has each topic's configuration by its name. Topics that clients write to may have more partitions: records
     there are moved. Raises Unavailable while Kafka can't be reached, ValueError for any other number of partitions.
     """
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     try:
-        await admin.start()
-        existing = await _check_partitions(admin, settings, wanted)
-        missing = {topic: config for topic, config in wanted.items() if topic not in existing}
-        created = await _create(admin, settings, missing) if missing else frozenset()
-        if len(created) < len(missing):
-            # Another worker has created topics in between, perhaps with another number of partitions.
-            existing = await _check_partitions(admin, settings, wanted)
-            if not existing.issuperset(wanted):
-                raise Unavailable("topics of another worker are not visible yet")
+        async with connected_admin(settings) as admin:
+            return await _ensure(admin, settings, wanted)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
-    else:
-        return created
-    finally:
-        await admin.close()
+
+
+async def _ensure(
+    admin: AIOKafkaAdminClient, settings: Settings, wanted: Mapping[str, Mapping[str, str]]
+) -> frozenset[str]:
+    existing = await _check_partitions(admin, settings, wanted)
+    missing = {topic: config for topic, config in wanted.items() if topic not in existing}
+    created = await _create(admin, settings, missing) if missing else frozenset()
+    if len(created) < len(missing):
+        # Another worker has created topics in between, perhaps with another number of partitions.
+        existing = await _check_partitions(admin, settings, wanted)
+        if not existing.issuperset(wanted):
+            raise Unavailable("topics of another worker are not visible yet")
+    return created
 
 
 async def _check_partitions(admin: AIOKafkaAdminClient, settings: Settings, wanted: Iterable[str]) -> set[str]:
@@ -73,13 +76,10 @@ async def _create(
 async def committed_offsets(settings: Settings, group: str) -> Mapping[tuple[str, int], int]:
     """Return a consumer group's committed offsets by topic and partition; waits until Kafka answers."""
     while True:
-        admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
         try:
-            await admin.start()
-            offsets = await admin.list_consumer_group_offsets(group)
+            async with connected_admin(settings) as admin:
+                offsets = await admin.list_consumer_group_offsets(group)
             return {(of.topic, of.partition): committed.offset for of, committed in offsets.items()}
         except (KafkaError, OSError) as problem:
             log.warning("committed offsets can't be read yet", problem=repr(problem))
             await asyncio.sleep(1)
-        finally:
-            await admin.close()

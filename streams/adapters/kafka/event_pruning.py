@@ -7,15 +7,16 @@ and none of a topic that clients write to.
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import RecordsToDelete
 from aiokafka.errors import KafkaError
 
 from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.admin_connection import connected_admin
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
 
@@ -70,14 +71,6 @@ class PruneEvents:
     async def _delete_before(self, ends: Mapping[TopicPartition, int]) -> None:
         if not ends:
             return
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._settings.bootstrap_servers)
-        try:
-            await admin.start()
+        async with connected_admin(self._settings) as admin:
             await admin.delete_records({partition: RecordsToDelete(end) for partition, end in ends.items()})
-        finally:
-            await admin.close()
-        log.info("handled events deleted", topics=_names(ends))
-
-
-def _names(partitions: Collection[TopicPartition]) -> list[str]:
-    return sorted({partition.topic for partition in partitions})
+        log.info("handled events deleted", topics=sorted({partition.topic for partition in ends}))

@@ -14,6 +14,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, for_code
 
 from schemas.failures import Unavailable
+from streams.adapters.kafka.admin_connection import connected_admin
 from streams.settings import Settings
 
 SET_BY_TOPIC = 1
@@ -30,14 +31,11 @@ async def correct_topic_settings(settings: Settings, wanted: TopicSettings) -> T
 
     Other settings of the topics stay. Raises Unavailable while Kafka does not answer, ValueError if it refuses.
     """
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     try:
-        await admin.start()
-        return await _correct(admin, wanted)
+        async with connected_admin(settings) as admin:
+            return await _correct(admin, wanted)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
-    finally:
-        await admin.close()
 
 
 async def _correct(admin: AIOKafkaAdminClient, wanted: TopicSettings) -> TopicSettings:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 import structlog
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from streams.adapters.kafka.admin_connection import connected_admin
 from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.settings import Settings
 
@@ -70,11 +70,6 @@ class WatchTopics:
                     return
 
     async def _existing(self) -> set[str]:
-        # A connection for each lookup: one that is idle may be closed by either side.
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._settings.bootstrap_servers)
-        try:
-            await admin.start()
+        async with connected_admin(self._settings) as admin:
             found = await partitions_of_topics(admin, self._topics)
-        finally:
-            await admin.close()
         return {topic for topic, partitions in found.items() if partitions}

@@ -43,7 +43,7 @@ class Admission:
 
     def is_expired(self, options: ReplyOptions) -> bool:
         """True if the deadline has passed."""
-        return options.deadline_ms is not None and self.clock.now().timestamp() * 1000 > options.deadline_ms
+        return options.is_expired(self.clock.now())
 
     def message(self, record: Record) -> Any:
         """Decode the record. Raises Rejected with the code of the contract, or Poison before it is looked at."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from schemas.messages.records import Outgoing, Record
@@ -32,6 +33,10 @@ class ReplyOptions:
 
     address: ReplyAddress | None = None
     deadline_ms: int | None = None
+
+    def is_expired(self, now: datetime) -> bool:
+        """True if the deadline has passed."""
+        return self.deadline_ms is not None and now.timestamp() * 1000 > self.deadline_ms
 
 
 @dataclass(frozen=True, slots=True)

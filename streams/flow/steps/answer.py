@@ -1,9 +1,10 @@
 """Handlers of the retrieve topic: hits and contexts, after the caller's own writes are applied."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import starmap
+from typing import Any
 
 from agents.context.assemble import Assemble
 from agents.ports.clock import Clock
@@ -11,7 +12,7 @@ from agents.retrieval.retrieve import Retrieve
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
-from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
@@ -54,10 +55,6 @@ class OwnWrites:
             return late
         return () if await self.progress.reached(partition, read_after, within - soon) else late
 
-    def is_past(self, options: ReplyOptions) -> bool:
-        """True if the deadline has passed."""
-        return options.deadline_ms is not None and self.clock.now().timestamp() * 1000 > options.deadline_ms
-
     def _time_left(self, options: ReplyOptions) -> float:
         if options.deadline_ms is None:
             return MAX_READ_AFTER_WAIT_S
@@ -94,32 +91,23 @@ class AnswerQuery:
     async def __call__(
         self, request: RetrieveRequest | AssembleRequest, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        """Wait for the caller's own writes, then answer."""
+        """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, AssembleRequest):
-            return await self._assemble(request, record, options)
-        return await self._retrieve(request, record, options)
-
-    async def _retrieve(self, request: RetrieveRequest, record: Record, options: ReplyOptions) -> HandlerResult:
+            return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
         with self._meters.retrieve_seconds.time():
-            late = await self._own_writes.wait(request.read_after, record.partition, options)
-            async with self._turns.turn(request.scope.boundary):
-                if self._is_expired(record, options):
-                    return HandlerResult(None)
-                result, warnings = await self._retrieve_at(record.partition).answer(request)
-        self._meters.usage.retrieved(result.strategy)
-        return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
+            handled = await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
+        if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
+            self._meters.usage.retrieved(handled.answer.result.strategy)
+        return handled
 
-    def _is_expired(self, record: Record, options: ReplyOptions) -> bool:
-        """Count a question whose deadline has passed while it waited for its turn."""
-        if not self._own_writes.is_past(options):
-            return False
-        self._meters.expired(record.topic)
-        return True
-
-    async def _assemble(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
+    async def _answer(
+        self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
+    ) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, options)
         async with self._turns.turn(request.scope.boundary):
-            if self._is_expired(record, options):
+            # It may have passed while the question waited for its turn.
+            if options.is_expired(self._own_writes.clock.now()):
+                self._meters.expired(record.topic)
                 return HandlerResult(None)
-            result, warnings = await self._assemble_at(record.partition).answer(request)
+            result, warnings = await answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))

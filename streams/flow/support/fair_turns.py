@@ -29,7 +29,7 @@ class FairTurns:
         try:
             yield
         finally:
-            if not ending.cancelled() and ending.when() > asyncio.get_running_loop().time():
+            if ending.when() > asyncio.get_running_loop().time():
                 ending.cancel()
                 self._end()
 

@@ -22,9 +22,9 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.request_queue import (
     MAX_DEATHS,
-    DeathCounts,
     EmbeddingRequest,
     RequestQueue,
+    TextDeaths,
     TextRefusedError,
 )
 
@@ -65,7 +65,7 @@ class EmbedderChild:
         self,
         command: Sequence[str],
         passages_in_pipe: int = 6,
-        deaths: DeathCounts | None = None,
+        deaths: TextDeaths | None = None,
         limits: HangLimits | None = None,
         on_death: Callable[[], None] = lambda: None,
     ) -> None:
@@ -79,7 +79,7 @@ class EmbedderChild:
             env=os.environ | ONE_THREAD,
         )
         self._numbers = itertools.count(1)
-        self._deaths = deaths or DeathCounts()
+        self._deaths = deaths or TextDeaths()
         self._limits = limits or HangLimits()
         self._on_death = on_death
         self._queue = RequestQueue(passages_in_pipe, self._deaths)

@@ -23,7 +23,7 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel, missing_files
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits
-from streams.adapters.embedding.process.request_queue import DeathCounts, TextRefusedError
+from streams.adapters.embedding.process.request_queue import TextDeaths, TextRefusedError
 from streams.adapters.exported_models import Precision
 
 PASSAGES_IN_PIPE_PER_THREAD = 3
@@ -54,7 +54,7 @@ class ProcessEmbedder:
         self._passages_in_pipe = PASSAGES_IN_PIPE_PER_THREAD * threads
         self._limits = limits or HangLimits()
         self._load_s = self._limits.download_s if downloads else self._limits.load_s
-        self._deaths = DeathCounts()
+        self._deaths = TextDeaths()
         self._is_closed = False
         self._silent_since: int | None = None
         self._child = self._start_child()

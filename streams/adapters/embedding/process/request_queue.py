@@ -42,7 +42,7 @@ class EmbeddingRequest:
         return hashlib.blake2b(content, digest_size=16).digest()
 
 
-class DeathCounts:
+class TextDeaths:
     """Counts how often the process died over a text; the oldest counts are dropped first."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class TextRefusedError(RuntimeError):
 class RequestQueue:
     """Requests in, the next one for the pipe out, as far as there is room."""
 
-    def __init__(self, passages_in_pipe: int, deaths: DeathCounts) -> None:
+    def __init__(self, passages_in_pipe: int, deaths: TextDeaths) -> None:
         self._limits = {frames.QUERY: MAX_QUERIES_IN_PIPE, frames.PASSAGE: passages_in_pipe}
         self._waiting: dict[int, FairQueue[EmbeddingRequest]] = {kind: FairQueue() for kind in self._limits}
         self._suspects: FairQueue[EmbeddingRequest] = FairQueue()

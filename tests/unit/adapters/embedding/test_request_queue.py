@@ -3,7 +3,7 @@
 import asyncio
 
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY
-from streams.adapters.embedding.process.request_queue import DeathCounts, EmbeddingRequest, RequestQueue
+from streams.adapters.embedding.process.request_queue import EmbeddingRequest, RequestQueue, TextDeaths
 from streams.flow.support.fair_queue import FairQueue
 
 
@@ -19,7 +19,7 @@ def test_fair_queue_serves_keys_in_turn() -> None:
 
 
 async def test_flood_of_one_user_delays_another_by_one_text() -> None:
-    queue = RequestQueue(1, DeathCounts())
+    queue = RequestQueue(1, TextDeaths())
     for number in range(1000):
         queue.put("alice", request(f"alice {number}"))
     in_pipe = queue.next([])
@@ -30,14 +30,14 @@ async def test_flood_of_one_user_delays_another_by_one_text() -> None:
 
 
 async def test_queries_pass_waiting_passages() -> None:
-    queue = RequestQueue(1, DeathCounts())
+    queue = RequestQueue(1, TextDeaths())
     queue.put("alice", request("passage"))
     queue.put("alice", request("query", QUERY))
     assert [one.text for one in (queue.next([]), queue.next([])) if one] == ["query", "passage"]
 
 
 async def test_abandoned_requests_are_skipped() -> None:
-    queue, late = RequestQueue(1, DeathCounts()), request("late", QUERY)
+    queue, late = RequestQueue(1, TextDeaths()), request("late", QUERY)
     queue.put("alice", late)
     queue.put("bob", request("next", QUERY))
     late.answer.cancel()
@@ -47,7 +47,7 @@ async def test_abandoned_requests_are_skipped() -> None:
 
 
 async def test_suspect_is_sent_alone_and_counted_alone() -> None:
-    deaths = DeathCounts()
+    deaths = TextDeaths()
     bad, good = request("bad"), request("good")
     deaths.add([bad, good])
     deaths.add([bad, good])
