@@ -4,6 +4,8 @@ COPY requirements.lock .
 RUN python -m venv /venv \
  && /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
     --requirement requirements.lock
+COPY client client
+RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation ./client
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home worker && install --directory --owner worker --group worker /data

@@ -45,11 +45,12 @@ train-projection: .venv/complete ## fit the token projections; reproducible to t
 labels: .venv/complete ## measure the sentence labels on sentences labelled by hand
 	$(BIN)/python -m training.labels
 
-.venv/complete: requirements.lock
+.venv/complete: requirements.lock client/pyproject.toml
 	@echo "creating the environment in .venv (a minute the first time)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
 	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --no-build-isolation --editable ./client
 	@touch $@
 
 lock: .venv/complete ## resolve the dependencies in pyproject.toml

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from schemas.messages.assemble import SECTIONS
-from streams.client import Context, MemoryClient
+from modestream_client import Context, MemoryClient
+from modestream_client.assembled import SECTIONS
 
 Json = dict[str, Any]
 

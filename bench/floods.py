@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from modestream_client import MemoryClient
+
 from bench.harness.flood_loads import FLOODER, FLOODS, Flood
 from bench.harness.system import running
-from streams.client import MemoryClient
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 

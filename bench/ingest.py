@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaProducer
-
-from streams.client import MemoryClient
+from modestream_client import MemoryClient
 
 USERS = 8
 """Users, spread over the partitions."""

@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import quantiles
 
+from modestream_client import MemoryClient
+
 from bench.harness.language_server import language_server
 from bench.harness.outage_turns import Turns
 from bench.harness.processes import cpu_seconds
 from bench.harness.report import Report
 from bench.harness.system import System, running
-from streams.client import MemoryClient
 
 WARM_UP = 100
 """First turns, not counted: caches are cold, and LiteLLM is not loaded."""

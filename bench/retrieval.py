@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import numpy as np
+from modestream_client import MemoryClient
 
 from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_LIMIT
 from agents.rules.query.questions import parse_question
@@ -17,7 +18,6 @@ from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.client import MemoryClient
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 

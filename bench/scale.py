@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from modestream_client import MemoryClient
+
 from bench.harness.filling import fill
 from bench.harness.processes import resident
 from bench.harness.report import Report
 from bench.harness.system import System, running
 from bench.harness.texts import mixed_turns, questions
 from bench.retrieval import WARM
-from streams.client import MemoryClient
 
 SMALL, LARGE = 200, 50_000
 """Memories of most users, and of the largest."""

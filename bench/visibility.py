@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from modestream_client import Answer, MemoryClient, MemoryServiceError
+
 from bench.harness.system import running
-from streams.client import Answer, MemoryClient, MemoryServiceError
 from tests.builders.tiny_models import write_tiny_model
 
 DIMS = {"tiny32": 32, "tiny48": 48}

@@ -3,9 +3,10 @@
 The boundary key is the Kafka key of all events of a boundary, so that they are in one partition.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
+from modestream_client.boundary import boundary_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_serializer
 from pydantic_core import PydanticCustomError
 
@@ -114,8 +115,3 @@ class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
 def boundary_of(scope: Mapping[str, str]) -> str:
     """Return the canonical boundary string of a validated scope."""
     return boundary_key([scope[BOUNDARY_FIELD]])
-
-
-def boundary_key(values: Iterable[str]) -> str:
-    """Join boundary values in declared order, each percent-encoded for `%` and `/` (docs/contract.md)."""
-    return "/".join(value.replace("%", "%25").replace("/", "%2F") for value in values)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from modestream_client.vocabulary import EmbeddingStatus
+
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.jobs import Jobs
 from agents.ports.lexical_index import LexicalIndex
@@ -12,7 +14,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
-from schemas.state.memories import EmbeddingStatus, index_names
+from schemas.state.memories import index_names
 from schemas.state.modes import Mode
 
 StatusSource = Callable[[], Mapping[str, Any]]

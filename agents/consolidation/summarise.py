@@ -6,6 +6,7 @@ prompt, never an instruction.
 
 from dataclasses import dataclass
 
+from modestream_client.vocabulary import Confidence
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.ports.language_model import LanguageModel
@@ -14,7 +15,6 @@ from agents.rules.consolidation.distillation import MAX_DISTILLED_CHARS, extract
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
 from schemas.failures import Unavailable
 from schemas.models.language import Prompt, Unanswerable
-from schemas.state.interaction import Confidence
 
 SUMMARISE_STEP, SUMMARISE_ROLE = "consolidate.distil", "consolidate"
 """Names by which a deployment selects the language model profile."""

@@ -10,6 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from modestream_client.assembled import AssembleResult
+from modestream_client.vocabulary import InteractionMode
+
 from agents.context.packing import PackedPrompt, PromptPacker, PromptSource
 from agents.context.query_coverage import query_coverage
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
@@ -24,15 +27,9 @@ from agents.rules.index.window import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
 from schemas.failures import ModelMissing, Unavailable
-from schemas.messages.assemble import (
-    DEFAULT_MIN_BEST_SCORE,
-    DEFAULT_MIN_SCORE,
-    MAX_BUDGET_TOKENS,
-    AssembleRequest,
-    AssembleResult,
-)
+from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
-from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 
 Warnings = list[tuple[str, str]]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from modestream_client.assembled import Message, Section
+
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.entries import Entry, excerpt_of, passages_about
 from agents.rules.context.formats import FORMATS
@@ -20,7 +22,7 @@ from agents.rules.context.sticky_share import SizedSticky, split_sticky
 from agents.rules.index.window import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.embedding_text import lexical_text
 from schemas.failures import Rejected
-from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest, Message, Section
+from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest
 from schemas.state.memories import Memory
 
 EXCERPT_ROOM_DIVISOR = 4

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
+from modestream_client.vocabulary import InteractionMode
+
 from agents.context.category_summaries import CategorySummaries
 from agents.context.revised_rules import RevisedRules
 from agents.ports.lexical_index import LexicalIndex
@@ -19,7 +21,6 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import estimate_turns, last_turns
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
-from schemas.state.interaction import InteractionMode
 from schemas.state.memories import Memory, item_index_name
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import get_args
 
+from modestream_client.vocabulary import EmbeddingStatus
+
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.events import Forgotten
-from schemas.state.memories import EmbeddingStatus
 
 
 def find_removed_but_indexed(memories: MemoryWriter, words: LexicalWriter) -> Iterator[Forgotten | None]:

@@ -7,10 +7,12 @@ to one thread; a write is visible to every later call. Raises `Unavailable` when
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from modestream_client.vocabulary import EmbeddingStatus
+
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.state.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import VectorLocation
 
 
 class LexicalIndex(Protocol):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from modestream_client.hits import Evidence, Hit
 
 from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
@@ -24,8 +25,8 @@ from agents.rules.ranking.rank_fusion import (
 from agents.rules.ranking.ranking import Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.tokenizer import content_terms
-from schemas.messages.retrieval import Hit, RetrieveRequest
-from schemas.state.memories import Evidence, Memory
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.state.memories import Memory
 
 MAX_INSPECTED_ITEMS = 200
 """Items that are read for one answer, those of the best hits first, some 60 us each: most turns have none or one, a

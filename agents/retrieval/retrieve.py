@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from modestream_client.hits import Hit
+from modestream_client.vocabulary import Strategy
+
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
@@ -28,7 +31,7 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
 from agents.rules.ranking.weights import RankingWeights
-from schemas.messages.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 
 Warnings = list[SearchWarning]
 """Codes and messages."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
+from modestream_client import MemoryClient
 
 from bench.harness.texts import short_turns
-from streams.client import MemoryClient
 
 FLOODER = "alice"
 """The user that floods."""

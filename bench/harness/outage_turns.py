@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from modestream_client import MemoryClient
+
 from bench.harness.texts import short_turns
-from streams.client import MemoryClient
 
 USERS = 8
 MODES = ("journal", "code")

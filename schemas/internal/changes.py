@@ -10,11 +10,11 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, Literal, Self, TypeVar, get_args
 
+from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from schemas.scopes import Scope
-from schemas.state.interaction import InteractionMode
 from schemas.state.memories import CategoryAssignment
 
 EntryT = TypeVar("EntryT")

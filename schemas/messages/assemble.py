@@ -1,23 +1,16 @@
 """Assemble requests and the contexts that answer them (docs/contract.md)."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
+from modestream_client.assembled import Message
+from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
 from pydantic import BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.scopes import Selector
-from schemas.state.interaction import Confidence, InteractionMode
-from schemas.state.memories import Role
-
-Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
-
-SECTIONS: tuple[Section, ...] = get_args(Section)
 
 MIN_BUDGET_TOKENS = 300
 """Tokens. The three messages without any memory take about a third of it."""
-
-DEFAULT_BUDGET_TOKENS = 4000
-"""Tokens, for a request without a budget."""
 
 MAX_BUDGET_TOKENS = 200_000
 """Tokens of the largest budget, unless the deployment sets another limit."""
@@ -36,16 +29,6 @@ MAX_PINS = 1000
 
 MAX_REQUEST_TEXTS = 100
 """Examples, and texts to remember, of one request."""
-
-ContextFormat = Literal["compact", "full"]
-"""`compact`: days with one string for each memory; `full`: an object for each memory."""
-
-
-class Message(BaseModel, frozen=True):
-    """One message of a prompt."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 class RequestText(BaseModel, frozen=True):
@@ -80,33 +63,3 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     remember: Annotated[list[RequestText], Field(max_length=MAX_REQUEST_TEXTS)] = []
     pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None
-
-
-class Breach(BaseModel, frozen=True):
-    """A sticky item that did not fit."""
-
-    memory_id: str
-    priority: int
-    reason: str
-
-
-class AssembleResult(BaseModel):
-    """A context within its budget, and how it was packed.
-
-    `references` are the ids of the memories in the user message, oldest first. `sections` hold memory ids, each memory
-    in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages. `dropped`
-    are considered memories that were left out, oldest first: they did not fit, repeat a packed memory, or are of a kind
-    that the interaction mode drops. `sticky` are the memories that were
-    packed before all others, the most important first; `breaches` the sticky ones that did not fit.
-    """
-
-    messages: list[Message]
-    references: list[str]
-    sections: dict[Section, list[str]]
-    interaction_mode: InteractionMode
-    interaction_confidence: Confidence
-    budget: dict[Section, int]
-    tokens: dict[Section | Literal["total"], int]
-    dropped: list[str] = Field(default_factory=list)
-    sticky: list[str] = Field(default_factory=list)
-    breaches: list[Breach] = Field(default_factory=list)

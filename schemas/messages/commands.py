@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any, Literal, Self
 
+from modestream_client.vocabulary import Decay, InteractionMode
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, model_validator
 
 from schemas.failures import Rejected
 from schemas.messages.turns import Identifier
 from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
-from schemas.state.interaction import InteractionMode
-from schemas.state.modes import Decay
 
 READING_COMMANDS = frozenset(
     {"get_category", "get_intention", "get_memory", "health", "list_categories", "list_modes", "suggest_modes"}

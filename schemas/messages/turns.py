@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
+from modestream_client.vocabulary import ModeSource, Role
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError, to_json
 
 from schemas.moments import Moment
 from schemas.scopes import Scope
-from schemas.state.memories import Resource, Role
-from schemas.state.modes import ModeSource
+from schemas.state.memories import Resource
 
 MAX_CONTENT_LENGTH = 32768
 """Code points of a turn's content (docs/contract.md)."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
+from modestream_client.hits import Evidence
 from pydantic import BaseModel
-
-from schemas.state.memories import Evidence
 
 IntentionPart = Literal["goals", "constraints", "blocking_errors", "decisions"]
 

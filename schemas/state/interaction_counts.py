@@ -4,9 +4,8 @@ A user counts once a week: by the interaction mode of the first turn that is cla
 interaction mode was corrected in it.
 """
 
+from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
-
-from schemas.state.interaction import InteractionMode
 
 
 class WeekTotals(BaseModel, frozen=True):

@@ -3,36 +3,17 @@
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import Decay, EmbeddingStatus, ItemKind, MemoryType, ModeSource, Role
 from pydantic import BaseModel, Field
 
 from schemas.moments import milliseconds_of
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
-from schemas.state.modes import Decay, ModeSource
 
-MemoryType = Literal["episodic", "semantic", "procedural", "document", "state_object", "working"]
-EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
 UnderstandingStatus = Literal["rules", "pending", "model"]
-Role = Literal["user", "assistant", "system", "tool"]
-
 Origin = Literal["said", "extracted", "distilled"]
 """A turn itself; an item extracted from turns and shown in their hits; a summary that supersedes several turns."""
-
-ItemKind = Literal[
-    "fact", "preference", "decision", "constraint", "correction", "procedure", "open_question", "error", "safety",
-    "goal",
-]  # fmt: skip
-
-
-class Evidence(BaseModel, frozen=True):
-    """A span of a turn's text, or of one of its resources; offsets count Unicode code points."""
-
-    turn_id: str
-    start: int
-    end: int
-    resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
-    memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
-    """The turn's memory, if that is not the memory with this evidence."""
 
 
 class Resource(BaseModel, frozen=True, strict=True):

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
+from modestream_client.vocabulary import Decay, ModeSource
 from pydantic import BaseModel, Field
 
 GENERAL = "general"
@@ -17,9 +18,6 @@ ENGLISH_EMBEDDER = "all-MiniLM-L6-v2"
 
 GENERAL_DIM = 384
 """Dimension of all-MiniLM-L6-v2."""
-
-ModeSource = Literal["caller", "model", "project_default", "user_default", "fallback"]
-Decay = Literal["fast", "medium", "slow", "none"]
 
 
 class Mode(BaseModel, frozen=True):

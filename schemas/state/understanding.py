@@ -6,11 +6,10 @@ trusted: a mode must be declared, a quote must occur in the text, a category mus
 
 from typing import Annotated
 
+from modestream_client.vocabulary import Confidence, InteractionMode, ItemKind
 from pydantic import BaseModel, Field
 
 from schemas.state.aims import MAX_ENTRIES, IntentionUpdate, ShortText
-from schemas.state.interaction import Confidence, InteractionMode
-from schemas.state.memories import ItemKind
 
 
 class FoundItem(BaseModel, frozen=True):

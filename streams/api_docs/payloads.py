@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
+from modestream_client.assembled import AssembleResult
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
@@ -11,7 +12,6 @@ from pydantic_core import core_schema
 from schemas.failures import ErrorCode
 from schemas.internal.changes import JOB_KINDS
 from schemas.internal.consolidation import Difference, ModeCounts
-from schemas.messages.assemble import AssembleResult
 from schemas.messages.commands import (
     Command,
     DeclareCategory,

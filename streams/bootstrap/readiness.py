@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from streams.client import MemoryClient, MemoryClientError, MemoryServiceError
+from modestream_client import MemoryClient, MemoryClientError, MemoryServiceError
 
 PROBE_USER_ID = "modestream-probe"
 """A user without memories; the probe lists its modes."""

@@ -4,9 +4,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from schemas.messages.retrieval import Hit
-from schemas.state.memories import Evidence
-from streams.client import Answer, Context, Notice
+from modestream_client import Answer, Context, Notice
+from modestream_client.hits import Evidence, Hit
 
 WIDTH = 100
 """Columns: fits half of a screen, and README code blocks."""

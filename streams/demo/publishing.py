@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streams.client import MemoryClient, Remembered
+from modestream_client import MemoryClient, Remembered
 
 EMBEDDING_TIMEOUT_S = 60.0
 """Limit of the wait for vectors. Ten seconds suffice on a slow laptop; without vectors the search is lexical."""

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from schemas.messages.retrieval import Hit
-from schemas.state.memories import Evidence
-from streams.client import Answer, MemoryClient, MemoryClientError
+from modestream_client import Answer, MemoryClient, MemoryClientError
+from modestream_client.hits import Evidence, Hit
+
 from streams.demo.page import answer_lines, context_lines, question_lines
 from streams.demo.publishing import PrintLine, correct_modes, declare_modes, publish_turns, wait_until_embedded
 

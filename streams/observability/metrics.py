@@ -6,10 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
+from modestream_client.vocabulary import ModeSource, Strategy
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-
-from schemas.messages.retrieval import Strategy
-from schemas.state.modes import ModeSource
 
 
 class Usage:

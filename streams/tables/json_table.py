@@ -10,10 +10,11 @@ from itertools import takewhile
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
+from modestream_client.boundary import boundary_key
 from pydantic import BaseModel
 
 from agents.rules.categories.taxonomy import merge_deployment_categories
-from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD, boundary_key
+from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import Claim
 from streams.runtime.awaited_table import create_table

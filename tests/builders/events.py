@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from modestream_client.vocabulary import ItemKind
+
 from schemas.internal.events import Learned
 from schemas.state.aims import IntentionUpdate
-from schemas.state.memories import ItemKind, Memory
+from schemas.state.memories import Memory
 from tests.builders.items import item_of
 from tests.builders.memories import made
 

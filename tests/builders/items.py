@@ -4,7 +4,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.state.memories import Evidence, Item, ItemKind, Memory
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import ItemKind
+
+from schemas.state.memories import Item, Memory
 from tests.builders.memories import made
 
 

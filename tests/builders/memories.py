@@ -4,7 +4,9 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from schemas.state.memories import Embedding, EmbeddingStatus, Memory, TextVersion, VectorLocation
+from modestream_client.vocabulary import EmbeddingStatus
+
+from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocation
 
 START = datetime(2026, 2, 1, 10, tzinfo=UTC)
 """The time of the first turn."""

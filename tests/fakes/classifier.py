@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+from modestream_client.vocabulary import InteractionMode
 from numpy.typing import NDArray
 
 from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.models.vectors import Vector
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 
 
 class FixedClassifier(InteractionClassifier):

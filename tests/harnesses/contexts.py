@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from modestream_client.assembled import AssembleResult
+
 from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.category_summaries import CategorySummaries
 from agents.context.snapshot import SnapshotReader
@@ -13,7 +15,7 @@ from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.interaction.stability import Stability, assume_stable
 from schemas.failures import ModelMissing
-from schemas.messages.assemble import AssembleRequest, AssembleResult
+from schemas.messages.assemble import AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory

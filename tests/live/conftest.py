@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from modestream_client import MemoryClient
 
-from streams.client import MemoryClient
 from tests.builders.exported_models import exported_minilm
 from tests.builders.tiny_models import write_tiny_model
 from tests.worlds.live.broker import RunningBroker, running_broker

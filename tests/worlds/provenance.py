@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from modestream_client.hits import Evidence
 
-from schemas.state.memories import Evidence, Memory, index_names
+from schemas.state.memories import Memory, index_names
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from modestream_client.vocabulary import InteractionMode
+
+from schemas.state.interaction import INTERACTION_MODES
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from modestream_client.vocabulary import ItemKind
+
 from agents.rules.cues.labels import SentenceLabel, label_text
 from agents.rules.items.extracting import classify_sentence
-from schemas.state.memories import ItemKind
 from training.labels.sentences import LABELS, Label, LabelledSentence
 
 FOUND_AS: Mapping[Label, SentenceLabel] = {

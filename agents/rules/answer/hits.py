@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from modestream_client.hits import Evidence, Hit, Scores
+from modestream_client.vocabulary import MemoryType
+
 from agents.rules.ranking.rank_fusion import FusionMethod
-from schemas.messages.retrieval import Hit, Scores
 from schemas.moments import iso
-from schemas.state.memories import Evidence, Memory, MemoryType
+from schemas.state.memories import Memory
 
 SearchWarning = tuple[str, str]
 """Code and message."""

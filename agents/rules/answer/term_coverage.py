@@ -8,6 +8,8 @@ question asks for one. Terms decide, not vectors: a merely similar entry must no
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
+from modestream_client.hits import Evidence, ItemInside
+
 from agents.rules.cues.label_forms import find_form_labels
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import MemoryColumns
@@ -17,8 +19,8 @@ from agents.rules.ranking.ranking import SCORE_DECIMALS
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import content_terms, tokenize
-from schemas.messages.retrieval import ItemInside, RetrieveRequest
-from schemas.state.memories import Evidence, Memory
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.state.memories import Memory
 
 TermIndexes = frozenset[int]
 """Terms of a question by their places in it."""

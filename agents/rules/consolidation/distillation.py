@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import Decay, ModeSource
+
 from agents.rules.clustering.knn import topic_stems
 from agents.rules.index.recency import HALF_LIFE_DAYS
 from agents.rules.memory.identity import derive_distilled_id, hash_texts
@@ -21,8 +24,7 @@ from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import split_sentences
 from schemas.moments import iso
-from schemas.state.memories import Evidence, Item, Memory, TextVersion, TurnUnderstanding
-from schemas.state.modes import Decay, ModeSource
+from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding
 
 STABILITY_STEP = 0.05
 """Rounding step of stability: finer steps carry no information, and each change is a write."""

@@ -9,11 +9,13 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple, Self
 
+from modestream_client.vocabulary import Role
+
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.text.embedding_text import lexical_text
 from agents.rules.text.sentences import chunk_text
 from schemas.messages.assemble import RequestText
-from schemas.state.memories import Memory, Role
+from schemas.state.memories import Memory
 
 EXCERPT_SEPARATOR = " \u2026 "
 """Between two parts that are not adjacent."""

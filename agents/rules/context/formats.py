@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Protocol
 
+from modestream_client.vocabulary import ContextFormat
+
 from agents.rules.context.entries import Entry
-from schemas.messages.assemble import ContextFormat
 from schemas.moments import iso
 
 MEMORIES_NOTICE = "What was said earlier, oldest first. It may be outdated or wrong."

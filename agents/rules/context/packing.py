@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from modestream_client.assembled import SECTIONS, Section
+
 from agents.rules.context.entries import Entry
 from agents.rules.text.shingles import ShingleIndex
-from schemas.messages.assemble import SECTIONS, Section
 from schemas.state.memories import Memory
 
 SLICE_CHARS = 65_536

@@ -3,7 +3,9 @@
 The system message is the caller's own, the examples too; recalled text occurs in the user message alone.
 """
 
-from schemas.messages.assemble import AssembleRequest, Message
+from modestream_client.assembled import Message
+
+from schemas.messages.assemble import AssembleRequest
 
 DEFAULT_SYSTEM_PROMPT = "You are a helpful assistant with a memory of earlier conversations."
 

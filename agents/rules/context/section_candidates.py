@@ -16,14 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from modestream_client.assembled import SECTIONS, Section
+from modestream_client.vocabulary import InteractionMode
+
 from agents.rules.context.evidence_order import order_evidence
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.messages.assemble import SECTIONS, Section
-from schemas.state.interaction import InteractionMode
 
 
 class RetentionPolicy(NamedTuple):

@@ -10,12 +10,12 @@ from operator import or_
 from typing import Literal, NamedTuple
 
 import numpy as np
+from modestream_client.assembled import Breach
 
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.recency import DAY_MS
-from schemas.messages.assemble import Breach
 
 StickyKind = Literal["safety_requirement", "user_correction", "hard_constraint", "blocking_error"]
 

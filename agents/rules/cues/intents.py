@@ -7,8 +7,9 @@ Guaranteed: only the beginning of a text is read, by patterns with bounded backt
 import re
 from collections.abc import Mapping
 
+from modestream_client.vocabulary import InteractionMode
+
 from agents.rules.text.tokenizer import fold
-from schemas.state.interaction import InteractionMode
 
 
 def _any(*alternatives: str) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
 
+from modestream_client.vocabulary import ItemKind
+
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.label_forms import find_form_labels
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.sentences import Sentence, parse_sentence, parse_sentences, split_sentences
-from schemas.state.memories import ItemKind, Memory
+from schemas.state.memories import Memory
 
 
 class SentenceLabel(IntFlag):

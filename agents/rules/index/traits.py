@@ -4,9 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from modestream_client.vocabulary import Decay
+
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
-from schemas.state.modes import Decay
 
 ScopeItems = tuple[tuple[str, str], ...]
 """A scope as hashable pairs, sorted by name."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from modestream_client.vocabulary import ContextFormat
+
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.messages.assemble import ContextFormat
 from schemas.models.vectors import MemoryFilter
 
 MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}

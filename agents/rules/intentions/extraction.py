@@ -8,13 +8,16 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import ItemKind, Role
+
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.stem_overlap import content_stems, stem_coverage
 from agents.rules.text.tokenizer import fold
 from schemas.internal.events import Learned
 from schemas.state.intention import INTENTION_PARTS, IntentionEntry, IntentionPart, ResolutionSignal
-from schemas.state.memories import Evidence, ItemKind, Memory, Role
+from schemas.state.memories import Memory
 
 PART_BY_ITEM_KIND: dict[ItemKind, IntentionPart] = {
     "goal": "goals",

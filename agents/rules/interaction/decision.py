@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from modestream_client.vocabulary import Confidence, InteractionMode
 from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of, mode_of_intent
-from schemas.state.interaction import INTERACTION_MODES, Confidence, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction
 
 MIN_MODE_CONFIDENCE = 0.70
 """Below this confidence a turn is GENERAL."""

@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from math import log, sqrt
 from typing import Any, Literal
 
+from modestream_client.vocabulary import InteractionMode
+
 from agents.rules.memory.identity import hash_texts
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts, WeekSample, WeekTotals
 
 DAYS_PER_WEEK = 7

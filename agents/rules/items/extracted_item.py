@@ -4,13 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from modestream_client.vocabulary import ItemKind, MemoryType
+
 from agents.rules.items.claims import extract_claim
 from agents.rules.items.kinds import Voice
 from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import Span, parse_sentence
 from agents.rules.text.tokenizer import fold
-from schemas.state.memories import ItemKind, Memory, MemoryType
+from schemas.state.memories import Memory
 
 
 class KindRating(NamedTuple):

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from modestream_client.vocabulary import ItemKind
+
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
@@ -35,7 +37,7 @@ from agents.rules.text.sentences import (
     sentence_spans,
     written_words,
 )
-from schemas.state.memories import ItemKind, Memory
+from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
 MAX_ITEM_CHARS = 500

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 from math import prod
 
+from modestream_client.hits import Evidence
+
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.memory.identity import derive_item_id, hash_texts
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.embedding_text import embedding_text
-from schemas.state.memories import Embedding, Evidence, Item, Memory, Support, TextVersion, TurnUnderstanding
+from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
 
 MAX_SUPPORTS = 32
 """Latest supports per item: more add no confidence, and the record stays small."""

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import get_args
 
+from modestream_client.vocabulary import ItemKind
+
 from agents.rules.text.sentences import MAX_CHUNK_CHARS, Span, statement_lines
 from agents.rules.text.tokenizer import fold
-from schemas.state.memories import ItemKind, Memory
+from schemas.state.memories import Memory
 
 _REFERENCE = (
     r"(?:it|that|this|these|those|you|your|yours|them|how|what|the way|the idea|when you|him|her|something|anything|"

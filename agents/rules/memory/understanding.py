@@ -1,8 +1,10 @@
 """Merge a language model's understanding of a turn into what the rules found. Pure."""
 
+from modestream_client.vocabulary import InteractionMode
+
 from schemas.internal.events import Understood
 from schemas.state.aims import IntentionUpdate
-from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, TurnUnderstanding
 
 MAX_MEMORY_ENTITIES = 64

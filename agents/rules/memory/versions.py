@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import ModeSource
+
 from agents.rules.cues.intents import intent_of
 from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
 from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
 from schemas.messages.turns import Turn, TurnAccepted
-from schemas.state.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
-from schemas.state.modes import GENERAL, ModeSource
+from schemas.state.memories import Embedding, Memory, TextVersion, TurnUnderstanding
+from schemas.state.modes import GENERAL
 
 MAX_VERSIONS = 64
 """Texts that a memory remembers by their hashes, the latest: 9 kB of its row, which every edit writes anew. A text that

@@ -6,11 +6,13 @@ least once. The mode of a turn: the caller's, then a model's, the project's defa
 
 from collections.abc import Mapping
 
+from modestream_client.vocabulary import ModeSource
+
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations, ModeSource
+from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""

@@ -11,6 +11,7 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
+from modestream_client.vocabulary import ModeSource
 
 from agents.rules.clustering.knn import background_cosine
 from agents.rules.index.columns import MISSING
@@ -19,7 +20,6 @@ from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import Matrix, Vector
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, VectorLocation
-from schemas.state.modes import ModeSource
 
 MAX_SEGMENT_TURNS = 8
 """Turns of a segment. Eight long conversations mixed into one: segments of eight turns separate by topic; of segments

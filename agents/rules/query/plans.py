@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from modestream_client.vocabulary import MemoryType
 
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
@@ -24,7 +25,7 @@ from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import MemoryType, item_index_name
+from schemas.state.memories import item_index_name
 from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
 MAX_SEARCHED_MODES = 129

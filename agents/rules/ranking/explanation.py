@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+from modestream_client.hits import Scores
 
 from agents.rules.index.columns import FloatArray
 from agents.rules.ranking.field_scores import FEATURE_SCALES, matched_term_share
@@ -10,7 +11,6 @@ from agents.rules.ranking.memory_features import take_or_zero
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.ranking import SCORE_DECIMALS, TOPIC_WEIGHT, Ranking
 from agents.rules.ranking.weights import NEIGHBOUR_OFFSETS
-from schemas.messages.retrieval import Scores
 
 INTERCEPT_TEXT = "where every memory begins"
 """Description of the intercept."""

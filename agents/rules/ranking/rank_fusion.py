@@ -11,12 +11,12 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
+from modestream_client.vocabulary import Strategy
 
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch
 from agents.rules.ranking.ranking import SCORE_DECIMALS
-from schemas.messages.retrieval import Strategy
 from schemas.models.vectors import Scored
 
 DENSE_STD = 0.1

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
+from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.file import NUMBER_BITS, ErrorTranslation, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 
+from modestream_client.vocabulary import EmbeddingStatus
+
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.state.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.file import KeyCache, delete_file, open_file, set_damage_aside, translate_sqlite_errors
 from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import category_term, entity_term

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 import structlog
+from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
@@ -18,7 +19,7 @@ from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.embedding_status import awaits_model
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded
-from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.requests.events import event_out

@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from modestream_client.vocabulary import EmbeddingStatus
+
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.scopes import ScopeFields
 from schemas.state.interaction_counts import InteractionCounts
-from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.memories import Memory, VectorLocation
 
 Key_contra = TypeVar("Key_contra", contravariant=True)
 Value = TypeVar("Value")

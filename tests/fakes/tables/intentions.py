@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
-from schemas.scopes import boundary_key
+from modestream_client.boundary import boundary_key
+
 from schemas.state.intention import Intention
 
 

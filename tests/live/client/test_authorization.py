@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from modestream_client import MemoryClient, MemoryServiceError
 
-from streams.client import MemoryClient, MemoryServiceError
 from tests.worlds.live.processes import Deployment
 
 GRANTS = {"gateway": [{"user_id": "*"}], "reader": [{"user_id": "ana", "project_id": "p1", "may": ["read"]}]}

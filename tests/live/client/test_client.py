@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import (
     PARTITIONS,

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from modestream_client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
 
-from streams.client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
 from streams.up.ports import free_port
 from tests.worlds.live.broker import RunningBroker, running_broker
 from tests.worlds.live.stand_in import SOON, StandIn, connected, silent, standing_in

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.processes import eventually
 from tests.worlds.live.stand_in import SOON, StandIn, error, finds, partition_of, reply_by_contract, silent

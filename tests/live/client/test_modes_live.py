@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from modestream_client import MemoryClient
 
-from streams.client import MemoryClient
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, eventually
 

@@ -1,7 +1,8 @@
 """A deployment with its own scope model over Kafka: used by the client, probed by `up`, refused with another model."""
 
+from modestream_client import MemoryClient
+
 from streams.bootstrap.readiness import readiness_probe
-from streams.client import MemoryClient
 from tests.worlds.live.processes import Deployment, eventually
 
 MODEL = "tests.builders.scopes.AgentScope"

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from modestream_client import MemoryClient
 
-from streams.client import MemoryClient
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.layered import ENOUGH, KILLS, collect_end_states, consolidate, remember_layers, same_vectors
 from tests.worlds.live.layered import TURNS as SAID

@@ -13,8 +13,8 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
+from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
 from tests.worlds.live.declared_modes import DIMS, NOWHERE, Declarations, KnownMode, ModeCommand
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, eventually

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+from modestream_client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+
 from tests.fakes.model_server import ModelServer
 from tests.worlds.live.declared_modes import DIMS
 from tests.worlds.live.processes import Deployment, Worker, eventually

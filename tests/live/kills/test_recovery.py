@@ -2,7 +2,8 @@
 
 import shutil
 
-from streams.client import MemoryClient
+from modestream_client import MemoryClient
+
 from tests.worlds.live.flow import Flow, hits_of
 from tests.worlds.live.processes import Deployment
 from tests.worlds.live.vectors_on_disk import vectors_on_disk

@@ -8,9 +8,9 @@ from time import monotonic
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from modestream_client import MemoryClient, MemoryServiceError
 
 from streams.adapters.kafka.admin import committed_offsets
-from streams.client import MemoryClient, MemoryServiceError
 from streams.topics import group_id
 from tests.worlds.live.processes import Deployment, Worker, eventually
 

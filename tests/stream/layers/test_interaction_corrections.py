@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, count_correction, week_of
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json

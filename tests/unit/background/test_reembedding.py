@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background.reembedding import MAX_INDEXER_LAG, REEMBEDDING_PAGE_SIZE, Reembedding

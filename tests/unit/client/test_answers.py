@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-
-from streams.client.answers import Notice, Reply, answer_of, remembered_of, reply_of
-from streams.client.failures import MemoryServiceError
+from modestream_client.answers import Notice, Reply, answer_of, remembered_of, reply_of
+from modestream_client.failures import MemoryServiceError
 
 HIT: dict[str, Any] = {
     "memory_id": "m1",

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 from aiokafka.partitioner import DefaultPartitioner, murmur2
-
-from schemas.scopes import boundary_key
-from streams.client import MemoryClient, MemoryClosed, MemoryUnreachable
+from modestream_client import MemoryClient, MemoryClosed, MemoryUnreachable
+from modestream_client.boundary import boundary_key
 
 CLOSED_PORT = "127.0.0.1:1"
 """An address where no broker listens."""

@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
-
-from streams.client import MemoryClient
-from streams.client.answers import Notice, Reply
-from streams.client.contexts import context_of
-from streams.client.failures import MemoryServiceError
-from streams.client.modes import ModeCommands
+from modestream_client import MemoryClient
+from modestream_client.answers import Notice, Reply
+from modestream_client.contexts import context_of
+from modestream_client.failures import MemoryServiceError
+from modestream_client.modes import ModeCommands
 
 CONTEXT: dict[str, Any] = {
     "messages": [

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-
-from streams.client.records import build_record
+from modestream_client.records import build_record
 
 
 def test_times_keep_their_zone_at_any_depth() -> None:

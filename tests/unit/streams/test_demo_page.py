@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from modestream_client import Answer, Context, Notice
+from modestream_client.hits import Evidence, Hit
 
-from schemas.messages.retrieval import Hit
-from schemas.state.memories import Evidence
-from streams.client import Answer, Context, Notice
 from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, question_lines
 from streams.demo.script import CONVERSATION
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from schemas.messages.retrieval import Hit
-from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+from modestream_client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+from modestream_client.hits import Hit
+
 from tests.worlds.live.processes import eventually
 
 USERS = 8

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from streams.client import MemoryClient, MemoryServiceError
+from modestream_client import MemoryClient, MemoryServiceError
+
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk

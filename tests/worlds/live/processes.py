@@ -15,9 +15,9 @@ from typing import Any
 from urllib.request import urlopen
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from modestream_client import MemoryClient
 
 from streams.adapters.kafka.admin import committed_offsets
-from streams.client import MemoryClient
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
 

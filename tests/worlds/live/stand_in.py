@@ -13,8 +13,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.partitioner import DefaultPartitioner
+from modestream_client import MemoryClient
 
-from streams.client import MemoryClient
 from tests.worlds.live.broker import RunningBroker
 
 Json = dict[str, Any]

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from schemas.failures import Rejected
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 from tests.harnesses.commands import CommandsHarness
 
 

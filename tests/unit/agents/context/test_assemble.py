@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from modestream_client.assembled import SECTIONS, AssembleResult
 
 from agents.context.assemble import MAX_JUDGED_TURNS
 from agents.rules.context.formats import MEMORIES_NOTICE
 from schemas.failures import Rejected, Unavailable
-from schemas.messages.assemble import SECTIONS, AssembleResult
 from schemas.state.interaction import INTERACTION_MODES
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter

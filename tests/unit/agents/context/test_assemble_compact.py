@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from modestream_client.assembled import AssembleResult
 
 from agents.context.assemble import ContextLimits
 from schemas.failures import Rejected
-from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, AssembleResult
+from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter

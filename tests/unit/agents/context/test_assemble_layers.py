@@ -4,11 +4,13 @@ from datetime import timedelta
 from typing import Any, Literal
 
 import pytest
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import ItemKind
 
 from agents.context import revised_rules
 from agents.context.category_summaries import CategorySummaries
 from schemas.state.categories import Category, Taxonomy
-from schemas.state.memories import Evidence, Item, ItemKind, Memory
+from schemas.state.memories import Item, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import at_partition
 from tests.builders.items import distilled_of, item_of, with_items

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 
 from schemas.failures import Rejected
-from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS, AssembleRequest
+from schemas.messages.assemble import AssembleRequest
 from schemas.messages.decoding import decode
 
 LEAST = {"schema": "assemble.v1", "scope": {"user_id": "ana"}, "query": "and now?"}

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from modestream_client.hits import Evidence
 
 from agents.memory.items import MemoryEvent
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Learned
 from schemas.scopes import Scope
-from schemas.state.memories import Evidence, Memory, TextVersion
+from schemas.state.memories import Memory, TextVersion
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores, remember_over

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.memory.remember import TurnResult
 from agents.rules.interaction.stability import week_of
@@ -11,7 +12,7 @@ from agents.rules.memory.identity import hash_texts
 from schemas.internal.changes import Change
 from schemas.internal.events import Understood
 from schemas.scopes import Scope
-from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.interaction import Interaction
 from schemas.state.interaction_counts import InteractionCounts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding

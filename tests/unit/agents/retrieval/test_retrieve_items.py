@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from modestream_client.hits import Hit
 
-from schemas.messages.retrieval import Hit
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

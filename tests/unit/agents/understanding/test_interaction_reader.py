@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.stability import Stability, assume_stable
@@ -13,7 +14,7 @@ from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import Encoded
-from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, TurnUnderstanding
 from schemas.state.modes import GENERAL_MODE
 from tests.builders.memories import made

@@ -1,8 +1,9 @@
 """The stability of a deployment, by counts that change and a clock."""
 
+from modestream_client.vocabulary import InteractionMode
+
 from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, week_of
 from agents.understanding.stability import AssessStability
-from schemas.state.interaction import InteractionMode
 from schemas.state.interaction_counts import InteractionCounts
 from tests.fakes.clock import FakeClock
 

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import Decay
 
 from agents.rules.consolidation.distillation import (
     MIN_STABILITY_SHARE,
@@ -10,8 +12,7 @@ from agents.rules.consolidation.distillation import (
     decayed_stability,
     rule_of_succession,
 )
-from schemas.state.memories import Evidence, Item, Memory
-from schemas.state.modes import Decay
+from schemas.state.memories import Item, Memory
 from tests.builders.memories import START, made
 
 

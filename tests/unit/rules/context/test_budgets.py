@@ -3,11 +3,12 @@
 from typing import get_args
 
 import pytest
+from modestream_client.assembled import SECTIONS
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import SECTION_BUDGETS, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import INVARIANTS, StickyKind
-from schemas.messages.assemble import SECTIONS
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 
 SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 60000, "GENERAL": 53000}
 """Sums of the tables, added by hand."""

@@ -7,10 +7,11 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.context.entries import Entry
 from agents.rules.context.formats import FORMATS
-from schemas.messages.assemble import ContextFormat, RequestText
+from schemas.messages.assemble import RequestText
 from schemas.state.memories import Memory, Resource
 from tests.builders.memories import made
 

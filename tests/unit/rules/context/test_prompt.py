@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from modestream_client.assembled import Message
 
 from agents.rules.context.prompt import DEFAULT_SYSTEM_PROMPT, build_messages
-from schemas.messages.assemble import AssembleRequest, Message
+from schemas.messages.assemble import AssembleRequest
 
 
 def prompt(**fields: Any) -> list[Message]:

@@ -1,10 +1,11 @@
 """Retention policies of interaction modes."""
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.section_candidates import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 
 FILLER: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
     (f"best {place}", NO_LABELS, None) for place in range(PROTECTED_TOP_K)

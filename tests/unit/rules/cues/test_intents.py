@@ -3,9 +3,9 @@
 import time
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.cues.intents import intent_of, mode_of_intent
-from schemas.state.interaction import InteractionMode
 
 
 @pytest.mark.parametrize(

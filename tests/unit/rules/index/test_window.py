@@ -3,11 +3,11 @@
 from typing import get_args
 
 import pytest
+from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.window import MAX_REPORTED_TURNS, MAX_WINDOW_TURNS, MIN_ENTRY_TOKENS, estimate_turns, last_turns
-from schemas.messages.assemble import ContextFormat
 from schemas.models.vectors import MemoryFilter
 from tests.builders.memories import made
 

@@ -7,6 +7,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modestream_client.vocabulary import ItemKind
 
 from agents.rules.intentions.transitions import (
     MAX_DONE_ENTRIES,
@@ -18,7 +19,6 @@ from agents.rules.intentions.transitions import (
 )
 from schemas.internal.events import Learned
 from schemas.state.intention import INTENTION_PARTS, Intention, IntentionPart
-from schemas.state.memories import ItemKind
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made

@@ -1,6 +1,7 @@
 """Smoothing of interaction modes by earlier turns."""
 
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.decision import (
     HIGH_CONFIDENCE,
@@ -9,7 +10,7 @@ from agents.rules.interaction.decision import (
     LeadingInteraction,
     smooth_interaction,
 )
-from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction
 
 
 def history_of(*modes: InteractionMode) -> list[Interaction]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.stability import (
     MAX_DIVERGENCE,
@@ -18,7 +19,7 @@ from agents.rules.interaction.stability import (
     kl_divergence,
     week_of,
 )
-from schemas.state.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts, WeekTotals
 
 WEEK = 100_000

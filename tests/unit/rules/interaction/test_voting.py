@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.decision import (
     MIN_MODE_CONFIDENCE,
@@ -11,7 +12,7 @@ from agents.rules.interaction.decision import (
     interaction_by_intent,
     pool_votes,
 )
-from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction
 
 
 def probabilities_of(mode: InteractionMode, confidence: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from modestream_client.vocabulary import ItemKind
 
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import (
@@ -15,7 +16,7 @@ from agents.rules.items.extracting import (
     extract_by_rules,
     extract_items,
 )
-from schemas.state.memories import ItemKind, Memory, Resource
+from schemas.state.memories import Memory, Resource
 from schemas.state.understanding import FoundItem, Understanding
 from tests.builders.memories import made
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.memory.embedding_status import (
     apply_embedded,
@@ -20,7 +21,7 @@ from agents.rules.memory.embedding_status import (
 from schemas.internal.changes import Job, JobKind
 from schemas.internal.events import Embedded
 from schemas.scopes import Scope
-from schemas.state.memories import Embedding, EmbeddingStatus, Memory, VectorLocation
+from schemas.state.memories import Embedding, Memory, VectorLocation
 from tests.builders.memories import START, embedded_in, made
 
 OLD_LOCATION = VectorLocation(mode="general", space="s1")

@@ -2,9 +2,11 @@
 
 import json
 
+from modestream_client.hits import Evidence
+
 from agents.rules.memory.views import build_memory_view, build_mode_view
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Evidence, TextVersion, TurnUnderstanding
+from schemas.state.memories import TextVersion, TurnUnderstanding
 from schemas.state.modes import Mode, ModeDeclarations
 from tests.builders.memories import START, embedded_in, made
 

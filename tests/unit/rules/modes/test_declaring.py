@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import pytest
+from modestream_client.vocabulary import ModeSource
 
 from agents.rules.modes.declaring import (
     ModeChoice,
@@ -17,7 +18,7 @@ from agents.rules.modes.declaring import (
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations, ModeSource
+from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 from tests.builders.memories import made
 
 TINY = EmbedderDescription(name="tiny32", dim=32)

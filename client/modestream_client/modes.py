@@ -4,16 +4,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas.state.modes import Decay, Mode
-from streams.client.answers import Json, unreadable_reply
-from streams.client.session import Session
+from pydantic import BaseModel
+
+from modestream_client.answers import Json, unreadable_reply
+from modestream_client.session import Session
+from modestream_client.vocabulary import Decay
 
 Result = TypeVar("Result")
 
 
-class ShownMode(Mode):
-    """A declared mode; with `is_default`, turns of this project that name no mode get it."""
+class ShownMode(BaseModel, frozen=True):
+    """A declared mode; with `is_default`, turns of this project that name no mode get it.
 
+    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
+    """
+
+    name: str
+    embedder: str
+    embedding_dim: int
+    description: str = ""
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    extraction_hints: str = ""
+    decay: Decay = "medium"
+    project: str | None = None
     is_default: bool = False
 
 

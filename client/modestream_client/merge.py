@@ -6,9 +6,9 @@ Ranks are compared, not scores: a score is relative to one user's memories.
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, zip_longest
 
-from schemas.messages.retrieval import Hit
-from streams.client.answers import Answer, Notice
-from streams.client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.answers import Answer, Notice
+from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.hits import Hit
 
 MIXED = "mixed"
 """The strategy of an answer that merges answers of different strategies."""

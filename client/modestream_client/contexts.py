@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from schemas.messages.assemble import AssembleResult, Breach
-from streams.client.answers import Notice, Reply, unreadable_reply
+from modestream_client.answers import Notice, Reply, unreadable_reply
+from modestream_client.assembled import AssembleResult, Breach
 
 ChatMessage = dict[str, str]
 """`role` and `content`, as chat models take them."""

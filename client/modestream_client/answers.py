@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.messages.retrieval import Hit
-from streams.client.failures import MemoryServiceError
+from modestream_client.failures import MemoryServiceError
+from modestream_client.hits import Hit
 
 Json = dict[str, Any]
 

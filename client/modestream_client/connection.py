@@ -1,7 +1,8 @@
 """The client's connection: one producer, and one consumer of one partition of the shared reply topic.
 
 Records that are sent are acknowledged by all in-sync replicas. Every record that arrives on the own partition leaves
-through `on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as `Unavailable`.
+through `on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as
+`MemoryUnreachable`.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError
 from aiokafka.structs import RecordMetadata
 
-from schemas.failures import Unavailable
+from modestream_client.failures import MemoryUnreachable
 
 MAX_RECORD_BYTES = 8 << 20
 """Enough for a turn of 32,768 characters with a few transcripts of that length, or a hundred long hits, in UTF-8."""
@@ -58,7 +59,7 @@ async def open_connection(
 ) -> AsyncIterator[Connection]:
     """Connect, and read replies from before the block starts. No step takes longer than `timeout_s` seconds.
 
-    Raises `Unavailable` without a broker or reply topic.
+    Raises `MemoryUnreachable` without a broker or reply topic.
     """
     async with AsyncExitStack() as stack:
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):
@@ -144,6 +145,6 @@ def _translate_errors(failure: str) -> Iterator[None]:
     try:
         yield
     except TimeoutError as problem:
-        raise Unavailable(f"{failure}: no answer in time") from problem
+        raise MemoryUnreachable(f"{failure}: no answer in time") from problem
     except KafkaError as problem:
-        raise Unavailable(f"{failure}: {problem}") from problem
+        raise MemoryUnreachable(f"{failure}: {problem}") from problem

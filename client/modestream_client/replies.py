@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from streams.client.failures import MemoryClosed
+from modestream_client.failures import MemoryClosed
 
 CORRELATION_ID = "correlation_id"
 """The header that correlates a reply with its request."""

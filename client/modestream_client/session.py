@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from streams.client.answers import Json, Reply
-from streams.client.records import build_record
-from streams.client.requests import RequestReplyClient, Written
+from modestream_client.answers import Json, Reply
+from modestream_client.records import build_record
+from modestream_client.requests import RequestReplyClient, Written
 
 DEFAULT_TIMEOUT_S = 10.0
 """A query takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""

@@ -13,12 +13,11 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from schemas.failures import Unavailable
-from schemas.scopes import boundary_key
-from streams.adapters.kafka.client_connection import Connection, open_connection
-from streams.client.answers import Json, Reply, reply_of
-from streams.client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
-from streams.client.replies import CORRELATION_ID, PendingReplies, PendingReply
+from modestream_client.answers import Json, Reply, reply_of
+from modestream_client.boundary import boundary_key
+from modestream_client.connection import Connection, open_connection
+from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
+from modestream_client.replies import CORRELATION_ID, PendingReplies, PendingReply
 
 TURNS_TOPIC = "turns"
 """The topic of the offsets in `read_after`, without its prefix."""
@@ -140,5 +139,5 @@ def _headers(connection: Connection, pending: PendingReply, limit: float | None)
 def _unreachable(check: str) -> Iterator[None]:
     try:
         yield
-    except Unavailable as problem:
+    except MemoryUnreachable as problem:
         raise MemoryUnreachable(f"{problem}: {check}") from problem

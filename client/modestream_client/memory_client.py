@@ -6,7 +6,7 @@
         print(answer.hits[0].text)
 
 Requests go to the request topics; typed results come from the shared reply topic. Every call ends with its result or
-with one of the errors of `streams.client.failures`. A query sees the earlier writes of this client (read your own
+with one of the errors of `modestream_client.failures`. A query sees the earlier writes of this client (read your own
 writes). A client belongs to one event loop, is meant to stay open, and serves any number of concurrent calls and users.
 """
 
@@ -15,16 +15,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS, ContextFormat
-from schemas.state.interaction import InteractionMode
-from schemas.state.memories import MemoryType, Role
-from streams.client.answers import Answer, Json, Remembered, answer_of, remembered_of
-from streams.client.contexts import ChatMessage, Context, context_of
-from streams.client.merge import merge_answers
-from streams.client.modes import ModeCommands
-from streams.client.records import build_record
-from streams.client.requests import TURNS_TOPIC
-from streams.client.session import OWN_WRITES, ReadAfter, ScopeSelector
+from modestream_client.answers import Answer, Json, Remembered, answer_of, remembered_of
+from modestream_client.contexts import ChatMessage, Context, context_of
+from modestream_client.merge import merge_answers
+from modestream_client.modes import ModeCommands
+from modestream_client.records import build_record
+from modestream_client.requests import TURNS_TOPIC
+from modestream_client.session import OWN_WRITES, ReadAfter, ScopeSelector
+from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, MemoryType, Role
 
 
 class MemoryClient(ModeCommands):

@@ -1,0 +1,67 @@
+"""A hit: one memory as an answer shows it, with its evidence."""
+
+from pydantic import BaseModel, Field
+
+from modestream_client.vocabulary import EmbeddingStatus, ItemKind, MemoryType, ModeSource, Role
+
+
+class Evidence(BaseModel, frozen=True):
+    """A span of a turn's text, or of one of its resources; offsets count Unicode code points."""
+
+    turn_id: str
+    start: int
+    end: int
+    resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
+    memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
+    """The turn's memory, if that is not the memory with this evidence."""
+
+
+class Scores(BaseModel, frozen=True):
+    """The features of one hit, each in 0..1."""
+
+    dense: float = 0.0
+    late: float = 0.0
+    lexical: float = 0.0
+    neighbours: float = 0.0
+    recency: float = 0.0
+    importance: float = 0.0
+    entity: float = 0.0
+    speaker: float = 0.0
+
+
+class ItemInside(BaseModel, frozen=True):
+    """An item extracted from a turn, shown in the turn's hit. `score` is the share of the query that it covers."""
+
+    memory_id: str
+    type: MemoryType
+    kind: ItemKind | None
+    text: str
+    score: float
+
+
+class Hit(BaseModel):
+    """One memory that matches the query, with its evidence.
+
+    `items` are the turn's items that match the query, best first. The evidence of a distilled memory starts with the
+    turn that matches best.
+    """
+
+    memory_id: str
+    turn_id: str | None
+    conversation_id: str | None
+    scope: dict[str, str]
+    type: MemoryType
+    mode: str
+    mode_source: ModeSource
+    role: Role | None
+    speaker: str | None
+    text: str
+    occurred_at: str
+    score: float
+    scores: Scores | None = Field(default=None, exclude_if=lambda scores: scores is None)
+    contributions: dict[str, float] | None = Field(default=None, exclude_if=lambda contributions: contributions is None)
+    """The contribution of each feature group to the log-odds of the score; they sum to it."""
+    evidence: tuple[Evidence, ...]
+    version: int
+    embedding_status: EmbeddingStatus
+    items: tuple[ItemInside, ...] = Field(default=(), exclude_if=lambda items: not items)
