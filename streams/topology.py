@@ -34,6 +34,7 @@ from schemas.internal.changes import JOB_KINDS
 from schemas.messages.records import Record
 from schemas.scopes import ScopeFields
 from streams.channels import input_channels
+from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
@@ -47,13 +48,14 @@ from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
-from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step
+from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App, start_agent
+from streams.wire.scope_key import boundary_in
 
-MAX_WAITING_QUESTIONS = 4096
-"""Questions of all users that wait in a worker: those of a flood wait here, and others not behind them."""
+MAX_WAITING_REQUESTS = 4096
+"""Questions, or commands, of all users that wait in a worker: those of a flood wait here, others not behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,10 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         return RequestPipeline(admission, handler, ctx.replies)
 
     command_agents = (HandleCommands, Intend, Categorize, SuggestModes)
-    remembered = CommittingStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
+    command_step = RequestStep(
+        serve(channels.commands, commands), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_in)
+    )
+    remembered = TurnsStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
     changed = CommittingStep(serve(channels.changes, changes).begin, ctx.commit, window=16, pause_s=0.0)
     applied = CommittingStep(events, ctx.commit)
     all_steps = [
@@ -223,9 +228,9 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(
             topics.retrieve,
             (Retrieve, Assemble),
-            RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_QUESTIONS),
+            RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_REQUESTS),
         ),
-        Subscription(topics.commands, command_agents, RequestStep(serve(channels.commands, commands))),
+        Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember,), changed),
         Subscription(topics.jobs, (Maintain,), RequestStep(serve(channels.jobs, jobs), window=64)),
         Subscription(

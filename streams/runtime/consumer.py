@@ -31,6 +31,7 @@ from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.runtime.bursts import BurstProducer
+from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
@@ -201,11 +202,14 @@ class SafeAssignmentConsumer(Consumer):
         """
 
     async def wait_empty(self) -> None:
-        """Wait until the events under way are acknowledged, for a limited time.
+        """Wait until the events that have begun are acknowledged, for a limited time.
 
         Those that are left then are delivered again. In a rebalance the process ends, as their effects must not follow
         those of the next owner of their partition; it returns as the same static member.
         """
+        for delivery in cast("SafeAssignmentApp", self.app).deliveries:
+            delivery.leave_waiting()
+        self._clean_unacked_messages()
         # Not cancelled: Faust takes a cancellation for the end of another commit, and waits on.
         waiting = asyncio.ensure_future(super().wait_empty())
         done, _ = await asyncio.wait({waiting}, timeout=IN_FLIGHT_TIMEOUT_S)
@@ -285,6 +289,11 @@ class SafeAssignmentApp(faust.App):
 
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.deliveries: list[Delivery[Any]] = []
+        """Those of all agents that have started."""
 
     def _new_transport(self) -> SafeAssignmentTransport:
         return SafeAssignmentTransport(self.conf.broker_consumer, self)

@@ -5,16 +5,21 @@ decides, writes tables and hands records to the producer, and returns what is st
 longest run of finished events, oldest first, and makes their effects durable; only then are they acknowledged, in
 order. Many events are in flight, and none is acknowledged before its effects and those of all earlier ones are durable.
 An exception ends the run: unacknowledged events are delivered again.
+
+With a `FairShare` only the events of one key begin in order, and keys in turn: a flood of one user is that user's own
+wait. They are acknowledged in order all the same.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
 import faust
 
 from schemas.messages.records import Record
+from streams.fair_queue import FairQueue, FairShare
 
 
 class HeldEvent(faust.Event):
@@ -42,11 +47,19 @@ class HeldEvent(faust.Event):
         """Acknowledge: the effects of this event and of all before it are durable."""
         super().ack()
 
+    def leave(self) -> None:
+        """Give the event up without an acknowledgement: it is delivered again, and a rebalance waits for it no more."""
+        self.message.acked = True
+
 
 Finished = TypeVar("Finished")
 
 Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
+
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""Values of the events in flight of one agent: beyond it none is read, whatever the window."""
 
 
 class AckableEvent(Protocol):
@@ -59,69 +72,162 @@ class AckableEvent(Protocol):
     def settle(self) -> None:
         """Acknowledge it."""
 
+    def leave(self) -> None:
+        """Give it up: it is delivered again."""
+
+
+@dataclass(slots=True, eq=False)
+class Held(Generic[Finished]):
+    """An event in flight. `finishing` is None until its `begin` has returned."""
+
+    event: AckableEvent
+    record: Record
+    has_begun: bool = False
+    finishing: "asyncio.Future[Finished] | None" = None
+    is_left: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the record's value."""
+        return len(self.record.value or b"")
+
 
 class Delivery(Generic[Finished]):
     """Runs one agent over its stream.
 
-    `window` limits the events in flight. `pause_s` is the least time between two calls of `settle`, so that under load
-    each makes many events durable at the price of one; a single event is settled at once.
+    `window` limits the events in flight, and `MAX_HELD_BYTES` their values. `pause_s` is the least time between two
+    calls of `settle`, so that under load each makes many events durable at the price of one; a single event is settled
+    at once.
     """
 
-    def __init__(self, begin: Begin[Finished], settle: Settle[Finished], *, window: int, pause_s: float = 0) -> None:
+    def __init__(
+        self,
+        begin: Begin[Finished],
+        settle: Settle[Finished],
+        *,
+        window: int,
+        pause_s: float = 0,
+        fair_share: FairShare | None = None,
+    ) -> None:
+        """Without `fair_share` all events begin in order."""
         self._begin = begin
         self._settle = settle
+        self._window = window
         self._pause_s = pause_s
-        self._room = asyncio.Semaphore(window)
-        self._in_flight: deque[tuple[AckableEvent, asyncio.Future[Finished]]] = deque()
-        self._arrived = asyncio.Event()
+        self._fair_share = fair_share
+        self._waiting: FairQueue[Held[Finished]] = FairQueue()
+        self._in_flight: deque[Held[Finished]] = deque()
+        self._held_bytes = 0
+        self._queued = asyncio.Event()
+        self._begun = asyncio.Event()
         self._settled = asyncio.Event()
 
     async def run(self, stream: AsyncIterable[AckableEvent]) -> None:
         """Handle the stream until it ends and all events are settled. To be called once."""
         try:
             async with asyncio.TaskGroup() as group:
-                settling = group.create_task(self._settle_in_order())
+                tasks = [group.create_task(self._settle_in_order())]
+                if self._fair_share is not None:
+                    tasks += [group.create_task(self._begin_in_turn()) for _ in range(self._fair_share.at_once)]
                 async for event in stream:
-                    await self._start(event)
+                    await self._take(event)
                 while self._in_flight:
-                    self._settled.clear()
-                    await self._settled.wait()
-                settling.cancel()
+                    await self._next_settled()
+                for task in tasks:
+                    task.cancel()
         finally:
-            for _, finishing in self._in_flight:
-                finishing.cancel()
+            for held in self._in_flight:
+                if held.finishing is not None:
+                    held.finishing.cancel()
 
-    async def _start(self, event: AckableEvent) -> None:
-        await self._room.acquire()
-        finishing = await self._begin(event.record)
-        self._in_flight.append((event, asyncio.ensure_future(finishing)))
-        self._arrived.set()
+    def leave_waiting(self) -> None:
+        """Give up the events that wait for their turn, before their partitions are taken away.
+
+        Those that have begun after one of them end, and are not acknowledged either: all are delivered again.
+        """
+        self._waiting.clear()
+        kept = next((place for place, held in enumerate(self._in_flight) if not held.has_begun), len(self._in_flight))
+        while len(self._in_flight) > kept:
+            self._leave(self._remove_last())
+        self._settled.set()
+
+    async def _take(self, event: AckableEvent) -> None:
+        while len(self._in_flight) >= self._window or self._held_bytes > MAX_HELD_BYTES:
+            await self._next_settled()
+        held: Held[Finished] = Held(event, event.record)
+        self._in_flight.append(held)
+        self._held_bytes += held.size
+        if self._fair_share is None:
+            await self._begin_one(held)
+            return
+        self._waiting.put(self._fair_share.key_of(held.record), held)
+        self._queued.set()
+
+    async def _begin_in_turn(self) -> None:
+        while True:
+            while not self._waiting.has_ready:
+                self._queued.clear()
+                await self._queued.wait()
+            key, held = self._waiting.hold()
+            await self._begin_one(held)
+            self._waiting.release(key)
+            # Other tasks of the event loop come in between: `begin` itself may never wait.
+            await asyncio.sleep(0)
+
+    async def _begin_one(self, held: Held[Finished]) -> None:
+        held.has_begun = True
+        held.finishing = asyncio.ensure_future(await self._begin(held.record))
+        self._begun.set()
+        if held.is_left:
+            self._leave(held)
+
+    def _leave(self, held: Held[Finished]) -> None:
+        """Give an event up once it has ended."""
+        held.is_left = True
+        if not held.has_begun:
+            held.event.leave()
+        elif held.finishing is not None:
+            held.finishing.add_done_callback(lambda _: held.event.leave())
+
+    def _remove_last(self) -> Held[Finished]:
+        held = self._in_flight.pop()
+        self._held_bytes -= held.size
+        return held
+
+    async def _next_settled(self) -> None:
+        self._settled.clear()
+        await self._settled.wait()
 
     async def _settle_in_order(self) -> None:
         while True:
-            while not self._in_flight:
-                self._arrived.clear()
-                await self._arrived.wait()
+            head = await self._head()
             # Not awaited itself: if it were cancelled, this task would count as cancelled too, and end silently.
-            await asyncio.wait([self._in_flight[0][1]])
+            await asyncio.wait([head])
             started = asyncio.get_running_loop().time()
-            events, results = self._finished_head()
+            finished, results = self._finished_head()
             await self._settle(results)
-            for event in events:
-                event.settle()
+            for held in finished:
+                held.event.settle()
                 self._in_flight.popleft()
-                self._room.release()
+                self._held_bytes -= held.size
             self._settled.set()
             await asyncio.sleep(max(0.0, self._pause_s - (asyncio.get_running_loop().time() - started)))
 
-    def _finished_head(self) -> tuple[list[AckableEvent], list[Finished]]:
-        events: list[AckableEvent] = []
+    async def _head(self) -> "asyncio.Future[Finished]":
+        """Wait until the oldest event has begun; return what it waits for."""
+        while not self._in_flight or self._in_flight[0].finishing is None:
+            self._begun.clear()
+            await self._begun.wait()
+        return self._in_flight[0].finishing
+
+    def _finished_head(self) -> tuple[list[Held[Finished]], list[Finished]]:
+        finished: list[Held[Finished]] = []
         results: list[Finished] = []
-        for event, finishing in self._in_flight:
-            if not finishing.done():
+        for held in self._in_flight:
+            if held.finishing is None or not held.finishing.done():
                 break
-            if finishing.cancelled():
+            if held.finishing.cancelled():
                 raise RuntimeError("an event was cancelled before it was finished")
-            events.append(event)
-            results.append(finishing.result())
-        return events, results
+            finished.append(held)
+            results.append(held.finishing.result())
+        return finished, results

@@ -7,6 +7,7 @@ import faust
 import structlog
 
 from schemas.messages.records import Record
+from streams.fair_queue import FairShare
 from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
@@ -31,6 +32,8 @@ class StreamStep(Protocol):
     """The limit of events in flight."""
     pause_s: float
     """The least time between two calls of `settle`, in seconds."""
+    fair_share: FairShare | None
+    """How users take turns; None: all events begin in order."""
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Do what must happen in order."""
@@ -119,7 +122,10 @@ def start_agent(
         on_settled(len(finished))
 
     async def run(stream: Any) -> None:
-        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, pause_s=step.pause_s)
+        delivery: Delivery[Any] = Delivery(
+            step.begin, settle, window=step.window, pause_s=step.pause_s, fair_share=step.fair_share
+        )
+        cast("SafeAssignmentApp", app).deliveries.append(delivery)
         events: AsyncIterable[Any] = stream.noack().events()
         try:
             await delivery.run(events)

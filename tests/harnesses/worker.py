@@ -30,7 +30,7 @@ from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
-from streams.flow.steps.step import CommittingStep
+from streams.flow.steps.step import CommittingStep, TurnsStep
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
@@ -113,8 +113,9 @@ class WorkerHarness:
         """Return a committing step over a request pipeline."""
         admission = Admission(channel, Admit(), PARTITIONS, TOPICS.replies, self.clock)
         pipeline = RequestPipeline(admission, handler, self.ctx.replies)
-        progress = self.progress if channel.topic == TOPICS.turns else None
-        return CommittingStep(pipeline.begin, self.ctx.commit, progress, **how)
+        if channel.topic == TOPICS.turns:
+            return TurnsStep(pipeline.begin, self.ctx.commit, self.progress)
+        return CommittingStep(pipeline.begin, self.ctx.commit, **how)
 
     def turns_step(self) -> CommittingStep:
         """Return the step for turns."""

@@ -62,7 +62,7 @@ class PartitionPreparer:
         for partition in partitions:
             await self._remove_orphans(partition)
         for partition in partitions:
-            self._ctx.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
+            self._ctx.progress.start(partition, self._words.applied(partition).get(topics[0], 0))
 
     async def _remove_orphans(self, partition: int) -> None:
         """Remove indexed memories that the table has not, and notify the indexer."""

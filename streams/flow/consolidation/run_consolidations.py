@@ -92,7 +92,7 @@ class RunConsolidations:
         stored = before.find(name)
         # A recreated topic starts at offset 0 again.
         if stored is None or stored.at != at:
-            until = self._ctx.commit.applied(partition, self._ctx.topics.turns)
+            until = self._ctx.progress.next_offset(partition, trigger.scope.boundary) or 0
             stored = StoredRun(run=name, until=until, at=at)
             others = tuple(one for one in before.runs if one.run != name)
             runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))

@@ -42,18 +42,23 @@ class OwnWrites:
     ends: LogEnds | None = None
     """Tells offsets that were never given, for which nothing waits; None where turns may be hidden for a while."""
 
-    async def wait(self, read_after: int | None, partition: int, options: ReplyOptions) -> tuple[ReplyWarning, ...]:
-        """Wait until the offset is applied; return a warning if it is not in time, or was never given."""
+    async def wait(
+        self, read_after: int | None, partition: int, boundary: str, options: ReplyOptions
+    ) -> tuple[ReplyWarning, ...]:
+        """Wait until the boundary's turns up to an offset are applied; return a warning if that is not in time.
+
+        Also for an offset that was never given.
+        """
         if read_after is None:
             return ()
         within = self._time_left(options)
         soon = min(within, LIKELY_APPLIED_S)
-        if await self.progress.reached(partition, read_after, soon):
+        if await self.progress.reached(partition, read_after, soon, boundary):
             return ()
         late = (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
         if await self._is_beyond(partition, read_after, within - soon):
             return late
-        return () if await self.progress.reached(partition, read_after, within - soon) else late
+        return () if await self.progress.reached(partition, read_after, within - soon, boundary) else late
 
     def _time_left(self, options: ReplyOptions) -> float:
         if options.deadline_ms is None:
@@ -103,7 +108,7 @@ class AnswerQuery:
     async def _answer(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        late = await self._own_writes.wait(request.read_after, record.partition, options)
+        late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
         async with self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
             if options.is_expired(self._own_writes.clock.now()):

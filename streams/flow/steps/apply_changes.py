@@ -128,8 +128,9 @@ class ApplyChanges:
         """Wait until all turns before the change are applied; return it with the end offset of turns to exclude."""
         if self._turns_log is None or change.turns_before is None:
             return change
-        await wait_until_applied(self._turns_log, self._progress, partition, change.turns_before)
-        return change.model_copy(update={"turns_until": self._progress.next_offset(partition)})
+        boundary = change.scope.boundary
+        await wait_until_applied(self._turns_log, self._progress, partition, change.turns_before, boundary)
+        return change.model_copy(update={"turns_until": self._progress.next_offset(partition, boundary)})
 
     async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
         """Apply some steps, and await their writes before the lexical index may be committed; False if none is left."""

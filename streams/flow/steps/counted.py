@@ -21,6 +21,7 @@ class CountedStep:
         self._deaths = deaths
         self.window = step.window
         self.pause_s = step.pause_s
+        self.fair_share = step.fair_share
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Begin with a record, and note it."""

@@ -14,6 +14,7 @@ from schemas.internal.events import Forgotten, Remembered
 from schemas.messages.records import Record
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
+from streams.fair_queue import FairShare
 from streams.flow.requests.events import EventReader, event_out
 from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
@@ -45,6 +46,7 @@ class EmbedRemembered:
 
     window = 512
     pause_s = FLUSH_INTERVAL_S
+    fair_share: FairShare | None = None
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
+from streams.fair_queue import FairShare
 from streams.flow.requests.events import EventReader
 from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
@@ -30,6 +31,7 @@ class ApplyLearned:
 
     window = 256
     pause_s = 0.0
+    fair_share: FairShare | None = None
 
     def __init__(self, reader: EventReader, agent_at: Callable[[int], LearningAgent], table: Table[Any, Any]) -> None:
         """Take the agent by partition, and the table that it writes."""

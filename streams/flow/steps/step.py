@@ -4,9 +4,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from schemas.messages.records import Record
+from streams.fair_queue import FairShare
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.support.lexical_commit import COMMIT_INTERVAL_S, LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
+from streams.wire.scope_key import boundary_in
+
+MAX_WAITING_TURNS = 20_000
+"""Turns of a worker that are read and not yet acknowledged: those of a flood wait here, and others not behind them.
+Some 2 KB each in memory."""
+
+TURNS_BEGUN_AT_ONCE = 4
+"""Users whose turns begin at the same time: a long text is read in a thread meanwhile."""
 
 
 class Step(Protocol):
@@ -16,6 +25,8 @@ class Step(Protocol):
     """Maximum number of events in flight."""
     pause_s: float
     """Minimum seconds between two calls of `settle`."""
+    fair_share: FairShare | None
+    """How users take turns; None: all records begin in order."""
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Run the part that depends on order; return an awaitable of the rest."""
@@ -29,9 +40,10 @@ class RequestStep:
 
     pause_s = 0.0
 
-    def __init__(self, pipeline: RequestPipeline, *, window: int = 256) -> None:
+    def __init__(self, pipeline: RequestPipeline, *, window: int = 256, fair_share: FairShare | None = None) -> None:
         self._pipeline = pipeline
         self.window = window
+        self.fair_share = fair_share
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Serve a request as far as order demands."""
@@ -47,33 +59,47 @@ BeginRecord = Callable[[Record], Awaitable[Awaitable[object]]]
 class CommittingStep:
     """A step that changes memories: each record counts as applied, and is committed before it is acknowledged."""
 
+    fair_share: FairShare | None = None
+
     def __init__(
-        self,
-        begin: BeginRecord,
-        commit: LexicalCommit,
-        progress: AppliedOffsets | None = None,
-        *,
-        window: int = 1024,
-        pause_s: float = COMMIT_INTERVAL_S,
+        self, begin: BeginRecord, commit: LexicalCommit, *, window: int = 1024, pause_s: float = COMMIT_INTERVAL_S
     ) -> None:
-        """`progress` is advanced for topics on which clients wait for their own writes."""
         self._begin = begin
         self._commit = commit
-        self._progress = progress
         self.window = window
         self.pause_s = pause_s
 
     async def begin(self, record: Record) -> Awaitable[int]:
         """Apply the record; a refused one counts as applied, too."""
         finishing = await self._begin(record)
-        self._commit.set_applied(record)
-        if self._progress is not None:
-            self._progress.advance(record.partition, record.offset + 1)
+        self._set_applied(record)
         return _then(finishing, record.partition)
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the lexical index of the partitions that were written."""
         await self._commit.commit(finished)
+
+    def _set_applied(self, record: Record) -> None:
+        self._commit.set_applied(record.partition, record.topic, record.offset + 1)
+
+
+class TurnsStep(CommittingStep):
+    """The step of turns: users take turns, and `progress` tells readers and commands which are applied."""
+
+    def __init__(self, begin: BeginRecord, commit: LexicalCommit, progress: AppliedOffsets) -> None:
+        super().__init__(begin, commit, window=MAX_WAITING_TURNS)
+        self._progress = progress
+        self.fair_share = FairShare(self._arrive, at_once=TURNS_BEGUN_AT_ONCE)
+
+    def _arrive(self, record: Record) -> str:
+        boundary = boundary_in(record)
+        self._progress.arrive(record.partition, record.offset, boundary)
+        return boundary
+
+    def _set_applied(self, record: Record) -> None:
+        self._progress.finish(record.partition, record.offset)
+        next_offset = self._progress.next_offset(record.partition)
+        self._commit.set_applied(record.partition, record.topic, next_offset or 0)
 
 
 async def _then(finishing: Awaitable[object], partition: int) -> int:

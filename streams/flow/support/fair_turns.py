@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from streams.flow.support.fair_queue import FairQueue
+from streams.fair_queue import FairQueue
 
 MAX_TURN_S = 0.5
 """Seconds of a turn: what takes longer waits for a store that does not answer, and holds up no other."""

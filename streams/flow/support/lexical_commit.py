@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from schemas.messages.records import Record
 from streams.flow.stores.tables import LexicalStore
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
@@ -36,9 +35,9 @@ class LexicalCommit:
         """Return the next offset of a topic that is not applied."""
         return self._words.applied(partition).get(topic, 0)
 
-    def set_applied(self, record: Record) -> None:
-        """Count a record as applied; durable with the next commit."""
-        self._words.set_applied(record.partition, record.topic, record.offset + 1)
+    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
+        """Count all records before an offset as applied; durable with the next commit."""
+        self._words.set_applied(partition, topic, next_offset)
 
     async def commit(self, partitions: Sequence[int]) -> None:
         """Make the index of these partitions durable. Raises Unavailable after `STORAGE_TIMEOUT_S`."""

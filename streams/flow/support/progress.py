@@ -1,35 +1,89 @@
-"""The applied offset of turns by partition: `read_after` waits for it."""
+"""The turns that are read and applied, by partition and boundary: `read_after` and commands wait for them.
+
+Turns of one boundary are applied in the order of their partition; those of other boundaries may overtake them.
+"""
 
 import asyncio
-from collections import defaultdict
+from collections import OrderedDict, defaultdict, deque
 
 
 class AppliedOffsets:
-    """The next offset of the turns topic that is not yet applied, by partition."""
+    """Which turns of each partition are applied. Everything before the first one that waits is applied."""
 
     def __init__(self) -> None:
-        self._next: dict[int, int] = {}
+        self._read: dict[int, int] = {}
+        self._waiting: defaultdict[int, WaitingTurns] = defaultdict(WaitingTurns)
         self._changed: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
-    def advance(self, partition: int, next_offset: int) -> None:
-        """Record that everything before `next_offset` is applied and visible."""
-        self._next[partition] = max(next_offset, self._next.get(partition, 0))
-        self._changed.pop(partition, asyncio.Event()).set()
+    def start(self, partition: int, next_offset: int) -> None:
+        """Record that everything before `next_offset` is applied, and that it is read next."""
+        self._read[partition] = next_offset
+        self._waiting.pop(partition, None)
+        self._notify(partition)
 
-    def next_offset(self, partition: int) -> int | None:
-        """Return the next offset that is not applied; None for a partition of another worker."""
-        return self._next.get(partition)
+    def arrive(self, partition: int, offset: int, boundary: str) -> None:
+        """Record that a turn was read and waits. One that is read again comes before all that have waited."""
+        if offset < self._read.get(partition, 0):
+            self._waiting.pop(partition, None)
+        self._waiting[partition].add(offset, boundary)
+        self._read[partition] = offset + 1
 
-    def is_applied(self, partition: int, offset: int) -> bool:
-        """True if the offset is applied."""
-        return self._next.get(partition, -1) > offset
+    def finish(self, partition: int, offset: int) -> None:
+        """Record that a turn, and with it every earlier one of its boundary, is applied and visible."""
+        self._waiting[partition].remove(offset)
+        self._read[partition] = max(offset + 1, self._read.get(partition, 0))
+        self._notify(partition)
 
-    async def reached(self, partition: int, offset: int, within: float) -> bool:
-        """Wait at most `within` seconds; return True if `offset` is applied."""
+    def next_offset(self, partition: int, boundary: str | None = None) -> int | None:
+        """Return the first offset that is not applied; with `boundary`, of those that may be its turns.
+
+        None for a partition of another worker.
+        """
+        read = self._read.get(partition)
+        return None if read is None else self._waiting[partition].first(boundary, read)
+
+    def is_applied(self, partition: int, offset: int, boundary: str | None = None) -> bool:
+        """True if the offset, and everything before it, is applied; with `boundary`, what are its turns."""
+        return (self.next_offset(partition, boundary) or 0) > offset
+
+    async def reached(self, partition: int, offset: int, within: float, boundary: str | None = None) -> bool:
+        """Wait at most `within` seconds; return True if `offset` is applied, as in `is_applied`."""
         try:
             async with asyncio.timeout(within):
-                while not self.is_applied(partition, offset):
+                while not self.is_applied(partition, offset, boundary):
                     await self._changed[partition].wait()
         except TimeoutError:
             return False
         return True
+
+    def _notify(self, partition: int) -> None:
+        self._changed.pop(partition, asyncio.Event()).set()
+
+
+class WaitingTurns:
+    """The offsets of one partition that are read and not applied, in order. All operations take constant time."""
+
+    def __init__(self) -> None:
+        self._boundary_of: OrderedDict[int, str] = OrderedDict()
+        self._by_boundary: dict[str, deque[int]] = {}
+
+    def add(self, offset: int, boundary: str) -> None:
+        """Append an offset, higher than all before."""
+        self._boundary_of[offset] = boundary
+        self._by_boundary.setdefault(boundary, deque()).append(offset)
+
+    def remove(self, offset: int) -> None:
+        """Remove an offset, the first of its boundary; one that does not wait changes nothing."""
+        boundary = self._boundary_of.pop(offset, None)
+        if boundary is not None:
+            line = self._by_boundary[boundary]
+            line.popleft()
+            if not line:
+                del self._by_boundary[boundary]
+
+    def first(self, boundary: str | None, otherwise: int) -> int:
+        """Return the first offset, of a boundary or of all."""
+        if boundary is not None:
+            line = self._by_boundary.get(boundary)
+            return line[0] if line else otherwise
+        return next(iter(self._boundary_of), otherwise)

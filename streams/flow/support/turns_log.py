@@ -32,11 +32,11 @@ class TurnsLog(Protocol):
         """True if every record before `end` was delivered, and none of them lies at `applied` or after it."""
 
 
-async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int) -> None:
-    """Wait until every turn before `end` is applied."""
+async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int, boundary: str) -> None:
+    """Wait until every turn of a boundary before `end` is applied."""
     before = None
-    while (applied := progress.next_offset(partition) or 0) < end:
-        if await progress.reached(partition, end - 1, CATCH_UP_POLL_INTERVAL_S):
+    while (applied := progress.next_offset(partition, boundary) or 0) < end:
+        if await progress.reached(partition, end - 1, CATCH_UP_POLL_INTERVAL_S, boundary):
             return
         # Twice the same offset: a record that was just delivered may not be applied yet.
         if before == applied and await log.is_delivered(partition, end, applied):

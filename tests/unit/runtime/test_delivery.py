@@ -23,6 +23,9 @@ class Event:
         """Record the acknowledgement."""
         self._settled.append(self.record.offset)
 
+    def leave(self) -> None:
+        """Do nothing: it is not acknowledged."""
+
 
 class Run:
     """A delivery over `events` events that finish when the test says so."""

@@ -66,10 +66,10 @@ async def test_without_an_answer_nothing_is_beyond(log: GrowingLog) -> None:
 
 async def test_request_for_an_offset_that_was_never_given_does_not_wait(log: GrowingLog) -> None:
     progress = AppliedOffsets()
-    progress.advance(0, 10)
+    progress.start(0, 10)
     writes = OwnWrites(progress, FakeClock(), LogEnds(log))
     began = asyncio.get_running_loop().time()
-    [late] = await writes.wait(10**15, 0, ReplyOptions())
+    [late] = await writes.wait(10**15, 0, "u1", ReplyOptions())
     assert late.code == "not_caught_up"
     assert asyncio.get_running_loop().time() - began < 2.5
-    assert await writes.wait(9, 0, ReplyOptions()) == ()
+    assert await writes.wait(9, 0, "u1", ReplyOptions()) == ()

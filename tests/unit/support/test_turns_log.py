@@ -40,26 +40,26 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_it_waits_until_the_last_turn_is_applied() -> None:
     progress, log = AppliedOffsets(), Log(3, 3)
-    waiting = asyncio.create_task(wait_until_applied(log, progress, 0, 3))
-    progress.advance(0, 2)
+    waiting = asyncio.create_task(wait_until_applied(log, progress, 0, 3, "u1"))
+    progress.start(0, 2)
     async with asyncio.timeout(5):
         while log.asked < 3:
             await asyncio.sleep(0)
     assert not waiting.done()
-    progress.advance(0, 3)
+    progress.start(0, 3)
     await waiting
 
 
 async def test_fully_applied_log_needs_no_wait() -> None:
     progress, log = AppliedOffsets(), Log(3, 3)
-    progress.advance(0, 3)
-    await wait_until_applied(log, progress, 0, 3)
-    await wait_until_applied(log, progress, 1, 0)
+    progress.start(0, 3)
+    await wait_until_applied(log, progress, 0, 3, "u1")
+    await wait_until_applied(log, progress, 1, 0, "u1")
     assert log.asked <= 2
 
 
 async def test_places_without_a_record_are_not_waited_for() -> None:
     progress, log = AppliedOffsets(), Log(4, 3)
-    progress.advance(0, 3)
-    await wait_until_applied(log, progress, 0, 4)
+    progress.start(0, 3)
+    await wait_until_applied(log, progress, 0, 4, "u1")
     assert log.asked == 1

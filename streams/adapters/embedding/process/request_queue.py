@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from schemas.models.vectors import Encoded
 from streams.adapters.embedding.process import frames
-from streams.flow.support.fair_queue import FairQueue
+from streams.fair_queue import FairQueue
 
 MAX_DEATHS = 3
 """Deaths of the process over one text, after which the text is refused: an outage of the machine kills at random."""

@@ -4,7 +4,7 @@ import asyncio
 
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY
 from streams.adapters.embedding.process.request_queue import EmbeddingRequest, RequestQueue, TextDeaths
-from streams.flow.support.fair_queue import FairQueue
+from streams.fair_queue import FairQueue
 
 
 def request(text: str, kind: int = PASSAGE) -> EmbeddingRequest:

@@ -1,0 +1,152 @@
+"""Delivery with users who take turns: order within a user, acknowledgement in the order of the log."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from schemas.messages.records import Record
+from streams.fair_queue import FairShare
+from streams.runtime.delivery import MAX_HELD_BYTES, Delivery
+from tests.builders.turns import record
+
+
+class Event:
+    """One event of a user; lists get the offsets that were acknowledged and left."""
+
+    def __init__(self, taken: Record, run: "FairRun") -> None:
+        self.record = taken
+        self._run = run
+
+    def settle(self) -> None:
+        self._run.settled.append(self.record.offset)
+
+    def leave(self) -> None:
+        self._run.left.append(self.record.offset)
+
+
+class FairRun:
+    """A delivery over events of the given users; each begins when `go` admits it and ends when `finish` says so."""
+
+    def __init__(self, users: str, at_once: int = 1, *, values: bytes = b"{}") -> None:
+        self.users = users
+        self.read: list[int] = []
+        self.begun: list[int] = []
+        self.settled: list[int] = []
+        self.left: list[int] = []
+        self.finishing = [asyncio.get_running_loop().create_future() for _ in users]
+        self.go = asyncio.Event()
+        self._values = values
+        share = FairShare(self._key_of, at_once=at_once)
+        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=100, fair_share=share)
+        self.task = asyncio.create_task(self.delivery.run(self._stream()))
+
+    def _key_of(self, taken: Record) -> str:
+        self.read.append(taken.offset)
+        return self.users[taken.offset]
+
+    async def _stream(self) -> AsyncIterator[Event]:
+        for offset in range(len(self.users)):
+            yield Event(record(self._values, offset=offset), self)
+
+    async def _begin(self, taken: Record) -> Awaitable[int]:
+        self.begun.append(taken.offset)
+        await self.go.wait()
+        return self.finishing[taken.offset]
+
+    async def _settle(self, finished: Sequence[int]) -> None:
+        """Do nothing."""
+
+
+async def quiet() -> None:
+    for _ in range(60):
+        await asyncio.sleep(0)
+
+
+async def test_users_take_turns() -> None:
+    run = FairRun("aaaabab")
+    run.go.set()
+    await quiet()
+    assert run.begun == [0, 4, 1, 6, 2, 3, 5]
+    for future in run.finishing:
+        future.set_result(0)
+    await run.task
+    assert run.settled == list(range(7))
+
+
+@settings(max_examples=60, deadline=None)
+@given(users=some.text("abc", max_size=14), at_once=some.integers(1, 3), data=some.data())
+def test_order_within_a_user_and_of_acknowledgements(users: str, at_once: int, data: some.DataObject) -> None:
+    async def scenario() -> None:
+        run = FairRun(users, at_once)
+        run.go.set()
+        await quiet()
+        for offset in data.draw(some.permutations(range(len(users)))):
+            run.finishing[offset].set_result(offset)
+            await quiet()
+            assert run.settled == list(range(len(run.settled)))
+        await run.task
+        assert run.settled == list(range(len(users)))
+        for user in set(users):
+            own = [offset for offset in run.begun if users[offset] == user]
+            assert own == sorted(own)
+
+    asyncio.run(scenario())
+
+
+async def test_one_that_waits_in_begin_holds_up_its_own_user_alone() -> None:
+    run = FairRun("aab", at_once=2)
+    await quiet()
+    assert run.begun == [0, 2]
+    run.go.set()
+    await quiet()
+    assert run.begun == [0, 2, 1]
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
+async def test_all_is_read_while_one_begins() -> None:
+    run = FairRun("a" * 50)
+    await quiet()
+    assert (len(run.read), run.begun) == (50, [0])
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
+async def test_what_is_left_is_not_acknowledged_nor_what_came_after_it() -> None:
+    run = FairRun("aaab", at_once=2)
+    await quiet()
+    assert run.begun == [0, 3]
+    run.delivery.leave_waiting()
+    assert sorted(run.left) == [1, 2]
+    run.go.set()
+    for future in run.finishing:
+        future.set_result(0)
+    await run.task
+    assert run.settled == [0]
+    assert sorted(run.left) == [1, 2, 3]
+    assert run.begun == [0, 3]
+
+
+async def test_large_events_are_not_all_held() -> None:
+    run = FairRun("a" * 9, values=b"x" * (MAX_HELD_BYTES // 4))
+    await quiet()
+    assert len(run.read) == 5
+    run.go.set()
+    for future in run.finishing:
+        future.set_result(0)
+    await run.task
+    assert run.settled == list(range(9))
+
+
+async def test_failure_ends_the_run() -> None:
+    run = FairRun("ab")
+    run.go.set()
+    await quiet()
+    run.finishing[1].set_exception(ValueError("a defect"))
+    run.finishing[0].set_result(0)
+    with pytest.raises(ExceptionGroup):
+        await run.task
+    assert 1 not in run.settled
