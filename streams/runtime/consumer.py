@@ -17,7 +17,7 @@ their partitions and commits their offsets, but does not fetch them.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -117,7 +117,9 @@ class SafeAssignmentConsumer(Consumer):
         self._servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
         self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
         connect = partial(create_request_consumer, self._servers, self._isolation_level)
-        self._requests = RequestReader(connect, self._deliver, self._full, self.crash)
+        self._readers = {
+            topics: RequestReader(connect, self._deliver, self._full, self.crash) for topics in self._dedicated
+        }
 
     def _new_consumer_thread(self) -> ShortPollThread:
         return ShortPollThread(self, loop=self.loop, beacon=self.beacon)
@@ -130,7 +132,8 @@ class SafeAssignmentConsumer(Consumer):
         """Stop reading these partitions, or do not begin."""
         tps = set(tps)
         self._awaiting_flow -= tps
-        self._requests.leave(tps)
+        for reader in self._readers.values():
+            reader.leave(tps)
         super().pause_partitions(tps)
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
@@ -144,11 +147,12 @@ class SafeAssignmentConsumer(Consumer):
         """Read all resumed partitions."""
         super().resume_flow()
         resumed, self._awaiting_flow = self._awaiting_flow, set()
-        dedicated = {tp for tp in resumed if self._is_dedicated(tp)}
-        super().resume_partitions(resumed - dedicated)
-        if dedicated:
-            self._buffered_partitions -= dedicated
-            self._requests.begin({tp: self._read_offset[tp] for tp in dedicated})
+        super().resume_partitions({tp for tp in resumed if not self._is_dedicated(tp)})
+        for topics, reader in self._readers.items():
+            dedicated = {tp for tp in resumed if tp.topic in topics}
+            if dedicated:
+                self._buffered_partitions -= dedicated
+                reader.begin({tp: self._read_offset[tp] for tp in dedicated})
 
     def on_buffer_drop(self, tp: TP) -> None:
         """Continue to read for an agent that has room again."""
@@ -159,7 +163,7 @@ class SafeAssignmentConsumer(Consumer):
 
     def highwater(self, tp: TP) -> int:
         """Return the last known end offset of what may be read of a partition."""
-        return (self._requests if self._is_dedicated(tp) else self._thread).highwater(tp) or 0
+        return self._reader_of(tp).highwater(tp) or 0
 
     def lag(self, tp: TP) -> int:
         """Count the offsets after the committed one that may be read.
@@ -225,7 +229,8 @@ class SafeAssignmentConsumer(Consumer):
 
     async def on_stop(self) -> None:
         """Stop reading and commit."""
-        await self._requests.close()
+        for reader in self._readers.values():
+            await reader.close()
         await super().on_stop()
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
@@ -254,15 +259,22 @@ class SafeAssignmentConsumer(Consumer):
         await self.callback(self._to_message(tp, record))
 
     def _is_all_acknowledged(self, tp: TP) -> bool:
-        read = (self._requests if self._is_dedicated(tp) else self._thread).next_offset(tp) or 0
+        read = self._reader_of(tp).next_offset(tp) or 0
         return read >= self.highwater(tp) and all(message.tp != tp for message in list(self._unacked_messages))
 
     def _full(self) -> set[TP]:
         """Return the partitions of agents with full buffers."""
         return self._buffered_partitions
 
+    @property
+    def _dedicated(self) -> Sequence[frozenset[str]]:
+        return cast("SafeAssignmentApp", self.app).dedicated_topics
+
     def _is_dedicated(self, tp: TP) -> bool:
-        return tp.topic in cast("SafeAssignmentApp", self.app).dedicated_topics
+        return any(tp.topic in topics for topics in self._dedicated)
+
+    def _reader_of(self, tp: TP) -> RequestReader | ShortPollThread:
+        return next((reader for topics, reader in self._readers.items() if tp.topic in topics), self._thread)
 
     def _is_agent_topic(self, tp: TP) -> bool:
         """True if agents read the topic. Faust's own set of acknowledged topics is filled too late."""
@@ -282,8 +294,8 @@ class SafeAssignmentApp(faust.App):
     fence: GroupFence
     """Closed while the group may have gone on without this worker."""
 
-    dedicated_topics: frozenset[str] = frozenset()
-    """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread."""
+    dedicated_topics: Sequence[frozenset[str]] = ()
+    """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread. One reader each."""
     isolation_level: IsolationLevel = "read_uncommitted"
     """How records in transactions are read."""
 

@@ -13,6 +13,7 @@ wait. They are acknowledged in order all the same.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -58,6 +59,9 @@ Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 
+MAX_READ_PASSES = 64
+"""Events that are read before the next one begins, where more than one waits to be read."""
+
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
 
@@ -82,6 +86,8 @@ class Held(Generic[Finished]):
 
     event: AckableEvent
     record: Record
+    context: Context
+    """Of the stream at this event: Faust's tables take the partition from it."""
     has_begun: bool = False
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
@@ -118,6 +124,7 @@ class Delivery(Generic[Finished]):
         self._waiting: FairQueue[Held[Finished]] = FairQueue()
         self._in_flight: deque[Held[Finished]] = deque()
         self._held_bytes = 0
+        self._taken = 0
         self._queued = asyncio.Event()
         self._begun = asyncio.Event()
         self._settled = asyncio.Event()
@@ -154,9 +161,10 @@ class Delivery(Generic[Finished]):
     async def _take(self, event: AckableEvent) -> None:
         while len(self._in_flight) >= self._window or self._held_bytes > MAX_HELD_BYTES:
             await self._next_settled()
-        held: Held[Finished] = Held(event, event.record)
+        held: Held[Finished] = Held(event, event.record, copy_context())
         self._in_flight.append(held)
         self._held_bytes += held.size
+        self._taken += 1
         if self._fair_share is None:
             await self._begin_one(held)
             return
@@ -165,14 +173,22 @@ class Delivery(Generic[Finished]):
 
     async def _begin_in_turn(self) -> None:
         while True:
+            await self._let_reading_pass()
             while not self._waiting.has_ready:
                 self._queued.clear()
                 await self._queued.wait()
             key, held = self._waiting.hold()
-            await self._begin_one(held)
+            # In a task of its own, so other tasks come in between: `begin` itself may never wait.
+            await asyncio.get_running_loop().create_task(self._begin_one(held), context=held.context)
             self._waiting.release(key)
-            # Other tasks of the event loop come in between: `begin` itself may never wait.
+
+    async def _let_reading_pass(self) -> None:
+        """Let the stream get ahead: it yields one event in a pass of the event loop, and `begin` makes a pass long."""
+        for _ in range(MAX_READ_PASSES):
+            taken = self._taken
             await asyncio.sleep(0)
+            if taken == self._taken:
+                return
 
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True

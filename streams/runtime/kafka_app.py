@@ -85,8 +85,13 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         autodiscover=False,
         worker_redirect_stdouts=False,
     )
-    # A caller waits for each query. Turns come many at a time and are cheapest in one fetch.
-    app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
+    # Callers wait for these. Faust takes several passes of the event loop for each record, which a flood makes long.
+    topics = topics_with_prefix(settings.topic_prefix)
+    app.dedicated_topics = (
+        frozenset({topics.retrieve}),
+        frozenset({topics.turns}),
+        frozenset({topics.commands, topics.changes, topics.jobs, topics.consolidate}),
+    )
     app.isolation_level = settings.isolation_level
     app.fence = GroupFence()
     return app

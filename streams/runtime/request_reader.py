@@ -25,6 +25,12 @@ IDLE_POLL_TIMEOUT_MS = 1500
 BACKPRESSURE_POLL_TIMEOUT_MS = 200
 """The same while an agent's buffer is full: its partition is checked again after this time."""
 
+YIELD_EVERY = 50
+"""Records between two pauses for other tasks: some 5 ms."""
+
+MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
+"""Bytes of one partition in one response: records of a megabyte come several at a time, and those of others with them."""
+
 BACKOFF_S = 0.2
 """The pause after an error."""
 
@@ -125,9 +131,11 @@ class RequestReader:
         timeout_ms = IDLE_POLL_TIMEOUT_MS if all_have_room else BACKPRESSURE_POLL_TIMEOUT_MS
         for partition, records in (await consumer.getmany(*with_room, timeout_ms=timeout_ms)).items():
             tp = TP(*partition)
-            for record in records:
+            for number, record in enumerate(records):
                 await self._deliver(tp, record, self._expected[tp])
                 self._expected[tp] = record.offset + 1
+                if number % YIELD_EVERY == YIELD_EVERY - 1:
+                    await asyncio.sleep(0)
 
     async def _connected(self) -> AIOKafkaConsumer:
         while self._consumer is None:
@@ -152,5 +160,6 @@ def create_request_consumer(servers: list[str], isolation_level: str) -> AIOKafk
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         fetch_max_wait_ms=IDLE_POLL_TIMEOUT_MS,
+        max_partition_fetch_bytes=MAX_PARTITION_FETCH_BYTES,
         isolation_level=isolation_level,
     )

@@ -17,8 +17,8 @@ from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 
-TURNS = TP("memory.turns", 0)
-OTHER = TP("memory.turns", 1)
+EVENTS = TP("memory.remembered", 0)
+OTHER = TP("memory.remembered", 1)
 REQUESTS = TP("memory.retrieve", 1)
 CHANGELOG = TP("memory.worker-memories-changelog", 0)
 
@@ -62,7 +62,7 @@ class KafkaSide:
         self.sought[tp] = offset
 
     def assignment(self) -> set[TP]:
-        return {TURNS, OTHER, CHANGELOG, REQUESTS}
+        return {EVENTS, OTHER, CHANGELOG, REQUESTS}
 
 
 class FakeRequestReader:
@@ -99,8 +99,8 @@ def consumer(tmp_path: Path, kafka: KafkaSide, request_reader: FakeRequestReader
     assert isinstance(made, SafeAssignmentConsumer)
     made._thread.thread_loop.close()
     made._thread = cast("Any", kafka)
-    made._requests = cast("Any", request_reader)
-    made._set_active_tps({TURNS, OTHER, CHANGELOG, REQUESTS})
+    made._readers = {frozenset({REQUESTS.topic}): cast("Any", request_reader)}
+    made._set_active_tps({EVENTS, OTHER, CHANGELOG, REQUESTS})
     return made
 
 
@@ -113,15 +113,15 @@ def test_assigned_partitions_of_agents_are_not_read_before_resume(consumer: Safe
 
 
 def test_topics_of_agents_are_read_only_after_resume_flow(consumer: SafeAssignmentConsumer) -> None:
-    consumer.resume_partitions({TURNS, CHANGELOG})
+    consumer.resume_partitions({EVENTS, CHANGELOG})
     assert active(consumer) == {CHANGELOG}
     consumer.resume_flow()
-    assert active(consumer) == {TURNS, CHANGELOG}
+    assert active(consumer) == {EVENTS, CHANGELOG}
 
 
 def test_paused_partitions_are_not_read_after_resume_flow(consumer: SafeAssignmentConsumer) -> None:
-    consumer.resume_partitions({TURNS, OTHER})
-    consumer.pause_partitions({TURNS})
+    consumer.resume_partitions({EVENTS, OTHER})
+    consumer.pause_partitions({EVENTS})
     consumer.resume_flow()
     assert active(consumer) == {OTHER, CHANGELOG}
 
@@ -135,19 +135,19 @@ async def test_fetch_keeps_to_its_partitions(consumer: SafeAssignmentConsumer, k
 async def test_records_of_a_partition_paused_during_the_fetch_are_refetched(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide
 ) -> None:
-    consumer.resume_partitions({TURNS, OTHER})
+    consumer.resume_partitions({EVENTS, OTHER})
     consumer.resume_flow()
-    kafka.fetched = {tp: [SimpleNamespace(offset=7), SimpleNamespace(offset=8)] for tp in (TURNS, OTHER)}
-    kafka.meanwhile = lambda: consumer.pause_partitions({TURNS})  # type: ignore[method-assign]
+    kafka.fetched = {tp: [SimpleNamespace(offset=7), SimpleNamespace(offset=8)] for tp in (EVENTS, OTHER)}
+    kafka.meanwhile = lambda: consumer.pause_partitions({EVENTS})  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
-    assert kafka.sought == {TURNS: 7}
+    assert kafka.sought == {EVENTS: 7}
 
 
 async def test_full_buffer_causes_no_refetch(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
-    consumer.resume_partitions({TURNS})
+    consumer.resume_partitions({EVENTS})
     consumer.resume_flow()
-    kafka.fetched = {TURNS: [SimpleNamespace(offset=7)]}
-    kafka.meanwhile = lambda: consumer.on_buffer_full(TURNS)  # type: ignore[method-assign]
+    kafka.fetched = {EVENTS: [SimpleNamespace(offset=7)]}
+    kafka.meanwhile = lambda: consumer.on_buffer_full(EVENTS)  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
     assert kafka.sought == {}
 
@@ -156,21 +156,21 @@ async def test_full_buffer_causes_no_refetch(consumer: SafeAssignmentConsumer, k
 async def test_partition_without_a_commit_is_read_from_its_beginning(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide, nothing: int | None
 ) -> None:
-    kafka.committed = {TURNS: nothing, OTHER: 12, CHANGELOG: None}
+    kafka.committed = {EVENTS: nothing, OTHER: 12, CHANGELOG: None}
     assert await consumer.seek_to_committed() == kafka.committed
-    assert kafka.from_beginning == {TURNS}
+    assert kafka.from_beginning == {EVENTS}
 
 
 async def test_requests_are_read_by_the_request_reader_from_the_committed_offset(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide, request_reader: FakeRequestReader
 ) -> None:
-    consumer.resume_partitions({TURNS, REQUESTS})
-    kafka.committed = {TURNS: 3, REQUESTS: 12}
+    consumer.resume_partitions({EVENTS, REQUESTS})
+    kafka.committed = {EVENTS: 3, REQUESTS: 12}
     await consumer.perform_seek()
     assert request_reader.offsets == {}
     consumer.resume_flow()
     assert request_reader.offsets == {REQUESTS: 12}
-    assert active(consumer) == {TURNS, CHANGELOG}
+    assert active(consumer) == {EVENTS, CHANGELOG}
     assert kafka.paused == {REQUESTS}
 
 
@@ -179,7 +179,7 @@ async def test_request_reader_leaves_paused_partitions(
 ) -> None:
     consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
-    consumer.pause_partitions({TURNS, REQUESTS})
+    consumer.pause_partitions({EVENTS, REQUESTS})
     assert request_reader.offsets == {}
 
 
@@ -199,14 +199,14 @@ def test_rebalance_clears_backpressure_of_requests(consumer: SafeAssignmentConsu
 
 
 def test_highwater_of_requests_comes_from_the_request_reader(consumer: SafeAssignmentConsumer) -> None:
-    assert (consumer.highwater(REQUESTS), consumer.highwater(TURNS)) == (0, 5)
+    assert (consumer.highwater(REQUESTS), consumer.highwater(EVENTS)) == (0, 5)
     consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
     assert consumer.highwater(REQUESTS) == 40
 
 
 def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsumer) -> None:
-    consumer.verify_event_path(1e9, TURNS)
+    consumer.verify_event_path(1e9, EVENTS)
 
 
 async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer) -> None:
@@ -241,22 +241,27 @@ def consumer_record(offset: int) -> ConsumerRecord[bytes, bytes]:
 
 def test_lag_is_the_distance_of_commit_and_end(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
     kafka.position = 3
-    assert consumer.lag(TURNS) == 5
-    consumer._committed_offset[TURNS] = 3
-    assert consumer.lag(TURNS) == 2
-    consumer._committed_offset[TURNS] = 6
-    assert consumer.lag(TURNS) == 0
+    assert consumer.lag(EVENTS) == 5
+    consumer._committed_offset[EVENTS] = 3
+    assert consumer.lag(EVENTS) == 2
+    consumer._committed_offset[EVENTS] = 6
+    assert consumer.lag(EVENTS) == 0
 
 
 def test_lag_remains_while_a_record_is_not_acknowledged(consumer: SafeAssignmentConsumer) -> None:
-    consumer._committed_offset[TURNS] = 3
-    message: Any = SimpleNamespace(tp=TURNS, offset=3)
+    consumer._committed_offset[EVENTS] = 3
+    message: Any = SimpleNamespace(tp=EVENTS, offset=3)
     consumer._unacked_messages = cast("Any", [message])
-    assert consumer.lag(TURNS) == 2
+    assert consumer.lag(EVENTS) == 2
 
 
 def test_control_records_at_the_end_are_no_lag(consumer: SafeAssignmentConsumer) -> None:
-    consumer._committed_offset[TURNS] = 3
+    consumer._committed_offset[EVENTS] = 3
     message: Any = SimpleNamespace(tp=OTHER, offset=3)
     consumer._unacked_messages = cast("Any", [message])
-    assert consumer.lag(TURNS) == 0
+    assert consumer.lag(EVENTS) == 0
+
+
+def test_topics_with_waiting_callers_are_not_read_by_faust(consumer: SafeAssignmentConsumer) -> None:
+    requests = ("turns", "retrieve", "commands", "changes", "jobs", "consolidate")
+    assert {topic for topics in consumer._dedicated for topic in topics} == {f"memory.{name}" for name in requests}
