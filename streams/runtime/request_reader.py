@@ -29,7 +29,7 @@ YIELD_EVERY = 50
 """Records between two pauses for other tasks: some 5 ms."""
 
 MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
-"""Bytes of one partition in one response: records of a megabyte come several at a time, and those of others with them."""
+"""Bytes of one partition in one response: records of a megabyte come several at a time, others with them."""
 
 BACKOFF_S = 0.2
 """The pause after an error."""
