@@ -25,6 +25,7 @@ from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.event_pruning import PruneEvents
+from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_settings import correct_topic_settings
@@ -33,6 +34,8 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
+from streams.bootstrap.member_file import MemberFile
+from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.damaged_stores import stores_set_aside
@@ -46,7 +49,16 @@ from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal
-from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, fence_of, on_recovery, set_read_topics
+from streams.runtime.kafka_app import (
+    confirm_membership,
+    create_kafka_app,
+    create_kafka_channels,
+    fence_of,
+    member_name_of,
+    on_joined,
+    on_recovery,
+    set_read_topics,
+)
 from streams.runtime.process_end import end_process
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
@@ -77,6 +89,7 @@ class WorkerParts:
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         check_scope_fields(settings.data_dir, settings.scope_model)
+        self.member_file = MemberFile(settings.data_dir / "run" / "member.json")
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
         # Starts to load the general model in the background.
@@ -124,6 +137,7 @@ class WorkerParts:
         topics = list(dict.fromkeys(one.topic for one in consumers))
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.meters, end_process)
         set_read_topics(self.app, topics)
+        on_joined(self.app, self.member_file.note)
         on_recovery(self.app, self._on_partitions_assigned)
 
     def _spaces(self, partition: int) -> VectorSpaces:
@@ -140,6 +154,12 @@ class WorkerParts:
         save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
         await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
+        # Last: of two workers that start together, the later one is to see the earlier one in the group.
+        await until_available(self._check_member, "kafka", self.meters)
+
+    async def _check_member(self) -> None:
+        group, former = group_id(self.settings), self.member_file.former
+        await check_member(member_name_of(self.app), former, lambda: hosts_of_members(self.settings, group))
 
     async def _create_topics(self) -> Collection[str]:
         try:
@@ -168,6 +188,7 @@ class WorkerParts:
         await self.embedders.close()
         await self.index.close()
         self.words.close()
+        self.member_file.close()
 
     def _topic_configs(self) -> dict[str, dict[str, str]]:
         events = {name: topic_config(self.topics, name) for name in self.topics.all()}
@@ -186,6 +207,8 @@ class WorkerParts:
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
+        # Of two workers that start together, one is to be at work.
+        await confirm_membership(self.app)
         if not self._background:
             self._background = [asyncio.create_task(_until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)

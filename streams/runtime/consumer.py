@@ -16,7 +16,6 @@ their partitions and commits their offsets, but does not fetch them.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,6 +34,7 @@ from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
+from streams.runtime.membership import Membership, member_name
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from streams.settings import IsolationLevel
@@ -57,20 +57,6 @@ LAST_KEYS = 50
 LAST_KEYS_TIMEOUT_MS = 10_000
 """How long they may take; a fetch from a broker in order takes some milliseconds."""
 
-MEMBER_DIGEST_CHARS = 8
-"""Hexadecimal digits of the topics' hash in the name of a group member."""
-
-
-def member_name(worker_id: str, topics: Iterable[str]) -> str:
-    """Name a static group member by its worker and by the topics that it reads, changelogs included.
-
-    A static member that returns in time gets its earlier assignment, even if it reads other topics now: the tables that
-    an upgrade adds would never be recovered. Under a new name it gets a new assignment, once the session of the earlier
-    name has timed out.
-    """
-    digest = hashlib.sha256("\n".join(sorted(topics)).encode()).hexdigest()
-    return f"{worker_id}-{digest[:MEMBER_DIGEST_CHARS]}"
-
 
 class ShortPollThread(AIOKafkaConsumerThread):
     """Faust's consumer thread, with short fetches, as the group member of the app's topics."""
@@ -80,14 +66,16 @@ class ShortPollThread(AIOKafkaConsumerThread):
         # Faust has no setting for it. The consumer starts later and reads it then.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         app = cast("SafeAssignmentApp", transport.app)
-        consumer._group_instance_id = member_name(app.conf.consumer_group_instance_id, app.read_topics)  # noqa: SLF001
+        consumer._group_instance_id = app.member_name  # noqa: SLF001
         set_isolation_level(consumer, app.isolation_level)
         return consumer
 
     async def on_start(self) -> None:
-        """Connect, and note the heartbeats for the fence."""
+        """Connect, and watch the membership of the group, for the fence as well."""
         await super().on_start()
-        cast("SafeAssignmentApp", self.transport.app).fence.watch(self._ensure_consumer())
+        app, consumer = cast("SafeAssignmentApp", self.transport.app), self._ensure_consumer()
+        app.fence.watch(consumer)
+        app.membership.watch(consumer)
 
     def highwater(self, tp: TP) -> int:
         """Return the end offset of what may be read, as of the last fetch; 0 before it."""
@@ -296,6 +284,8 @@ class SafeAssignmentApp(faust.App):
 
     dedicated_topics: Sequence[frozenset[str]] = ()
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread. One reader each."""
+    membership: Membership
+    """Ends the process when another one has its place in the group."""
     isolation_level: IsolationLevel = "read_uncommitted"
     """How records in transactions are read."""
 
@@ -306,6 +296,11 @@ class SafeAssignmentApp(faust.App):
         super().__init__(*args, **kwargs)
         self.deliveries: list[Delivery[Any]] = []
         """Those of all agents that have started."""
+
+    @property
+    def member_name(self) -> str:
+        """The `group.instance.id` of this worker."""
+        return member_name(self.conf.consumer_group_instance_id, self.read_topics)
 
     def _new_transport(self) -> SafeAssignmentTransport:
         return SafeAssignmentTransport(self.conf.broker_consumer, self)

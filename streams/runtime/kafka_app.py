@@ -13,6 +13,7 @@ from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
+from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
@@ -93,7 +94,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         frozenset({topics.commands, topics.changes, topics.jobs, topics.consolidate}),
     )
     app.isolation_level = settings.isolation_level
-    app.fence = GroupFence()
+    app.fence, app.membership = GroupFence(), Membership()
     return app
 
 
@@ -145,6 +146,21 @@ def start_agent(
 def fence_of(app: App) -> GroupFence:
     """Return the fence that the worker's other producers wait at, too."""
     return cast("SafeAssignmentApp", app).fence
+
+
+def member_name_of(app: App) -> str:
+    """Return the name of this worker's group member; call it after `set_read_topics`."""
+    return cast("SafeAssignmentApp", app).member_name
+
+
+def on_joined(app: App, callback: Callable[[str], None]) -> None:
+    """Call back with the member id whenever the worker has joined its group, in the consumer's thread."""
+    cast("SafeAssignmentApp", app).membership.on_joined = callback
+
+
+async def confirm_membership(app: App) -> None:
+    """End the process if another one has its place in the group."""
+    await cast("SafeAssignmentApp", app).membership.confirm()
 
 
 def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:

@@ -9,3 +9,8 @@ DEFECT_CODE = 70
 def end_process() -> None:
     """Exit at once, without a cleanup; unacknowledged events are delivered again."""
     os._exit(DEFECT_CODE)
+
+
+def end_refused() -> None:
+    """Exit at once with the code of refused settings: the supervisor does not start the worker again."""
+    os._exit(os.EX_CONFIG)

@@ -59,10 +59,10 @@ class SupervisedChild:
         self._backoff = RestartBackoff()
         self._child: Child | None = None
         self.was_ready = False
-        """True once the system was ready: from then on it is restarted without limit."""
+        """True once the system was ready: from then on it is restarted without limit, unless it is refused."""
 
     async def run(self) -> None:
-        """Start it again and again until cancelled. Raises StartRefused if its first starts fail."""
+        """Start it again and again until cancelled. Raises StartRefused if its first starts fail, or it is refused."""
         while True:
             began = time.monotonic()
             self._child = await self._spec.start()
@@ -92,7 +92,7 @@ class SupervisedChild:
     def _report(self, code: int, pause_s: float) -> None:
         name, short = self._spec.name, self._backoff.short_in_a_row
         self._print_line(f"the {name} ended with code {code}; its output is in {self._spec.log}")
-        is_refusal = code == os.EX_CONFIG and not self.was_ready
+        is_refusal = code == os.EX_CONFIG
         if short > 1 or is_refusal:
             for line in tail_log(self._spec.log):
                 self._print_line(f"  {line}")

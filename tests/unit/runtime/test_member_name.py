@@ -1,6 +1,6 @@
 """The name of a worker's group member: Kafka gives a returning name its earlier assignment."""
 
-from streams.runtime.consumer import member_name
+from streams.runtime.membership import member_name
 
 
 def test_worker_of_the_same_topics_returns_under_its_name() -> None:

@@ -28,7 +28,8 @@ def test_long_life_resets_the_backoff() -> None:
     assert [pace.pause_after(1.0) for _ in range(2)] == [0.0, 0.2]
 
 
-async def test_child_that_refuses_its_settings_is_not_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("was_ready", [False, True])
+async def test_child_that_refuses_its_settings_is_not_started_again(tmp_path: Path, *, was_ready: bool) -> None:
     layout, printed = Layout(tmp_path), list[str]()
     layout.create()
     program = f"import sys; print('a setting is wrong', file=sys.stderr); sys.exit({os.EX_CONFIG})"
@@ -41,6 +42,8 @@ async def test_child_that_refuses_its_settings_is_not_started_again(tmp_path: Pa
         return ""
 
     spec = ServiceSpec("worker", layout.log("worker"), 1.0, start, watch)
+    supervised = SupervisedChild(spec, printed.append)
+    supervised.was_ready = was_ready
     with pytest.raises(StartRefused, match="refuses its settings"):
-        await SupervisedChild(spec, printed.append).run()
+        await supervised.run()
     assert [line for line in printed if "setting is wrong" in line] == ["  a setting is wrong"]

@@ -1,0 +1,67 @@
+"""The group member that a data directory had last, in a file that is locked while a worker runs.
+
+Guaranteed: one worker at a time has a data directory, and the process of a `former` member has ended. The file of a
+copied directory does not vouch for its content, on this machine or another one: the original's worker may be alive.
+"""
+
+import fcntl
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Names the running kernel: the locks of another one are not seen here."""
+
+
+class MemberFile:
+    """The file of this process's data directory."""
+
+    former: str | None
+    """The member id of the directory's last process; None if there was none, or it may be alive."""
+
+    def __init__(self, path: Path) -> None:
+        """Lock the file until `close` or the end of the process. Ends the process if another one has it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process = self._read().get("pid", "unknown")
+            self.close()
+            sys.exit(
+                f"setting MODESTREAM_DATA_DIR: {path.parent.parent} is in use by another worker, process {process}\n"
+                "Give each worker a data directory of its own"
+            )
+        self._place = _place(self._file.fileno())
+        stored = self._read()
+        is_original = self._place["boot"] != "" and self._place.items() <= stored.items()
+        self.former = stored.get("member") if is_original else None
+        self.note(self.former)
+
+    def note(self, member_id: str | None) -> None:
+        """Store the member id of this process."""
+        # In place: another file in its stead would not be locked. A torn write counts as none.
+        self._file.truncate(0)
+        self._file.write(json.dumps({**self._place, "pid": os.getpid(), "member": member_id}))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Unlock the file: nothing else of the directory may be open."""
+        self._file.close()
+
+    def _read(self) -> dict[str, Any]:
+        self._file.seek(0)
+        try:
+            stored = json.loads(self._file.read())
+        except ValueError:
+            return {}
+        return stored if isinstance(stored, dict) else {}
+
+
+def _place(descriptor: int) -> dict[str, Any]:
+    """Return what a copy of a file does not have in common with it."""
+    status = os.fstat(descriptor)
+    boot = BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else ""
+    return {"boot": boot, "device": status.st_dev, "inode": status.st_ino}

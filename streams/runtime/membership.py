@@ -1,0 +1,109 @@
+"""The static member of a worker's group, and the end of a process whose place in it another one has taken.
+
+A worker that starts under the `group.instance.id` of a running one gets its place: Kafka fences the older member.
+aiokafka knows no such refusal: it forgets its member id, joins again, and fences the newer one, without end, while both
+are at work. Guaranteed here: the process whose place was taken ends before its events flow, or else at its next
+heartbeat or commit, before it joins again, with the exit code of refused settings. A member whose session has run out,
+with no other one in its place, joins again as before.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError, NoError, UnknownMemberIdError
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+
+from streams.runtime.instance_heartbeat import FENCED_INSTANCE_ID, InstanceHeartbeatRequest
+from streams.runtime.process_end import end_refused
+
+MEMBER_DIGEST_CHARS = 8
+"""Hexadecimal digits of the topics' hash in the name of a group member."""
+
+REQUESTS_OF_MEMBERS = (HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, OffsetCommitRequest)
+"""The requests that the broker refuses for a member that it does not know."""
+
+log = structlog.get_logger()
+
+
+def member_name(worker_id: str, topics: Iterable[str]) -> str:
+    """Name a static group member by its worker and by the topics that it reads, changelogs included.
+
+    A static member that returns in time gets its earlier assignment, even if it reads other topics now: the tables that
+    an upgrade adds would never be recovered. Under a new name it gets a new assignment, once the session of the earlier
+    name has timed out.
+    """
+    digest = hashlib.sha256("\n".join(sorted(topics)).encode()).hexdigest()
+    return f"{worker_id}-{digest[:MEMBER_DIGEST_CHARS]}"
+
+
+class Membership:
+    """Takes notice of a consumer's place in its group."""
+
+    def __init__(self, on_fenced: Callable[[], None] = end_refused) -> None:
+        """`on_fenced` is called in the consumer's thread when another process has the place."""
+        self._on_fenced = on_fenced
+        self.on_joined: Callable[[str], None] = lambda _: None
+        """Called in the consumer's thread with the member id of each join."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._coordinator: Any = None
+        self._send: Callable[[Any], Awaitable[Any]]
+
+    def watch(self, consumer: AIOKafkaConsumer) -> None:
+        """Look at the broker's responses to a started consumer; call it in the consumer's thread."""
+        self._loop = asyncio.get_running_loop()
+        self._coordinator = consumer._coordinator  # noqa: SLF001 - aiokafka has no callback for it
+        self._send = self._coordinator._send_req  # noqa: SLF001
+        self._coordinator._send_req = self._send_and_look  # noqa: SLF001
+
+    async def _send_and_look(self, request: Any) -> Any:
+        response = await self._send(request)
+        if isinstance(request, REQUESTS_OF_MEMBERS):
+            codes = error_codes(response)
+            if isinstance(request, JoinGroupRequest) and codes == {NoError.errno}:
+                self.on_joined(response.member_id)
+            # Before aiokafka sees the response: it would forget its member id, and take the place back.
+            is_unknown = UnknownMemberIdError.errno in codes
+            if FENCED_INSTANCE_ID in codes or (is_unknown and await self._is_fenced()):
+                self._end()
+        return response
+
+    async def confirm(self) -> None:
+        """Ask the broker now, from any thread. What keeps it from answering shows at the next heartbeat."""
+        if self._loop is not None:
+            asking = asyncio.run_coroutine_threadsafe(self._confirm(), self._loop)
+            await asyncio.wrap_future(asking)
+
+    async def _confirm(self) -> None:
+        with suppress(KafkaError):
+            if await self._is_fenced():
+                self._end()
+
+    async def _is_fenced(self) -> bool:
+        """Ask the broker whether another member has the place. Raises KafkaError."""
+        at = self._coordinator
+        if at.member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:
+            return False
+        request = InstanceHeartbeatRequest(at.group_id, at.generation, at.member_id, at._group_instance_id)  # noqa: SLF001
+        return bool((await self._send(request)).error_code == FENCED_INSTANCE_ID)
+
+    def _end(self) -> None:
+        log.error(
+            "another worker has taken this one's place in the group, ending the process: every worker needs a"
+            " MODESTREAM_WORKER_ID and a data directory of its own",
+            group=self._coordinator.group_id,
+            member=self._coordinator._group_instance_id,  # noqa: SLF001
+        )
+        self._on_fenced()
+
+
+def error_codes(response: Any) -> set[int]:
+    """Return the error codes of a response to one of `REQUESTS_OF_MEMBERS`; those of all partitions of a commit."""
+    if hasattr(response, "topics"):
+        return {code for _, partitions in response.topics for _, code in partitions}
+    return {response.error_code}
