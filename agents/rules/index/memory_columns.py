@@ -3,13 +3,14 @@
 A memory has a **number**, its row in every column. Numbers without a memory are empty rows.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, Mask
+from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
 from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
@@ -17,6 +18,9 @@ from schemas.models.vectors import MemoryFilter
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
+
+MAX_TIME_CHANGES = 1000
+"""Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
 
 _Value = TypeVar("_Value", bound=Hashable)
 
@@ -55,6 +59,7 @@ class MemoryColumns:
         self._spaces: dict[str, int] = {}
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._order: TurnOrder | None = None
+        self._time_changes: deque[tuple[int, str, int]] = deque(maxlen=MAX_TIME_CHANGES)
         self.write(rows, traits or {})
 
     @property
@@ -85,6 +90,9 @@ class MemoryColumns:
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
+        for place in np.flatnonzero(columns.live[at] & (columns.occurred_ms[at] != occurred)).tolist():
+            before = int(columns.occurred_ms[numbers[place]])
+            self._time_changes.append((self.changes, rows[place].memory_id, before))
         columns.live[at] = True
         columns.superseded[at] = superseded
         columns.kinds[at], columns.conversations[at], columns.speakers[at] = np.array(
@@ -134,6 +142,17 @@ class MemoryColumns:
             mask &= columns.occurred_ms < where.until_ms
         return mask
 
+    def times_at(self, numbers: IntArray, changes: int) -> IntArray:
+        """Return the times of memories, in ms since the epoch, as they were after this many changes.
+
+        A time that was changed more than `MAX_TIME_CHANGES` ago, or before the columns were read anew, is the new one.
+        """
+        times: IntArray = self.columns.occurred_ms[numbers]
+        for changed, memory_id, before in reversed(self._time_changes):
+            if changed > changes and (number := self.number_of.get(memory_id)) is not None:
+                times[numbers == number] = before
+        return times
+
     def embedded(self, space: str) -> Mask:
         """Return the memories with a vector in this space."""
         mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, MISSING - 1))
@@ -155,15 +174,22 @@ class MemoryColumns:
         indexes = [index for speaker, index in self.speakers.items() if speaker in speakers]
         return self.columns.live & np.isin(self.columns.speakers, indexes)
 
+    def in_conversation(self, name: str) -> Mask:
+        """Return the turns of the conversations of this name, in any scope."""
+        scopes, known = {kind.scope for kind in self.kinds}, self._conversations
+        indexes = [known[scope, name] for scope in scopes if (scope, name) in known]
+        return self.columns.live & np.isin(self.columns.conversations, indexes)
+
+    def conversation_names(self) -> list[tuple[ScopeItems, str]]:
+        """Return scope and name of each conversation, by its index."""
+        return list(self._conversations)
+
     def latest(self, where: MemoryFilter, conversation: str, limit: int) -> list[str]:
         """Return the ids of the last turns of a conversation that a read may see, at most `limit`, oldest first.
 
         Conversations of this name in several admitted scopes are read as one.
         """
-        scopes = {kind.scope for kind in self.kinds}
-        known = self._conversations
-        indexes = [known[scope, conversation] for scope in scopes if (scope, conversation) in known]
-        turns = np.flatnonzero(np.isin(self.columns.conversations, indexes) & self.admitted(where))
+        turns = np.flatnonzero(self.in_conversation(conversation) & self.admitted(where))
         order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
         newest = turns[order[max(0, len(order) - limit) :]]
         return [self.id_of[number] for number in newest.tolist()]

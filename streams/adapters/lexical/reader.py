@@ -5,11 +5,13 @@ import sqlite3
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import get_args
 
 import numpy as np
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.columns import IntArray
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
@@ -112,7 +114,10 @@ _POSTINGS = (
 _STATUS_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
 _UNREADY_PAGE = _STATUS_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
-"""The last repeats the condition of its partial index, so that SQLite uses that."""
+_UNREADY_NUMBERS = (
+    "SELECT group_concat(row - ?) FROM memories WHERE status = ? AND row >= ? AND row < ? AND status <> 'ready'"
+)
+"""The last two repeat the condition of their partial index, so that SQLite uses that."""
 
 
 class LexicalReader:
@@ -207,6 +212,20 @@ class LexicalReader:
                 if projects is None or dict(kind.scope)[PROJECT_FIELD] in projects:
                     counted[kind.mode][status] += number
         return {mode: dict(statuses) for mode, statuses in counted.items()}
+
+    def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
+        """Return the numbers of a boundary's memories with this status; those that are ready are all the others."""
+        if status == "ready":
+            columns = self.memory_columns(boundary)
+            others = [self.numbers_with_status(boundary, one) for one in get_args(EmbeddingStatus) if one != "ready"]
+            return np.setdiff1d(np.flatnonzero(columns.columns.live), np.concatenate(others))
+        with self._translate():
+            key = self._keys.boundary(boundary)
+            if key is None:
+                return np.zeros(0, np.int64)
+            first, after = key << NUMBER_BITS, (key + 1) << NUMBER_BITS
+            [found] = self._execute(_UNREADY_NUMBERS, (first, status, first, after)).fetchone()
+            return np.fromstring(found or "", np.int64, sep=",")
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of all memories with one of these statuses, one status after the other."""
