@@ -94,8 +94,8 @@ class List:
         for place, key in enumerate(order.keys(first), first):
             if slices.is_over:
                 await slices.pause()
-                if not count_all and order.suffices(places, place, after, wanted):
-                    break
+            if not count_all and place % wanted == 0 and order.suffices(places, place, after, wanted):
+                break
             if self._is_shown(asked, key):
                 places.append(place)
         return order.restricted_to(places)

@@ -1,5 +1,6 @@
 """`List` over fakes and a real lexical index."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,18 @@ from tests.fakes.tables.memories import FakeRecords
 from tests.fakes.tables.modes import FakeModes
 
 
+class _ObservedRecords(FakeRecords):
+    """Records of which the harness is told what is read."""
+
+    def __init__(self, harness: "ListHarness") -> None:
+        super().__init__(harness.records)
+        self._harness = harness
+
+    def get(self, partition: int, memory_id: str) -> Memory | None:
+        self._harness.on_read(memory_id)
+        return super().get(partition, memory_id)
+
+
 @dataclass
 class ListHarness:
     """Stores memories of the user `ana` and lists them."""
@@ -23,11 +36,12 @@ class ListHarness:
     directory: Path
     modes: FakeModes = field(default_factory=FakeModes)
     records: dict[str, Memory] = field(default_factory=dict)
+    on_read: Callable[[str], object] = lambda _memory_id: None
 
     def __post_init__(self) -> None:
         self.words = SqliteLexicalIndex(self.directory)
         self.words.open(0)
-        stores = fake_stores(self.words, FakeRecords(self.records), self.modes).at(0)
+        stores = fake_stores(self.words, _ObservedRecords(self), self.modes).at(0)
         self.list = List(stores.words, stores.memories, stores.modes)
 
     def store(self, *memories: Memory) -> list[Memory]:

@@ -242,7 +242,7 @@ class InMemoryPipeline:
         request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
-    async def list(self, what: str = "memories", user: str = "u1", **fields: Any) -> Json:
+    async def list_page(self, what: str = "memories", user: str = "u1", **fields: Any) -> Json:
         """Send a list request over all projects."""
         request = {"schema": "list.v1", "scope": {"user_id": user, "project_id": "*"}, "what": what, **fields}
         return await self.ask(self.names.retrieve, request)

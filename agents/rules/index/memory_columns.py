@@ -44,14 +44,30 @@ class MemoryRow(NamedTuple):
     labels: int = 0
 
 
+class TimeHistory(NamedTuple):
+    """What lists that have begun need when columns are read anew: the number of writes, and the memories that were moved in time.
+
+    `moved` has the number of writes before, the memory's id, and its former time in ms since the epoch.
+    """
+
+    changes: int = 0
+    moved: tuple[tuple[int, str, int], ...] = ()
+
+
 class MemoryColumns:
     """The memories of one boundary. Only `write` changes them; returned arrays must not be modified."""
 
-    def __init__(self, rows: Sequence[MemoryRow] = (), traits: Mapping[int, Trait] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[MemoryRow] = (),
+        traits: Mapping[int, Trait] | None = None,
+        earlier: TimeHistory = TimeHistory(),  # noqa: B008 - it is immutable
+    ) -> None:
+        """`earlier` is the `history` of the columns that these replace."""
         self.columns = ColumnArrays.empty(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
-        self.changes = 0
+        self.changes = earlier.changes
         """Number of writes: the version for caches of values derived from the columns."""
         self.kinds: dict[MemoryKind, int] = {}
         self.speakers: dict[str, int] = {}
@@ -59,7 +75,7 @@ class MemoryColumns:
         self._spaces: dict[str, int] = {}
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._order: TurnOrder | None = None
-        self._time_changes: deque[tuple[int, str, int]] = deque(maxlen=MAX_TIME_CHANGES)
+        self._time_changes: deque[tuple[int, str, int]] = deque(earlier.moved, MAX_TIME_CHANGES)
         self.write(rows, traits or {})
 
     @property
@@ -142,10 +158,15 @@ class MemoryColumns:
             mask &= columns.occurred_ms < where.until_ms
         return mask
 
+    @property
+    def history(self) -> TimeHistory:
+        """What columns that replace these must know."""
+        return TimeHistory(self.changes, tuple(self._time_changes))
+
     def times_at(self, numbers: IntArray, changes: int) -> IntArray:
         """Return the times of memories, in ms since the epoch, as they were after this many changes.
 
-        A time that was changed more than `MAX_TIME_CHANGES` ago, or before the columns were read anew, is the new one.
+        Of more than `MAX_TIME_CHANGES` times that were changed, and after a restart, some are the new ones.
         """
         times: IntArray = self.columns.occurred_ms[numbers]
         for changed, memory_id, before in reversed(self._time_changes):

@@ -12,7 +12,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
@@ -29,6 +29,10 @@ COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 7
 each of its terms, with the objects around the arrays."""
 
 
+MAX_HISTORIES = 32
+"""Boundaries of which the times before edits are remembered while their columns are not cached: 5 MB at most."""
+
+
 class MemoryColumnsCache:
     """Columns by boundary id, bounded in bytes; every write to the rows is applied here too."""
 
@@ -38,6 +42,8 @@ class MemoryColumnsCache:
         self._vocabularies: dict[int, Vocabulary] = {}
         self._sizes: dict[int, int] = {}
         self._bytes = 0
+        self._changes = 0
+        self._histories: OrderedDict[int, TimeHistory] = OrderedDict()
 
     def get(self, boundary: int) -> MemoryColumns | None:
         """Return a boundary's columns if they are cached."""
@@ -77,18 +83,34 @@ class MemoryColumnsCache:
         """Drop a vocabulary, after terms were removed."""
         self._vocabularies.pop(boundary, None)
 
+    def history(self, boundary: int) -> TimeHistory:
+        """Return what columns that are read again must know of those that were dropped."""
+        return self._histories.get(boundary, TimeHistory())._replace(changes=self._changes)
+
     def drop(self, boundary: int) -> None:
         """Drop a boundary, after a memory was removed."""
         self._vocabularies.pop(boundary, None)
-        self._cached.pop(boundary, None)
+        if (columns := self._cached.pop(boundary, None)) is not None:
+            self._remember(boundary, columns.history)
         self._bytes -= self._sizes.pop(boundary, 0)
 
     def clear(self) -> None:
         """Drop everything, after a rollback."""
+        for boundary, columns in self._cached.items():
+            self._remember(boundary, columns.history)
         self._cached.clear()
         self._vocabularies.clear()
         self._sizes.clear()
         self._bytes = 0
+
+    def _remember(self, boundary: int, history: TimeHistory) -> None:
+        # Of any boundary: later writes to each of them must have a larger number.
+        self._changes = max(self._changes, history.changes)
+        if history.moved:
+            self._histories[boundary] = history
+            self._histories.move_to_end(boundary)
+        while len(self._histories) > MAX_HISTORIES:
+            self._histories.popitem(last=False)
 
     def _resize(self, boundary: int) -> None:
         """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
@@ -165,7 +187,7 @@ class LexicalReader:
             " language, marks FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
-        return MemoryColumns(list(map(MemoryRow._make, rows)), traits)
+        return MemoryColumns(list(map(MemoryRow._make, rows)), traits, self._cache.history(boundary))
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """Return the postings of each term, with those of the words that it matches (see the port)."""
