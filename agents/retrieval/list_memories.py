@@ -7,7 +7,7 @@ forgotten, replaced or superseded meanwhile is not listed, and what was written 
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 from modestream_client.listed import ListedMemory, ListResult
@@ -76,7 +76,7 @@ class List:
         request, after = asked.request, cursor.position if cursor else None
         selected, total = self._selected(asked, beginning), None
         order = ListedOrder.of(_times(selected), _id_lookup(selected), newest=request.order == "newest")
-        if asked.reads_records:
+        if request.reads_texts:
             total = cursor.total if cursor else None
             order = await self._with_texts(asked, order, after, slices, count_all=total is None)
             total = len(order) if total is None else total
@@ -109,7 +109,7 @@ class List:
     ) -> ListResult:
         request = asked.request
         selected = self._selected(asked, beginning)
-        if asked.reads_records:
+        if request.reads_texts:
             matching = await self._matching(asked, selected, slices)
             # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
             selected = [_restricted(one, matching) for one in self._selected(asked, beginning)]
@@ -175,8 +175,8 @@ def _exact(item: OrderedItem, memory: Memory) -> Position:
     return Position(microseconds_of(memory.occurred_at), item.key)
 
 
-def _ids(selected: Sequence[Selected]) -> list[str]:
-    return [one.columns.id_of[number] for one in selected for number in one.numbers.tolist()]
+def _ids(selected: Sequence[Selected]) -> Iterator[str]:
+    return (one.columns.id_of[number] for one in selected for number in one.numbers.tolist())
 
 
 def _id_lookup(selected: Sequence[Selected]) -> Callable[[int], str]:

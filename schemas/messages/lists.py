@@ -37,3 +37,9 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = 50
     cursor: str | None = None
     read_after: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def reads_texts(self) -> bool:
+        """True if what matches is found by reading records one by one: texts, and the conversations of items."""
+        lists_items = self.types is not None and "episodic" not in self.types
+        return bool(self.contains) or (lists_items and self.conversation_id is not None)

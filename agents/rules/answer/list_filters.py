@@ -15,7 +15,7 @@ from agents.rules.query.plans import declared_names, select_indexes, where_of
 from schemas.messages.lists import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import Memory, MemoryType, item_index_name
+from schemas.state.memories import Memory, MemoryType
 from schemas.state.modes import ModeDeclarations
 
 StatusNumbers = Callable[[str], IntArray]
@@ -49,13 +49,6 @@ class ListFilter:
     request: ListRequest
     parts: Sequence[ListPart]
     needle: str | None
-
-    @property
-    def reads_records(self) -> bool:
-        """True if columns do not decide: of texts, and of the conversations of items, records alone know."""
-        items = item_index_name(self.request.scope.boundary)
-        by_conversation = self.request.conversation_id is not None
-        return self.needle is not None or (by_conversation and any(one.where.boundary == items for one in self.parts))
 
     def numbers(self, part: ListPart, columns: MemoryColumns, statuses: StatusNumbers, began: int) -> IntArray:
         """Return the numbers that the columns admit, ascending. Turns with an offset above `began` are left out."""

@@ -4,7 +4,7 @@ Items are ordered by time and, within the same time, by a key; the newest first 
 first. Columns have milliseconds: items of the same millisecond are given together, to be ordered by their records.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -75,9 +75,9 @@ class ListedOrder:
         at = np.array(places, np.int64)
         return ListedOrder(self.signed_ms[at], self.indexes[at], self.key_of, self.newest)
 
-    def keys(self, first: int) -> list[str]:
-        """Return the keys of all items from a place on."""
-        return [self.key_of(index) for index in self.indexes[first:].tolist()]
+    def keys(self, first: int) -> Iterator[str]:
+        """Yield the keys of all items from a place on."""
+        return (self.key_of(index) for index in self.indexes[first:].tolist())
 
     def start(self, position: Position | None) -> int:
         """Return the first place that may come after a position: that of its millisecond."""

@@ -45,7 +45,7 @@ class MemoryRow(NamedTuple):
 
 
 class TimeHistory(NamedTuple):
-    """What lists that have begun need when columns are read anew: the number of writes, and the memories that were moved in time.
+    """What lists that have begun need when columns are read anew: the number of writes, and former times of memories.
 
     `moved` has the number of writes before, the memory's id, and its former time in ms since the epoch.
     """

@@ -238,9 +238,11 @@ class LexicalReader:
     def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
         """Return the numbers of a boundary's memories with this status; those that are ready are all the others."""
         if status == "ready":
-            columns = self.memory_columns(boundary)
-            others = [self.numbers_with_status(boundary, one) for one in get_args(EmbeddingStatus) if one != "ready"]
-            return np.setdiff1d(np.flatnonzero(columns.columns.live), np.concatenate(others))
+            ready = self.memory_columns(boundary).columns.live.copy()
+            for other in get_args(EmbeddingStatus):
+                if other != "ready":
+                    ready[self.numbers_with_status(boundary, other)] = False
+            return np.flatnonzero(ready)
         with self._translate():
             key = self._keys.boundary(boundary)
             if key is None:

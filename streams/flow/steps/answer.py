@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
@@ -27,6 +28,10 @@ MAX_READ_AFTER_WAIT_S = 5.0
 MAX_ANSWERED_AT_ONCE = 6
 """Questions that are answered at a time: enough to fill the embedder and the event loop. More would only wait there,
 and a question of another user behind them."""
+
+MAX_TEXTS_TURN_S = 60.0
+"""Maximum time of a list that reads all texts, 1 s for 50,000 of them. One at a time in a worker: many would share the
+event loop's time with every question."""
 
 LIKELY_APPLIED_S = 0.25
 """How long an offset is awaited before Kafka is asked whether it exists: nearly all are applied within."""
@@ -96,6 +101,7 @@ class AnswerQuery:
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
+        self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
     async def __call__(
         self, request: RetrieveRequest | AssembleRequest | ListRequest, record: Record, options: ReplyOptions
@@ -115,10 +121,15 @@ class AnswerQuery:
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
     ) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
-        async with self._turns.turn(request.scope.boundary):
+        async with self._text_turn(request), self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
             if options.is_expired(self._own_writes.clock.now()):
                 self._meters.expired(record.topic)
                 return HandlerResult(None)
             result, warnings = await answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
+
+    def _text_turn(self, request: Any) -> AbstractAsyncContextManager[None]:
+        if isinstance(request, ListRequest) and request.reads_texts:
+            return self._text_turns.turn(request.scope.boundary)
+        return nullcontext()
