@@ -113,7 +113,8 @@ class List:
             matching = await self._matching(asked, selected, slices)
             # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
             selected = [_restricted(one, matching) for one in self._selected(asked, beginning)]
-        groups = ListedGroups(request.what, self._words.memory_columns(request.scope.boundary), selected)
+        turns = self._words.memory_columns(request.scope.boundary)
+        groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
         order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
         after = cursor.position if cursor else None
         items, last = await read_page(order, after, request.limit, _GroupReader(groups), slices)
@@ -165,7 +166,7 @@ class _GroupReader:
         return item.position
 
     def build(self, item: OrderedItem) -> BuiltItem:
-        return BuiltItem(item.position, self._groups.build(item.index), 0)
+        return BuiltItem(item.position, self._groups.build(item.number), 0)
 
 
 def _exact(item: OrderedItem, memory: Memory) -> Position:

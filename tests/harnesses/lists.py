@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from modestream_client.listed import ListResult
-
 from agents.retrieval.list_memories import List
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.messages.lists import ListRequest
@@ -56,15 +54,15 @@ class ListHarness:
         self.words.remove(0, memory.memory_id)
         del self.records[memory.memory_id]
 
-    async def page(self, what: str = "memories", user: str = "ana", project: Any = "*", **fields: Any) -> ListResult:
-        """Return one page."""
+    async def page(self, what: str = "memories", user: str = "ana", project: Any = "*", **fields: Any) -> Any:
+        """Return one page, a `ListResult`."""
         scope = {"user_id": user, "project_id": project}
         asked = ListRequest.model_validate({"scope": scope, "what": what, **fields})
         return (await self.list.answer(asked))[0]
 
     async def texts(self, **fields: Any) -> list[str]:
         """Return the texts of one page."""
-        return [one.text for one in (await self.page(**fields)).items]  # type: ignore[union-attr]
+        return [one.text for one in (await self.page(**fields)).items]
 
     async def all(self, what: str = "memories", **fields: Any) -> list[Any]:
         """Return the items of all pages."""

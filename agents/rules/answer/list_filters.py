@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from modestream_client.vocabulary import MemoryType
 
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, IntArray, Mask
@@ -15,7 +16,7 @@ from agents.rules.query.plans import declared_names, select_indexes, where_of
 from schemas.messages.lists import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import Memory, MemoryType
+from schemas.state.memories import Memory
 from schemas.state.modes import ModeDeclarations
 
 StatusNumbers = Callable[[str], IntArray]

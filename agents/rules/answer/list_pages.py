@@ -20,9 +20,9 @@ were given one time, as by an import, and are ordered by their keys."""
 
 
 class OrderedItem(NamedTuple):
-    """An item by its index among all, with its key and its time in milliseconds since the epoch."""
+    """An item by its number among all, with its key and its time in milliseconds since the epoch."""
 
-    index: int
+    number: int
     key: str
     time_ms: int
 

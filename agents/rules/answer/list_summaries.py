@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from modestream_client.listed import ListedConversation, ListedProject
@@ -37,16 +37,14 @@ class _Rows(NamedTuple):
 class ListedGroups:
     """Conversations or projects, by place. The key of a group orders those of the same time."""
 
-    def __init__(
-        self, what: Literal["conversations", "projects"], turns: MemoryColumns, parts: Sequence[Selected]
-    ) -> None:
+    def __init__(self, turns: MemoryColumns, parts: Sequence[Selected], *, by_conversation: bool) -> None:
         """`turns` are the columns of the boundary's turns, which alone have conversations."""
-        self._by_conversation = what == "conversations"
+        self._by_conversation = by_conversation
         self._speakers = list(turns.speakers)
         scopes: dict[ScopeItems, int] = {}
         modes: dict[str, int] = {}
         joined = _Rows(*map(np.concatenate, zip(*(self._rows_of(one, scopes, modes) for one in parts), strict=True)))
-        self._names: list[tuple[ScopeItems, str]] = turns.conversation_names() if self._by_conversation else []
+        self._names = turns.conversation_names()
         self._scopes, self._modes = list(scopes), list(modes)
         joined = joined.at(np.flatnonzero(joined.groups != MISSING))
         self._rows = joined.at(np.lexsort((joined.times_ms, joined.groups)))

@@ -164,14 +164,16 @@ class MemoryColumns:
         return TimeHistory(self.changes, tuple(self._time_changes))
 
     def times_at(self, numbers: IntArray, changes: int) -> IntArray:
-        """Return the times of memories, in ms since the epoch, as they were after this many changes.
+        """Return the times of memories, whose numbers ascend, in ms since the epoch, after this many changes.
 
         Of more than `MAX_TIME_CHANGES` times that were changed, and after a restart, some are the new ones.
         """
         times: IntArray = self.columns.occurred_ms[numbers]
         for changed, memory_id, before in reversed(self._time_changes):
-            if changed > changes and (number := self.number_of.get(memory_id)) is not None:
-                times[numbers == number] = before
+            number = self.number_of.get(memory_id, MISSING)
+            place = int(np.searchsorted(numbers, number))
+            if changed > changes and place < len(numbers) and numbers[place] == number:
+                times[place] = before
         return times
 
     def embedded(self, space: str) -> Mask:

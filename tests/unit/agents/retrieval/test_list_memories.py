@@ -114,7 +114,7 @@ async def test_filters_select_and_count(lists: ListHarness) -> None:
     async def selected(**fields: Any) -> set[str]:
         page = await lists.page(**fields)
         assert page.total == len(page.items)
-        return {one.text for one in page.items}  # type: ignore[union-attr]
+        return {one.text for one in page.items}
 
     assert await selected() == {"One STRASSE", "two", "three", "gist one"}
     assert await selected(include_superseded=True) == {"One STRASSE", "two", "three", "gist one", "four"}
@@ -135,7 +135,7 @@ async def test_filters_select_and_count(lists: ListHarness) -> None:
     assert await selected(types=[]) == set()
     assert await selected(types=["working"]) == set()
     working = await lists.page(types=["working"], conversation_id="c2")
-    assert [(one.text, one.type) for one in working.items] == [("two", "working")]  # type: ignore[union-attr]
+    assert [(one.text, one.type) for one in working.items] == [("two", "working")]
     assert await selected(since=made("", 1).occurred_at.isoformat(), until=made("", 2).occurred_at.isoformat()) == {
         "two"
     }
@@ -205,7 +205,7 @@ async def test_conversations_of_the_same_name_are_apart_by_project(lists: ListHa
         },
     ]
     [only] = (await lists.page("conversations", contains="TWO")).items
-    assert only.turns == 1  # type: ignore[union-attr]
+    assert only.turns == 1
 
 
 async def test_projects_count_distilled_memories_too(lists: ListHarness) -> None:
@@ -230,11 +230,11 @@ async def test_conversation_with_a_new_turn_keeps_its_place_in_a_list_that_has_b
     first = await lists.page("conversations", order=order, limit=3)
     for conversation in ("c1", "c7", "c9"):
         lists.store(made("late", 20, conversation_id=conversation))
-    names = [one.conversation_id for one in first.items]  # type: ignore[union-attr]
+    names = [one.conversation_id for one in first.items]
     cursor = first.next
     while cursor:
         page = await lists.page("conversations", order=order, limit=3, cursor=cursor)
-        names += [one.conversation_id for one in page.items]  # type: ignore[union-attr]
+        names += [one.conversation_id for one in page.items]
         cursor = page.next
     assert names == (expected if order == "oldest" else expected[::-1])
     assert (await lists.page("conversations")).total == 10
