@@ -51,7 +51,7 @@ QUESTION: dict[str, Any] = {
     "query": "where do we deploy?",
 }
 
-LIST: Json = {"schema": "list.v1", "scope": {"user_id": "u1", "project_id": "*"}, "what": "memories"}
+LIST: dict[str, Any] = {"schema": "list.v1", "scope": {"user_id": "u1", "project_id": "*"}, "what": "memories"}
 FORGET: dict[str, Any] = {"schema": "command.v1", "command": "forget", "scope": {"user_id": "u1"}}
 
 
