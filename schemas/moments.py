@@ -46,6 +46,11 @@ def milliseconds_of(moment: datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
 
 
+def microseconds_of(moment: datetime) -> int:
+    """Convert to microseconds since the epoch, which is exact."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
 def iso(moment: datetime) -> str:
     """Format a time as on the wire, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from schemas.internal.changes import Change, Job
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
+from schemas.messages.lists import ListRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import bind_scope
@@ -36,7 +37,11 @@ class InputChannels:
 
 def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
     """Build the channels of all records that may name a reply address, with scopes of this model."""
-    queries = {"retrieve.v1": bind_scope(RetrieveRequest, scope), "assemble.v1": bind_scope(AssembleRequest, scope)}
+    queries = {
+        "retrieve.v1": bind_scope(RetrieveRequest, scope),
+        "assemble.v1": bind_scope(AssembleRequest, scope),
+        "list.v1": bind_scope(ListRequest, scope),
+    }
     turn, command = bind_scope(Turn, scope), bind_scope(Command, scope)
     trigger, change, job = bind_scope(ConsolidationTrigger, scope), bind_scope(Change, scope), bind_scope(Job, scope)
     return InputChannels(

@@ -2,7 +2,7 @@
 
     turns ─► Remember ─► remembered ─► Embed, Understand ─► embedded ─► Remember
              a language model, in the background ─► understood ─► Remember
-    retrieve ─► Retrieve, Assemble ─► replies
+    retrieve ─► Retrieve, Assemble, List ─► replies
     Remember ─► learned ─► Intend, Categorize
     commands ─► HandleCommands, Intend, Categorize, SuggestModes ─► replies, changes or jobs
     changes ─► Remember ─► replies        jobs ─► Maintain ─► embedded, replies
@@ -28,6 +28,7 @@ from agents.intentions.intend import Intend
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.ports.command_types import CommandHandler
+from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
 from schemas.internal.changes import JOB_KINDS
@@ -66,6 +67,7 @@ class PartitionAgents:
     understand: Understand
     retrieve: Retrieve
     assemble: Assemble
+    list_memories: List
     commands: HandleCommands
     intend: Intend
     categorize: Categorize
@@ -188,6 +190,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     queries = AnswerQuery(
         lambda partition: agents.at(partition).retrieve,
         lambda partition: agents.at(partition).assemble,
+        lambda partition: agents.at(partition).list_memories,
         own_writes,
         meters,
     )
@@ -227,7 +230,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(topics.learned, (Categorize,), categories),
         Subscription(
             topics.retrieve,
-            (Retrieve, Assemble),
+            (Retrieve, Assemble, List),
             RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_REQUESTS),
         ),
         Subscription(topics.commands, command_agents, command_step),

@@ -10,6 +10,7 @@ from typing import Protocol
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import VectorLocation
@@ -42,6 +43,9 @@ class LexicalIndex(Protocol):
         self, boundary: str, projects: Collection[str] | None = None
     ) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         """Count a boundary's memories in these projects, None for all, by mode and embedding status."""
+
+    def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
+        """Return the numbers, in the columns, of a boundary's memories with this status, shape (memories,)."""
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of memories with one of these statuses; concurrent writes may or may not show."""

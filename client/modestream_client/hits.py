@@ -39,12 +39,8 @@ class ItemInside(BaseModel, frozen=True):
     score: float
 
 
-class Hit(BaseModel):
-    """One memory that matches the query, with its evidence.
-
-    `items` are the turn's items that match the query, best first. The evidence of a distilled memory starts with the
-    turn that matches best.
-    """
+class MemoryFields(BaseModel):
+    """What hits and lists show of a memory. A distilled one has no turn, conversation, role or speaker."""
 
     memory_id: str
     turn_id: str | None
@@ -57,11 +53,20 @@ class Hit(BaseModel):
     speaker: str | None
     text: str
     occurred_at: str
+    evidence: tuple[Evidence, ...]
+    version: int
+    embedding_status: EmbeddingStatus
+
+
+class Hit(MemoryFields):
+    """One memory that matches the query, with its evidence.
+
+    `items` are the turn's items that match the query, best first. The evidence of a distilled memory starts with the
+    turn that matches best.
+    """
+
     score: float
     scores: Scores | None = Field(default=None, exclude_if=lambda scores: scores is None)
     contributions: dict[str, float] | None = Field(default=None, exclude_if=lambda contributions: contributions is None)
     """The contribution of each feature group to the log-odds of the score; they sum to it."""
-    evidence: tuple[Evidence, ...]
-    version: int
-    embedding_status: EmbeddingStatus
     items: tuple[ItemInside, ...] = Field(default=(), exclude_if=lambda items: not items)

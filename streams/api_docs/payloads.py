@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 from modestream_client.assembled import AssembleResult
+from modestream_client.listed import ListResult
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
@@ -102,6 +103,7 @@ RESULTS: Mapping[str, Any] = {
     "turn.v1": TurnAccepted,
     "retrieve.v1": RetrieveResult,
     "assemble.v1": AssembleResult,
+    "list.v1": ListResult,
     "command.v1": dict[str, Any],
     "consolidate.v1": Consolidation,
 }

@@ -27,6 +27,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
+from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.prompts.prompting import Template
@@ -126,6 +127,7 @@ class BuildAgents:
             understand=self._understand(stores),
             retrieve=retrieve,
             assemble=self._assemble(stores, retrieve),
+            list_memories=List(words, memories, stores.modes),
             commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
             intend=intend,
             categorize=self._categorize(partition, stores, spaces),

@@ -49,6 +49,23 @@ def test_memories_are_listed_by_status(words: LexicalStore) -> None:
     assert list(words.with_status(0, ["ready"])) == [memories[1].memory_id]
 
 
+def test_numbers_of_a_status_are_those_of_one_boundary(words: LexicalStore) -> None:
+    statuses = (Embedding(), READY, Embedding(status="failed"), Embedding(), READY)
+    for number, embedding in enumerate(statuses):
+        words.put(0, LexicalDocument(made("a", number, embedding=embedding)))
+        words.put(0, LexicalDocument(made("a", number, user="ben")))
+    ids = {number: words.memory_columns(0, "ana").id_of[number] for number in range(5)}
+    assert list(ids.values()) == [made("a", number).memory_id for number in range(5)]
+    assert words.numbers_with_status(0, "ana", "pending").tolist() == [0, 3]
+    assert words.numbers_with_status(0, "ana", "ready").tolist() == [1, 4]
+    assert words.numbers_with_status(0, "ana", "stale").tolist() == []
+    assert words.numbers_with_status(0, "unknown", "ready").tolist() == []
+    words.put(0, LexicalDocument(made("a", 3, embedding=READY)))
+    words.remove(0, ids[0])
+    assert words.numbers_with_status(0, "ana", "pending").tolist() == []
+    assert words.numbers_with_status(0, "ana", "ready").tolist() == [1, 3, 4]
+
+
 def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: LexicalStore) -> None:
     words.put(0, LexicalDocument(made("a", 0, embedding=READY, speaker="Ana")))
     words.put(0, LexicalDocument(made("b", 1, embedding=READY, speaker="Ben")))

@@ -242,6 +242,11 @@ class InMemoryPipeline:
         request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
+    async def list_page(self, what: str = "memories", user: str = "u1", **fields: Any) -> Json:
+        """Send a list request over all projects."""
+        request = {"schema": "list.v1", "scope": {"user_id": user, "project_id": "*"}, "what": what, **fields}
+        return await self.ask(self.names.retrieve, request)
+
     async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
         """Send a command."""
         return await self.ask(self.names.commands, command_message(command, user, project, **arguments))

@@ -5,9 +5,10 @@ from math import prod
 
 from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
+from schemas.messages.lists import ListRequest
 from schemas.messages.retrieval import RetrieveRequest
 
-SelectorRequest = RetrieveRequest | AssembleRequest
+SelectorRequest = RetrieveRequest | AssembleRequest | ListRequest
 """A request with a selector."""
 
 

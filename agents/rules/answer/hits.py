@@ -1,6 +1,7 @@
 """Hits and warnings of an answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from modestream_client.hits import Evidence, Hit, Scores
 from modestream_client.vocabulary import MemoryType
@@ -22,26 +23,33 @@ def hit_of(
     shown_as: MemoryType | None = None,
 ) -> Hit:
     """Return a memory as a hit; `shown_as` replaces its type. The evidence of a turn is its whole text."""
-    own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return Hit(
-        memory_id=memory.memory_id,
-        turn_id=memory.turn_id,
-        conversation_id=memory.conversation_id,
-        scope=memory.scope,
-        type=shown_as or memory.type,
-        mode=memory.mode,
-        mode_source=memory.mode_source,
-        role=memory.role,
-        speaker=memory.speaker,
-        text=memory.text,
-        occurred_at=iso(memory.occurred_at),
+        **memory_fields(memory, shown_as),
         score=score,
         scores=scores,
         contributions=None if contributions is None else dict(contributions),
-        evidence=memory.evidence or ((own,) if own else ()),
-        version=memory.version,
-        embedding_status=memory.embedding.status,
     )
+
+
+def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[str, Any]:
+    """Return the fields that hits and lists share."""
+    own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
+    return {
+        "memory_id": memory.memory_id,
+        "turn_id": memory.turn_id,
+        "conversation_id": memory.conversation_id,
+        "scope": memory.scope,
+        "type": shown_as or memory.type,
+        "mode": memory.mode,
+        "mode_source": memory.mode_source,
+        "role": memory.role,
+        "speaker": memory.speaker,
+        "text": memory.text,
+        "occurred_at": iso(memory.occurred_at),
+        "evidence": memory.evidence or ((own,) if own else ()),
+        "version": memory.version,
+        "embedding_status": memory.embedding.status,
+    }
 
 
 def warn_degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[SearchWarning]:

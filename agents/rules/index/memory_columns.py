@@ -3,13 +3,14 @@
 A memory has a **number**, its row in every column. Numbers without a memory are empty rows.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, Mask
+from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
 from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
@@ -17,6 +18,9 @@ from schemas.models.vectors import MemoryFilter
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
+
+MAX_TIME_CHANGES = 1000
+"""Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
 
 _Value = TypeVar("_Value", bound=Hashable)
 
@@ -40,14 +44,30 @@ class MemoryRow(NamedTuple):
     labels: int = 0
 
 
+class TimeHistory(NamedTuple):
+    """What lists that have begun need when columns are read anew: the number of writes, and former times of memories.
+
+    `moved` has the number of writes before, the memory's id, and its former time in ms since the epoch.
+    """
+
+    changes: int = 0
+    moved: tuple[tuple[int, str, int], ...] = ()
+
+
 class MemoryColumns:
     """The memories of one boundary. Only `write` changes them; returned arrays must not be modified."""
 
-    def __init__(self, rows: Sequence[MemoryRow] = (), traits: Mapping[int, Trait] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[MemoryRow] = (),
+        traits: Mapping[int, Trait] | None = None,
+        earlier: TimeHistory = TimeHistory(),  # noqa: B008 - it is immutable
+    ) -> None:
+        """`earlier` is the `history` of the columns that these replace."""
         self.columns = ColumnArrays.empty(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
-        self.changes = 0
+        self.changes = earlier.changes
         """Number of writes: the version for caches of values derived from the columns."""
         self.kinds: dict[MemoryKind, int] = {}
         self.speakers: dict[str, int] = {}
@@ -55,6 +75,7 @@ class MemoryColumns:
         self._spaces: dict[str, int] = {}
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._order: TurnOrder | None = None
+        self._time_changes: deque[tuple[int, str, int]] = deque(earlier.moved, MAX_TIME_CHANGES)
         self.write(rows, traits or {})
 
     @property
@@ -85,6 +106,9 @@ class MemoryColumns:
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
+        for place in np.flatnonzero(columns.live[at] & (columns.occurred_ms[at] != occurred)).tolist():
+            before = int(columns.occurred_ms[numbers[place]])
+            self._time_changes.append((self.changes, rows[place].memory_id, before))
         columns.live[at] = True
         columns.superseded[at] = superseded
         columns.kinds[at], columns.conversations[at], columns.speakers[at] = np.array(
@@ -134,6 +158,24 @@ class MemoryColumns:
             mask &= columns.occurred_ms < where.until_ms
         return mask
 
+    @property
+    def history(self) -> TimeHistory:
+        """What columns that replace these must know."""
+        return TimeHistory(self.changes, tuple(self._time_changes))
+
+    def times_at(self, numbers: IntArray, changes: int) -> IntArray:
+        """Return the times of memories, whose numbers ascend, in ms since the epoch, after this many changes.
+
+        Of more than `MAX_TIME_CHANGES` times that were changed, and after a restart, some are the new ones.
+        """
+        times: IntArray = self.columns.occurred_ms[numbers]
+        for changed, memory_id, before in reversed(self._time_changes):
+            number = self.number_of.get(memory_id, MISSING)
+            place = int(np.searchsorted(numbers, number))
+            if changed > changes and place < len(numbers) and numbers[place] == number:
+                times[place] = before
+        return times
+
     def embedded(self, space: str) -> Mask:
         """Return the memories with a vector in this space."""
         mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, MISSING - 1))
@@ -155,15 +197,22 @@ class MemoryColumns:
         indexes = [index for speaker, index in self.speakers.items() if speaker in speakers]
         return self.columns.live & np.isin(self.columns.speakers, indexes)
 
+    def in_conversation(self, name: str) -> Mask:
+        """Return the turns of the conversations of this name, in any scope."""
+        scopes, known = {kind.scope for kind in self.kinds}, self._conversations
+        indexes = [known[scope, name] for scope in scopes if (scope, name) in known]
+        return self.columns.live & np.isin(self.columns.conversations, indexes)
+
+    def conversation_names(self) -> list[tuple[ScopeItems, str]]:
+        """Return scope and name of each conversation, by its index."""
+        return list(self._conversations)
+
     def latest(self, where: MemoryFilter, conversation: str, limit: int) -> list[str]:
         """Return the ids of the last turns of a conversation that a read may see, at most `limit`, oldest first.
 
         Conversations of this name in several admitted scopes are read as one.
         """
-        scopes = {kind.scope for kind in self.kinds}
-        known = self._conversations
-        indexes = [known[scope, conversation] for scope in scopes if (scope, conversation) in known]
-        turns = np.flatnonzero(np.isin(self.columns.conversations, indexes) & self.admitted(where))
+        turns = np.flatnonzero(self.in_conversation(conversation) & self.admitted(where))
         order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
         newest = turns[order[max(0, len(order) - limit) :]]
         return [self.id_of[number] for number in newest.tolist()]

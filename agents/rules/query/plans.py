@@ -21,6 +21,7 @@ from agents.rules.index.window import last_turns
 from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.query.questions import Question, parse_question
 from schemas.failures import Rejected
+from schemas.messages.lists import ListRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
@@ -33,6 +34,9 @@ MAX_SEARCHED_MODES = 129
 
 MAX_QUERY_ENCODINGS = 16
 """Combinations of embedder and query prefix of one request: each embeds the question, 5 to 60 ms of a shared model."""
+
+FilteredRequest = RetrieveRequest | ListRequest
+"""A request with a selector, types and times."""
 
 Projects = Collection[str] | None
 """Selected projects, None for all."""
@@ -52,17 +56,26 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list,
     `too_large` for more modes than one request may search.
     """
-    names = [requested] if isinstance(requested, str) else requested
-    if not names:
-        raise Rejected("invalid_value", f"the list of modes is empty; use {ANY_VALUE!r} for all modes", "mode")
-    modes = declared.visible(projects)
+    names, modes = declared_names(requested, declared, projects), declared.visible(projects)
     visible = [mode.name for mode in modes]
-    for name in names:
-        if name != ANY_VALUE and name not in visible:
-            raise unknown_mode_error(name, "mode")
     found = list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
     _reject_many(found, modes)
     return found
+
+
+def declared_names(requested: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
+    """Return the requested mode names as they are, `*` included.
+
+    Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list.
+    """
+    names = [requested] if isinstance(requested, str) else requested
+    if not names:
+        raise Rejected("invalid_value", f"the list of modes is empty; use {ANY_VALUE!r} for all modes", "mode")
+    visible = {mode.name for mode in declared.visible(projects)}
+    for name in names:
+        if name != ANY_VALUE and name not in visible:
+            raise unknown_mode_error(name, "mode")
+    return names
 
 
 def _reject_many(names: Collection[str], modes: Iterable[Mode]) -> None:
@@ -167,12 +180,12 @@ def plan_searches(
         names = requested_modes(request.mode, declared, projects)
     question = parse_question(request.query, turns.speakers)
 
-    def search(selection: _IndexSelection) -> SearchPlan:
+    def search(selection: IndexSelection) -> SearchPlan:
         where = replace(where_of(request), boundary=selection.index_name, types=selection.types, modes=tuple(names))
         mode_searches = mode_searches_of(names, declared, where, columns_of(selection.index_name).kinds)
         return SearchPlan(request, names, where, mode_searches, question, selection.within, selection.shown_as)
 
-    return [search(selection) for selection in _select_indexes(request, turns)]
+    return [search(selection) for selection in select_indexes(request, turns)]
 
 
 def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
@@ -196,7 +209,7 @@ def _conversation_mode(
 
 
 @dataclass(frozen=True, slots=True)
-class _IndexSelection:
+class IndexSelection:
     """One index to search, for these types (None: all); `within` and `shown_as` as in `SearchPlan`."""
 
     index_name: str
@@ -205,26 +218,26 @@ class _IndexSelection:
     shown_as: MemoryType | None = None
 
 
-def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_IndexSelection]:
+def select_indexes(request: FilteredRequest, turns: MemoryColumns) -> list[IndexSelection]:
     """Return the indexes to search, at least one; `turns` are the columns of the index of turns."""
     boundary, types = request.scope.boundary, request.types
     if types is None or "episodic" in types:
-        return [_IndexSelection(boundary, None if types is None else tuple(types))]
+        return [IndexSelection(boundary, None if types is None else tuple(types))]
     others = tuple(one for one in types if one != "working")
-    found = [_IndexSelection(item_index_name(boundary), others)] if others else []
+    found = [IndexSelection(item_index_name(boundary), others)] if others else []
     if any(kind.type in others for kind in turns.kinds):
-        found.append(_IndexSelection(boundary, others))
+        found.append(IndexSelection(boundary, others))
     if "working" in types:
         window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id))
-        found.append(_IndexSelection(boundary, ("episodic",), window, "working"))
-    return found or [_IndexSelection(boundary, ())]
+        found.append(IndexSelection(boundary, ("episodic",), window, "working"))
+    return found or [IndexSelection(boundary, ())]
 
 
-def _whole_scope(request: RetrieveRequest) -> MemoryFilter:
+def _whole_scope(request: FilteredRequest) -> MemoryFilter:
     return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
 
 
-def where_of(request: RetrieveRequest) -> MemoryFilter:
+def where_of(request: FilteredRequest) -> MemoryFilter:
     """Return the filter for the selector, types and times of a request, over all modes."""
     return MemoryFilter(
         boundary=request.scope.boundary,

@@ -5,12 +5,14 @@ import sqlite3
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import get_args
 
 import numpy as np
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
+from agents.rules.index.columns import IntArray
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
@@ -27,6 +29,10 @@ COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 7
 each of its terms, with the objects around the arrays."""
 
 
+MAX_HISTORIES = 32
+"""Boundaries of which the times before edits are remembered while their columns are not cached: 5 MB at most."""
+
+
 class MemoryColumnsCache:
     """Columns by boundary id, bounded in bytes; every write to the rows is applied here too."""
 
@@ -36,6 +42,8 @@ class MemoryColumnsCache:
         self._vocabularies: dict[int, Vocabulary] = {}
         self._sizes: dict[int, int] = {}
         self._bytes = 0
+        self._changes = 0
+        self._histories: OrderedDict[int, TimeHistory] = OrderedDict()
 
     def get(self, boundary: int) -> MemoryColumns | None:
         """Return a boundary's columns if they are cached."""
@@ -75,18 +83,34 @@ class MemoryColumnsCache:
         """Drop a vocabulary, after terms were removed."""
         self._vocabularies.pop(boundary, None)
 
+    def history(self, boundary: int) -> TimeHistory:
+        """Return what columns that are read again must know of those that were dropped."""
+        return self._histories.get(boundary, TimeHistory())._replace(changes=self._changes)
+
     def drop(self, boundary: int) -> None:
         """Drop a boundary, after a memory was removed."""
         self._vocabularies.pop(boundary, None)
-        self._cached.pop(boundary, None)
+        if (columns := self._cached.pop(boundary, None)) is not None:
+            self._remember(boundary, columns.history)
         self._bytes -= self._sizes.pop(boundary, 0)
 
     def clear(self) -> None:
         """Drop everything, after a rollback."""
+        for boundary, columns in self._cached.items():
+            self._remember(boundary, columns.history)
         self._cached.clear()
         self._vocabularies.clear()
         self._sizes.clear()
         self._bytes = 0
+
+    def _remember(self, boundary: int, history: TimeHistory) -> None:
+        # Of any boundary: later writes to each of them must have a larger number.
+        self._changes = max(self._changes, history.changes)
+        if history.moved:
+            self._histories[boundary] = history
+            self._histories.move_to_end(boundary)
+        while len(self._histories) > MAX_HISTORIES:
+            self._histories.popitem(last=False)
 
     def _resize(self, boundary: int) -> None:
         """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
@@ -112,7 +136,10 @@ _POSTINGS = (
 _STATUS_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
 _UNREADY_PAGE = _STATUS_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
-"""The last repeats the condition of its partial index, so that SQLite uses that."""
+_UNREADY_NUMBERS = (
+    "SELECT group_concat(row - ?) FROM memories WHERE status = ? AND row >= ? AND row < ? AND status <> 'ready'"
+)
+"""The last two repeat the condition of their partial index, so that SQLite uses that."""
 
 
 class LexicalReader:
@@ -160,7 +187,7 @@ class LexicalReader:
             " language, marks FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
-        return MemoryColumns(list(map(MemoryRow._make, rows)), traits)
+        return MemoryColumns(list(map(MemoryRow._make, rows)), traits, self._cache.history(boundary))
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """Return the postings of each term, with those of the words that it matches (see the port)."""
@@ -207,6 +234,22 @@ class LexicalReader:
                 if projects is None or dict(kind.scope)[PROJECT_FIELD] in projects:
                     counted[kind.mode][status] += number
         return {mode: dict(statuses) for mode, statuses in counted.items()}
+
+    def numbers_with_status(self, boundary: str, status: EmbeddingStatus) -> IntArray:
+        """Return the numbers of a boundary's memories with this status; those that are ready are all the others."""
+        if status == "ready":
+            ready = self.memory_columns(boundary).columns.live.copy()
+            for other in get_args(EmbeddingStatus):
+                if other != "ready":
+                    ready[self.numbers_with_status(boundary, other)] = False
+            return np.flatnonzero(ready)
+        with self._translate():
+            key = self._keys.boundary(boundary)
+            if key is None:
+                return np.zeros(0, np.int64)
+            first, after = key << NUMBER_BITS, (key + 1) << NUMBER_BITS
+            [found] = self._execute(_UNREADY_NUMBERS, (first, status, first, after)).fetchone()
+            return np.fromstring(found or "", np.int64, sep=",")
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of all memories with one of these statuses, one status after the other."""

@@ -12,6 +12,7 @@ from sqlite3 import Connection
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import VectorLocation
@@ -92,6 +93,9 @@ class SqliteLexicalIndex:
         self, partition: int, boundary: str, projects: Collection[str] | None = None
     ) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         return self._open[partition].reader.counts(boundary, projects)
+
+    def numbers_with_status(self, partition: int, boundary: str, status: EmbeddingStatus) -> IntArray:
+        return self._open[partition].reader.numbers_with_status(boundary, status)
 
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         return self._open[partition].reader.with_status(statuses)

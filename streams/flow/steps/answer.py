@@ -1,15 +1,18 @@
-"""Handlers of the retrieve topic: hits and contexts, after the caller's own writes are applied."""
+"""Handlers of the retrieve topic: hits, contexts and lists, after the caller's own writes are applied."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
 from agents.context.assemble import Assemble
 from agents.ports.clock import Clock
+from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from schemas.messages.assemble import AssembleRequest
+from schemas.messages.lists import ListRequest
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -25,6 +28,10 @@ MAX_READ_AFTER_WAIT_S = 5.0
 MAX_ANSWERED_AT_ONCE = 6
 """Questions that are answered at a time: enough to fill the embedder and the event loop. More would only wait there,
 and a question of another user behind them."""
+
+MAX_TEXTS_TURN_S = 60.0
+"""Maximum time of a list that reads all texts, 1 s for 50,000 of them. One at a time in a worker: many would share the
+event loop's time with every question."""
 
 LIKELY_APPLIED_S = 0.25
 """How long an offset is awaited before Kafka is asked whether it exists: nearly all are applied within."""
@@ -77,28 +84,33 @@ class OwnWrites:
 
 
 class AnswerQuery:
-    """Handles `retrieve.v1` and `assemble.v1`."""
+    """Handles `retrieve.v1`, `assemble.v1` and `list.v1`."""
 
     def __init__(
         self,
         retrieve_at: Callable[[int], Retrieve],
         assemble_at: Callable[[int], Assemble],
+        list_at: Callable[[int], List],
         own_writes: OwnWrites,
         meters: Meters,
     ) -> None:
         """Take the agents by partition."""
         self._retrieve_at = retrieve_at
         self._assemble_at = assemble_at
+        self._list_at = list_at
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
+        self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
     async def __call__(
-        self, request: RetrieveRequest | AssembleRequest, record: Record, options: ReplyOptions
+        self, request: RetrieveRequest | AssembleRequest | ListRequest, record: Record, options: ReplyOptions
     ) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, AssembleRequest):
             return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
+        if isinstance(request, ListRequest):
+            return await self._answer(self._list_at(record.partition).answer, request, record, options)
         with self._meters.retrieve_seconds.time():
             handled = await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
@@ -109,10 +121,15 @@ class AnswerQuery:
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
     ) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
-        async with self._turns.turn(request.scope.boundary):
+        async with self._text_turn(request), self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
             if options.is_expired(self._own_writes.clock.now()):
                 self._meters.expired(record.topic)
                 return HandlerResult(None)
             result, warnings = await answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
+
+    def _text_turn(self, request: Any) -> AbstractAsyncContextManager[None]:
+        if isinstance(request, ListRequest) and request.reads_texts:
+            return self._text_turns.turn(request.scope.boundary)
+        return nullcontext()

@@ -17,15 +17,17 @@ MAX_TURN_S = 0.5
 class FairTurns:
     """Turns of users at something that only `at_once` of them may have."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, max_turn_s: float = MAX_TURN_S) -> None:
+        """A turn ends `max_turn_s` after it began, even if its work goes on."""
         self._free = at_once
+        self._max_turn_s = max_turn_s
         self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
-        """Wait until it is this key's turn; it ends with the block, or `MAX_TURN_S` after it began."""
+        """Wait until it is this key's turn; it ends with the block, or when it has taken too long."""
         await self._begin(key)
-        ending = asyncio.get_running_loop().call_later(MAX_TURN_S, self._end)
+        ending = asyncio.get_running_loop().call_later(self._max_turn_s, self._end)
         try:
             yield
         finally:

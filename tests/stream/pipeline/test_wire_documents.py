@@ -43,6 +43,8 @@ async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]
     found = await pipeline.retrieve("tomatoes", explain=True)
     await pipeline.retrieve("tomatoes", mode="*", depth="auto")
     await pipeline.assemble("water the tomatoes", conversation_id="c1")
+    for what in ("memories", "conversations", "projects"):
+        await pipeline.list_page(what, limit=1)
     memory_id = found["result"]["hits"][0]["memory_id"]
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
     await pipeline.command("set_memory_mode", memory_id=memory_id, mode="garden")

@@ -14,6 +14,7 @@ from schemas.failures import ErrorCode
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
+from schemas.messages.lists import ListRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -42,6 +43,7 @@ MESSAGES: dict[str, type[Any]] = {
     "turn.v1": Turn,
     "retrieve.v1": RetrieveRequest,
     "assemble.v1": AssembleRequest,
+    "list.v1": ListRequest,
     "command.v1": Command,
 }
 

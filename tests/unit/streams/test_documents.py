@@ -51,6 +51,7 @@ QUESTION: dict[str, Any] = {
     "query": "where do we deploy?",
 }
 
+LIST: dict[str, Any] = {"schema": "list.v1", "scope": {"user_id": "u1", "project_id": "*"}, "what": "memories"}
 FORGET: dict[str, Any] = {"schema": "command.v1", "command": "forget", "scope": {"user_id": "u1"}}
 
 
@@ -108,7 +109,7 @@ def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     }
     assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}
-    assert received == {"turn", "retrieve", "assemble", "command", "consolidate"}
+    assert received == {"turn", "retrieve", "assemble", "list", "command", "consolidate"}
     for name in received:
         [reply] = DOCUMENT["operations"][name]["reply"]["messages"]
         assert reply["$ref"].endswith(f"/{name}.v1.reply")
@@ -131,6 +132,8 @@ def test_topics_and_partitions_follow_the_settings() -> None:
         ("turn.v1", {**TURN, "mode": None, "importance": 0.5, "metadata": {"a": [1]}}),
         ("retrieve.v1", QUESTION),
         ("retrieve.v1", {**QUESTION, "scope": {"user_id": "u1", "project_id": "*"}, "mode": ["a", "b"]}),
+        ("list.v1", LIST),
+        ("list.v1", {**LIST, "mode": "*", "cursor": None, "types": None, "limit": 500, "contains": "tea"}),
         ("command.v1", {**FORGET, "arguments": {"user": True}}),
         ("command.v1", {**FORGET, "command": "list_modes"}),
         ("command.v1", {**FORGET, "command": "backfill"}),
@@ -144,6 +147,8 @@ def test_message_of_the_contract_is_valid(schema: str, message: Any) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
+        ("list.v1", {**LIST, "what": "secrets"}),
+        ("list.v1", {**LIST, "limit": 501}),
         ("turn.v1", {**TURN, "schema": "turn.v2"}),
         ("turn.v1", {name: value for name, value in TURN.items() if name != "schema"}),
         ("turn.v1", {**TURN, "content": ""}),

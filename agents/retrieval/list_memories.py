@@ -1,0 +1,211 @@
+"""Answer list requests: memories, conversations and projects of one boundary, page by page, without a question.
+
+Columns in memory decide which memories a list has, and their order; of records only those of the page are read, and
+where texts are searched, all that the columns admit, in bounded pieces. Every page shows what is there now: what was
+forgotten, replaced or superseded meanwhile is not listed, and what was written since paging began changes no page.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+from modestream_client.listed import ListedMemory, ListResult
+
+from agents.ports.lexical_index import LexicalIndex
+from agents.ports.stores import Memories, Modes
+from agents.retrieval.list_page import BuiltItem, EventLoopSlices, read_page
+from agents.rules.answer.hits import SearchWarning, memory_fields
+from agents.rules.answer.list_cursors import Beginning, Cursor, Position, decode_cursor, encode_cursor, request_digest
+from agents.rules.answer.list_filters import ListFilter, plan_list
+from agents.rules.answer.list_pages import ListedOrder, OrderedItem
+from agents.rules.answer.list_summaries import ListedGroups, Selected
+from agents.rules.index.columns import MISSING, IntArray
+from schemas.messages.lists import ListRequest
+from schemas.moments import microseconds_of
+from schemas.state.memories import Memory, index_names
+
+
+class List:
+    """List requests in, pages out. Writes nothing."""
+
+    def __init__(
+        self, words: LexicalIndex, memories: Memories, modes: Modes, elapsed: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """`elapsed` counts seconds."""
+        self._words = words
+        self._memories = memories
+        self._modes = modes
+        self._elapsed = elapsed
+
+    async def answer(self, request: ListRequest) -> tuple[ListResult, list[SearchWarning]]:
+        """Return a page, without warnings. Raises Rejected for an undeclared mode and for a wrong cursor."""
+        cursor, boundary = decode_cursor(request), request.scope.boundary
+        asked = plan_list(request, self._modes.get(boundary), self._words.memory_columns(boundary))
+        beginning = cursor.beginning if cursor else self._begin(asked)
+        slices = EventLoopSlices(self._elapsed)
+        if request.what == "memories":
+            return await self._memories_of(asked, beginning, cursor, slices), []
+        return await self._groups_of(asked, beginning, cursor, slices), []
+
+    def _begin(self, asked: ListFilter) -> Beginning:
+        turns, items = index_names(asked.request.scope.boundary)
+        columns = self._words.memory_columns(turns)
+        sources = columns.columns.source[columns.columns.conversations != MISSING]
+        lists_items = any(part.where.boundary == items for part in asked.parts)
+        changes = self._words.memory_columns(items).changes if lists_items else 0
+        return Beginning(int(sources.max(initial=-1)), (columns.changes, changes))
+
+    def _selected(self, asked: ListFilter, beginning: Beginning) -> list[Selected]:
+        """Return what the columns admit now, of each part."""
+        selected = []
+        for part in asked.parts:
+            columns = self._words.memory_columns(part.where.boundary)
+            numbers = asked.numbers(part, columns, self._with_status(asked), beginning.began)
+            changes = beginning.changes[part.where.boundary != asked.request.scope.boundary]
+            selected.append(Selected(columns, numbers, columns.times_at(numbers, changes)))
+        return selected
+
+    def _with_status(self, asked: ListFilter) -> Callable[[str], IntArray]:
+        status = asked.request.embedding_status or "ready"
+        return lambda index_name: self._words.numbers_with_status(index_name, status)
+
+    async def _memories_of(
+        self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
+    ) -> ListResult:
+        request, after = asked.request, cursor.position if cursor else None
+        selected, total = self._selected(asked, beginning), None
+        order = ListedOrder.of(_times(selected), _id_lookup(selected), newest=request.order == "newest")
+        if request.reads_texts:
+            total = cursor.total if cursor else None
+            order = await self._with_texts(asked, order, after, slices, count_all=total is None)
+            total = len(order) if total is None else total
+        items, last = await read_page(order, after, request.limit, _MemoryReader(self._memories, asked), slices)
+        return ListResult(
+            items=items, next=_next(request, beginning, last, total), total=len(order) if total is None else total
+        )
+
+    async def _with_texts(
+        self, asked: ListFilter, order: ListedOrder, after: Position | None, slices: EventLoopSlices, *, count_all: bool
+    ) -> ListedOrder:
+        """Return the items whose records match: all of them, or without `count_all` those that the page needs."""
+        first, wanted = 0 if count_all else order.start(after), asked.request.limit + 1
+        places: list[int] = []
+        for place, key in enumerate(order.keys(first), first):
+            if slices.is_over:
+                await slices.pause()
+            if not count_all and place % wanted == 0 and order.suffices(places, place, after, wanted):
+                break
+            if self._is_shown(asked, key):
+                places.append(place)
+        return order.restricted_to(places)
+
+    def _is_shown(self, asked: ListFilter, memory_id: str) -> bool:
+        memory = self._memories.get(memory_id)
+        return memory is not None and asked.part_of(memory) is not None
+
+    async def _groups_of(
+        self, asked: ListFilter, beginning: Beginning, cursor: Cursor | None, slices: EventLoopSlices
+    ) -> ListResult:
+        request = asked.request
+        selected = self._selected(asked, beginning)
+        if request.reads_texts:
+            matching = await self._matching(asked, selected, slices)
+            # Columns may have changed meanwhile: they are read again, and nothing is awaited until they are grouped.
+            selected = [_restricted(one, matching) for one in self._selected(asked, beginning)]
+        turns = self._words.memory_columns(request.scope.boundary)
+        groups = ListedGroups(turns, selected, by_conversation=request.what == "conversations")
+        order = ListedOrder.of(groups.last_ms, groups.key_of, newest=request.order == "newest")
+        after = cursor.position if cursor else None
+        items, last = await read_page(order, after, request.limit, _GroupReader(groups), slices)
+        return ListResult(items=items, next=_next(request, beginning, last), total=len(order))
+
+    async def _matching(self, asked: ListFilter, selected: Sequence[Selected], slices: EventLoopSlices) -> set[str]:
+        """Return the ids of the memories whose records match."""
+        matching = set()
+        for memory_id in _ids(selected):
+            if slices.is_over:
+                await slices.pause()
+            if self._is_shown(asked, memory_id):
+                matching.add(memory_id)
+        return matching
+
+
+class _MemoryReader:
+    """Memories of a page, from their records."""
+
+    def __init__(self, memories: Memories, asked: ListFilter) -> None:
+        self._memories = memories
+        self._asked = asked
+
+    def exact(self, item: OrderedItem) -> Position:
+        memory = self._memories.get(item.key)
+        return item.position if memory is None else _exact(item, memory)
+
+    def build(self, item: OrderedItem) -> BuiltItem | None:
+        memory = self._memories.get(item.key)
+        part = None if memory is None else self._asked.part_of(memory)
+        if memory is None or part is None:
+            return None
+        listed = ListedMemory(
+            **memory_fields(memory, part.shown_as),
+            importance=memory.importance,
+            metadata=memory.metadata,
+            superseded_by=memory.superseded_by,
+        )
+        return BuiltItem(_exact(item, memory), listed, len(listed.model_dump_json()))
+
+
+class _GroupReader:
+    """Conversations or projects of a page, from columns."""
+
+    def __init__(self, groups: ListedGroups) -> None:
+        self._groups = groups
+
+    def exact(self, item: OrderedItem) -> Position:
+        return item.position
+
+    def build(self, item: OrderedItem) -> BuiltItem:
+        return BuiltItem(item.position, self._groups.build(item.number), 0)
+
+
+def _exact(item: OrderedItem, memory: Memory) -> Position:
+    """Return the position by the record's time, unless the list orders it by the time that it had before."""
+    if memory.occurred_ms != item.time_ms:
+        return item.position
+    return Position(microseconds_of(memory.occurred_at), item.key)
+
+
+def _ids(selected: Sequence[Selected]) -> Iterator[str]:
+    return (one.columns.id_of[number] for one in selected for number in one.numbers.tolist())
+
+
+def _id_lookup(selected: Sequence[Selected]) -> Callable[[int], str]:
+    """Return a function from an index among all that is selected to the id."""
+    numbers = np.concatenate([one.numbers for one in selected])
+    starts = np.cumsum([0, *(len(one.numbers) for one in selected)])[:-1].tolist()
+    return lambda index: selected[bisect_right(starts, index) - 1].columns.id_of[int(numbers[index])]
+
+
+def _times(selected: Sequence[Selected]) -> IntArray:
+    return np.concatenate([one.times_ms for one in selected])
+
+
+def _restricted(selected: Selected, memory_ids: Collection[str]) -> Selected:
+    at = np.array([one in memory_ids for one in _ids([selected])], np.bool_)
+    return Selected(selected.columns, selected.numbers[at], selected.times_ms[at])
+
+
+def _next(request: ListRequest, beginning: Beginning, last: Position | None, total: int | None = None) -> str | None:
+    """Return the cursor behind the last item of a page; None if nothing follows."""
+    if last is None:
+        return None
+    cursor = Cursor(
+        request=request_digest(request),
+        began=beginning.began,
+        changes=beginning.changes,
+        time_us=last.time_us,
+        key=last.key,
+        total=total,
+    )
+    return encode_cursor(cursor)

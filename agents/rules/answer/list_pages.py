@@ -1,0 +1,126 @@
+"""The order of a list, and the part of it that a page needs. Pure.
+
+Items are ordered by time and, within the same time, by a key; the newest first is the exact reverse of the oldest
+first. Columns have milliseconds: items of the same millisecond are given together, to be ordered by their records.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.rules.answer.list_cursors import Position
+from agents.rules.index.columns import IntArray
+
+MAX_TIED_ITEMS = 1000
+"""Items of the same millisecond that are ordered by their exact times, as that reads them all: 10 ms. More than that
+were given one time, as by an import, and are ordered by their keys."""
+
+
+class OrderedItem(NamedTuple):
+    """An item by its number among all, with its key and its time in milliseconds since the epoch."""
+
+    number: int
+    key: str
+    time_ms: int
+
+    @property
+    def position(self) -> Position:
+        """The place of the item, as far as columns know it."""
+        return Position(self.time_ms * 1000, self.key)
+
+
+class Window(NamedTuple):
+    """Items that follow one another, in no order within a millisecond; the next window begins at the place `end`.
+
+    `reached` is the position of the last one if the window ends within a millisecond. `by_key`: no exact times count.
+    """
+
+    items: list[OrderedItem]
+    end: int
+    reached: Position | None = None
+    by_key: bool = False
+
+    def inexact_ms(self, behind: Position | None) -> set[int]:
+        """Return the milliseconds in which exact times decide: of several items, or of one beside a position."""
+        if self.by_key:
+            return set()
+        several = {one.time_ms for one, other in pairwise(self.items) if one.time_ms == other.time_ms}
+        return several if behind is None else several | {behind.time_us // 1000}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOrder:
+    """Items in the order of a list, shape (items,): `signed_ms` ascends, their times, negated for the newest first."""
+
+    signed_ms: IntArray
+    indexes: IntArray
+    key_of: Callable[[int], str]
+    newest: bool
+
+    @classmethod
+    def of(cls, times_ms: IntArray, key_of: Callable[[int], str], *, newest: bool) -> "ListedOrder":
+        """Order items by time; `key_of` takes an index into the times."""
+        signed = -times_ms if newest else times_ms
+        indexes = np.argsort(signed, kind="stable")
+        return cls(signed[indexes], indexes, key_of, newest)
+
+    def __len__(self) -> int:
+        return len(self.signed_ms)
+
+    def restricted_to(self, places: Sequence[int]) -> "ListedOrder":
+        """Return the order of the items at these places, which ascend."""
+        at = np.array(places, np.int64)
+        return ListedOrder(self.signed_ms[at], self.indexes[at], self.key_of, self.newest)
+
+    def keys(self, first: int) -> Iterator[str]:
+        """Yield the keys of all items from a place on."""
+        return (self.key_of(index) for index in self.indexes[first:].tolist())
+
+    def start(self, position: Position | None) -> int:
+        """Return the first place that may come after a position: that of its millisecond."""
+        return 0 if position is None else int(np.searchsorted(self.signed_ms, self._signed(position), "left"))
+
+    def is_after(self, item: Position, position: Position | None) -> bool:
+        """True if an item comes after a position."""
+        return position is None or (item < position if self.newest else item > position)
+
+    def suffices(self, places: Sequence[int], scanned: int, position: Position | None, wanted: int) -> bool:
+        """True if these places, all that count before the place `scanned`, have `wanted` items after a position.
+
+        The milliseconds of these items are complete.
+        """
+        times = self.signed_ms[np.array(places, np.int64)]
+        last = wanted - 1 + (0 if position is None else int((times == self._signed(position)).sum()))
+        return last < len(places) and bool(times[last] != self.signed_ms[scanned])
+
+    def window(self, place: int, count: int, position: Position | None) -> Window:
+        """Return `count` items or more from a place that begins a millisecond; fewer before a large one, or the end."""
+        last = self.signed_ms[min(place + count, len(self)) - 1]
+        first, end = (int(np.searchsorted(self.signed_ms, last, side)) for side in ("left", "right"))
+        if end - first > MAX_TIED_ITEMS:
+            if first == place:
+                return self._by_key(first, end, count, position)
+            end = first
+        return Window(self._items(range(place, end)), end)
+
+    def _by_key(self, first: int, end: int, count: int, position: Position | None) -> Window:
+        """Return the next items of a large millisecond, by their keys alone."""
+        items = sorted(self._items(range(first, end)), key=lambda item: item.key, reverse=self.newest)
+        items = [item for item in items if self.is_after(item.position, position)]
+        if len(items) <= count:
+            return Window(items, end, by_key=True)
+        return Window(items[:count], first, items[count - 1].position, by_key=True)
+
+    def _items(self, places: Iterable[int]) -> list[OrderedItem]:
+        sign = -1 if self.newest else 1
+        return [
+            OrderedItem(index, self.key_of(index), sign * int(self.signed_ms[place]))
+            for place, index in ((place, int(self.indexes[place])) for place in places)
+        ]
+
+    def _signed(self, position: Position) -> int:
+        time_ms = position.time_us // 1000
+        return -time_ms if self.newest else time_ms

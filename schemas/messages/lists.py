@@ -1,0 +1,45 @@
+"""List requests (docs/contract.md)."""
+
+from typing import Annotated, Literal
+
+from modestream_client.vocabulary import EmbeddingStatus, MemoryType, Role
+from pydantic import BaseModel, Field
+
+from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.moments import Moment
+from schemas.scopes import Selector
+
+MAX_PAGE_ITEMS = 500
+"""Items of one page: some 15 ms of work, and a reply of half a megabyte with usual texts."""
+
+ListOrder = Literal["newest", "oldest"]
+"""By `occurred_at`, then by memory id; conversations and projects by the time of their last memory."""
+
+
+class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
+    """`list.v1`. The filters select memories; conversations and projects are those of the selected memories.
+
+    `cursor` is the `next` of the page before, of the same request but for `limit` and `read_after`.
+    """
+
+    scope: Selector
+    what: Literal["memories", "conversations", "projects"]
+    mode: str | list[str] | None = None
+    conversation_id: str | None = None
+    types: list[MemoryType] | None = None
+    role: Role | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    contains: Annotated[str, Field(max_length=MAX_QUERY_LENGTH)] | None = None
+    embedding_status: EmbeddingStatus | None = None
+    include_superseded: bool = False
+    order: ListOrder = "newest"
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = 50
+    cursor: str | None = None
+    read_after: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def reads_texts(self) -> bool:
+        """True if what matches is found by reading records one by one: texts, and the conversations of items."""
+        lists_items = self.types is not None and "episodic" not in self.types
+        return bool(self.contains) or (lists_items and self.conversation_id is not None)
