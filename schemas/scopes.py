@@ -5,6 +5,7 @@ The boundary key is the Kafka key of all events of a boundary, so that they are 
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
 from modestream_client.boundary import boundary_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_serializer
@@ -115,3 +116,8 @@ class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
 def boundary_of(scope: Mapping[str, str]) -> str:
     """Return the canonical boundary string of a validated scope."""
     return boundary_key([scope[BOUNDARY_FIELD]])
+
+
+def boundary_scope(boundary: str) -> dict[str, str]:
+    """Return the boundary fields of the scopes with this canonical boundary string."""
+    return {BOUNDARY_FIELD: unquote(boundary)}

@@ -39,6 +39,7 @@ class Topics:
     consolidate: str
     replies: str
     dead_letters: str
+    boundaries: str
     changes: str
     remembered: str
     understood: str
@@ -54,7 +55,8 @@ class Topics:
 
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
-        return [name for name in self.all() if name not in (self.replies, self.dead_letters, self.service)]
+        written_only = (self.replies, self.dead_letters, self.boundaries, self.service)
+        return [name for name in self.all() if name not in written_only]
 
     def internal_events(self) -> frozenset[str]:
         """Return the names of the topics with events of workers for workers."""
@@ -78,7 +80,7 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
     """
-    if topic == topics.service:
+    if topic in (topics.service, topics.boundaries):
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)

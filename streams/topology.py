@@ -166,6 +166,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         progress=ctx.progress,
         turns_log=ctx.turns_log,
         on_changed=hooks.on_changed,
+        boundaries=ctx.boundaries,
     )
     events = RememberEvents(
         event_reader(MEMORY_EVENTS),

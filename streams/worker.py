@@ -24,12 +24,14 @@ from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.adapters.kafka.topic_watch import WatchTopics
+from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
@@ -41,6 +43,7 @@ from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.damaged_stores import stores_set_aside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
+from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
@@ -112,6 +115,8 @@ class WorkerParts:
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.status = WorkerStatus(self.app, self.topics)
         self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
+        counts = SqliteBoundaryCounts(settings.data_dir / "words")
+        self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
         self.stall_detector = StallDetector(
             self.meters.work_done, lambda: sum(self.status.lag().values()), self.status.positions, self.meters.is_away
@@ -212,12 +217,14 @@ class WorkerParts:
         if not self._background:
             self._background = [asyncio.create_task(_until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
+        self.boundaries.look(partitions)
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
         kept = timedelta(hours=self.settings.events_kept_hours)
         watch = WatchTopics(self.settings, self._topic_configs(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run(), watch.run(), added.run()]
+        runs.append(self.boundaries.run())
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:

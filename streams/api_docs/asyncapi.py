@@ -5,7 +5,15 @@ It is generated from the models and the input channels, so that it is always com
 
 from typing import Any
 
-from streams.api_docs.channels import BINDING_VERSION, DEAD_LETTER, REPLY_TO, build_channels, channel_name, channel_of
+from streams.api_docs.channels import (
+    BINDING_VERSION,
+    BOUNDARY,
+    DEAD_LETTER,
+    REPLY_TO,
+    build_channels,
+    channel_name,
+    channel_of,
+)
 from streams.api_docs.json_schemas import components, wire_payloads
 from streams.api_docs.messages import JSON_TYPE, build_message_components
 from streams.api_docs.payloads import reply_name
@@ -40,6 +48,7 @@ def build_asyncapi(settings: Settings) -> Json:
             **{_operation_name(kind): _receive(settings, inputs, kind) for kind in kinds},
             "reply": _send(settings, topics.replies, [reply_name(kind) for kind in kinds]),
             "dead_letter": _send(settings, topics.dead_letters, [DEAD_LETTER]),
+            "boundary": _send(settings, topics.boundaries, [BOUNDARY]),
         },
         "components": {
             "messages": build_message_components(kinds),

@@ -17,6 +17,9 @@ REPLY_TO = "reply-to"
 DEAD_LETTER = "dead-letter"
 """The name of the message."""
 
+BOUNDARY = "boundary.v1"
+"""The name of the message that tells of a boundary."""
+
 Json = dict[str, Any]
 
 
@@ -24,7 +27,7 @@ def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) ->
     """Build every channel by its name, which is the topic's without the prefix."""
     replies = [reply_name(kind) for channel in inputs.public() for kind in channel.kinds]
     messages = {channel.topic: [*channel.kinds] for channel in inputs.public()}
-    messages |= {topics.replies: replies, topics.dead_letters: [DEAD_LETTER]}
+    messages |= {topics.replies: replies, topics.dead_letters: [DEAD_LETTER], topics.boundaries: [BOUNDARY]}
     channels: Json = {
         channel_name(settings, topic): {
             "address": topic,
@@ -64,7 +67,7 @@ def _binding(settings: Settings, topics: Topics, topic: str) -> Json:
         "replicas": settings.replication_factor,
         "topicConfiguration": {
             "cleanup.policy": [config["cleanup.policy"]],
-            "retention.ms": int(config["retention.ms"]),
+            "retention.ms": int(config.get("retention.ms", -1)),
             "max.message.bytes": int(config["max.message.bytes"]),
         },
         "bindingVersion": BINDING_VERSION,

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from pydantic import create_model
 from pydantic.json_schema import models_json_schema
 
-from streams.api_docs.payloads import Payload, WireSchema, build_payloads
+from schemas.messages.boundaries import Boundary
+from streams.api_docs.channels import BOUNDARY
+from streams.api_docs.payloads import Payload, WireSchema, build_payloads, component_name
 from streams.channels import input_channels
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
@@ -22,7 +25,9 @@ def build_json_schemas(settings: Settings) -> Json:
 
 def wire_payloads(settings: Settings) -> list[Payload]:
     """Return the payloads on the public topics of a deployment."""
-    return build_payloads(input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model).public())
+    inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
+    boundary = create_model(component_name(BOUNDARY), __base__=Boundary, __doc__=Boundary.__doc__)
+    return [*build_payloads(inputs.public()), Payload(BOUNDARY, boundary, "serialization")]
 
 
 def components(payloads: list[Payload]) -> Json:

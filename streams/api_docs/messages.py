@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streams.api_docs.channels import BINDING_VERSION, DEAD_LETTER
+from streams.api_docs.channels import BINDING_VERSION, BOUNDARY, DEAD_LETTER
 from streams.api_docs.payloads import component_name, reply_name
 
 JSON_TYPE = "application/json"
@@ -17,8 +17,8 @@ BOUNDARY_KEY = (
 
 
 def build_message_components(kinds: Iterable[str]) -> Json:
-    """Build the messages of these kinds of requests, of the reply to each, and of dead letters."""
-    messages: Json = {DEAD_LETTER: _dead_letter()}
+    """Build the messages of these kinds of requests, of the reply to each, of dead letters, and of boundaries."""
+    messages: Json = {DEAD_LETTER: _dead_letter(), BOUNDARY: _boundary()}
     for kind in kinds:
         messages[kind] = _message(kind, "request-headers", BOUNDARY_KEY)
         messages[reply_name(kind)] = _message(reply_name(kind), "reply-headers", "The key of the request, unchanged.")
@@ -44,6 +44,16 @@ def _dead_letter() -> Json:
         "headers": _schema("dead-letter-headers"),
         "payload": {"description": "Any bytes, or none."},
         "bindings": _keyed("The key of the record, unchanged."),
+    }
+
+
+def _boundary() -> Json:
+    return {
+        "name": BOUNDARY,
+        "summary": "What there is of a user: the last record of a key counts. A tombstone tells that it is forgotten.",
+        "contentType": JSON_TYPE,
+        "payload": _schema(component_name(BOUNDARY)),
+        "bindings": _keyed(BOUNDARY_KEY),
     }
 
 

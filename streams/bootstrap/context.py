@@ -6,7 +6,9 @@ from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import LexicalStore
+from streams.flow.stores.tables import LexicalStore, Table
+from streams.flow.stores.watched_table import WatchedTable
+from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
@@ -26,11 +28,12 @@ from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 
 
-def build_stores(app: App, settings: Settings, words: LexicalStore) -> Stores:
-    """Add the tables that agents read and write to the app."""
+def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: BoundaryChanges) -> Stores:
+    """Add the tables that agents read and write to the app; changed modes are noted in `boundaries`."""
+    modes: Table[str, ModeDeclarations] = JsonTable(app, "modes", ModeDeclarations, str, max_parsed=MAX_PARSED_MODES)
     return Stores(
         memories=MemoryTable(app),
-        modes=JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=MAX_PARSED_MODES),
+        modes=WatchedTable(modes, boundaries.changed),
         claims=ClaimTable(app),
         intentions=IntentionTable(app),
         categories=CategoryTable(app, settings.categories.root),
@@ -45,10 +48,11 @@ def build_context(
     """Build the shared services of a worker; adds every table to the app."""
     topics = topics_with_prefix(settings.topic_prefix)
     turns_log = KafkaTurnsLog(app, topics.turns)
+    boundaries = BoundaryChanges()
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
-        stores=build_stores(app, settings, words),
+        stores=build_stores(app, settings, words, boundaries),
         consolidations=JsonTable(app, "consolidations", RunHistory, key=scope_key),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
         commit=LexicalCommit(words, meters),
@@ -62,4 +66,5 @@ def build_context(
         turns_log=turns_log,
         log_ends=None if settings.isolation_level == READ_COMMITTED else LogEnds(turns_log),
         deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
+        boundaries=boundaries,
     )

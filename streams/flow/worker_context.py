@@ -11,6 +11,7 @@ from schemas.scopes import Scope, ScopeFields
 from streams.flow.requests.replies import Replies
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table
+from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
@@ -45,6 +46,7 @@ class WorkerContext:
     log_ends: LogEnds | None = None
     """None where turns of open transactions are hidden: their offsets were given, and are read later."""
     deaths: DeathCounts = field(default_factory=DeathCounts)
+    boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

@@ -87,6 +87,7 @@ class RememberSteps(WorkerHarness):
             progress=self.progress,
             turns_log=self.ctx.turns_log,
             on_changed=lambda change, partition: self.changed.append((change, partition)),
+            boundaries=self.ctx.boundaries,
         )
 
     async def apply(self, requested: Change, offset: int = 0) -> Any:

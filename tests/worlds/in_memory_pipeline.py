@@ -24,12 +24,16 @@ from schemas.messages.records import Headers, Outgoing, Record
 from schemas.models.language import Profiles
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
+from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
+from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
+from streams.flow.stores.watched_table import WatchedTable
+from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
@@ -53,6 +57,7 @@ from tests.fakes.tables.json_table import FakeJsonTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
+from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 
@@ -93,6 +98,7 @@ class InMemoryPipeline:
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     deaths: DeathCounts = field(default_factory=DeathCounts)
+    boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -133,6 +139,7 @@ class InMemoryPipeline:
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
         self.progress = AppliedOffsets()
+        self.boundaries = BoundaryChanges()
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
@@ -147,8 +154,11 @@ class InMemoryPipeline:
         app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
         for agent in app.agents.values():
             await agent.start()
-        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding)]
-        reembedding.look(range(self.partitions))
+        counts = SqliteBoundaryCounts(self.directory / "words")
+        self.telling = PublishBoundaries(counts, InMemoryBoundaryLog(self.topics), ctx)
+        runs = [asyncio.create_task(one.run()) for one in (queue, reembedding, self.telling)]
+        for background in (reembedding, self.telling):
+            background.look(range(self.partitions))
         await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
         try:
             yield self
@@ -166,12 +176,13 @@ class InMemoryPipeline:
 
     def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         """Build the agents and the context of their steps."""
+        stores = fake_stores(
+            words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
+        )
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
-            stores=fake_stores(
-                words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
-            ),
+            stores=replace(stores, modes=WatchedTable(self.modes, self.boundaries.changed)),
             consolidations=self.consolidations,
             issued=self.issued,
             commit=LexicalCommit(words, self.meters),
@@ -183,6 +194,7 @@ class InMemoryPipeline:
             admit=self.admit,
             turns_log=self.turns_log,
             deaths=self.deaths,
+            boundaries=self.boundaries,
         )
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx

@@ -31,6 +31,14 @@ def agents_sharing_steps(directory: Path) -> dict[str, set[str]]:
     return shared
 
 
+FORGET_USER = {
+    "schema": "command.v1",
+    "command": "forget",
+    "scope": {"user_id": "u1", "project_id": "default"},
+    "arguments": {"user": True},
+}
+
+
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Return the topics that each agent writes to, observed while every kind of record is processed."""
     async with InMemoryPipeline(directory, profiles=ONE_PROFILE).running() as pipeline:
@@ -59,5 +67,6 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         await pipeline.topics.settled()
         await pipeline.command("declare_category", name="garden", description="tomatoes and watering")
         await pipeline.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+        await pipeline.ask(names.commands, FORGET_USER)
         await pipeline.topics.settled()
         return pipeline.arrows

@@ -27,6 +27,18 @@ async def read_to_end(
 
     Includes what was acknowledged before the call. Raises Unavailable while Kafka can't be read.
     """
+    records: list[Record] = []
+
+    def take(record: Record) -> bool:
+        records.append(record)
+        return found(record)
+
+    await read_each(settings, topic, partitions, take)
+    return records
+
+
+async def read_each(settings: Settings, topic: str, partitions: Iterable[int], take: Found) -> None:
+    """Call `take` with the records of these partitions, as `read_to_end` returns them, and keep none of them."""
     # The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
     consumer = AIOKafkaConsumer(
         bootstrap_servers=settings.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
@@ -34,26 +46,22 @@ async def read_to_end(
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
             await consumer.start()
-            return await _read(consumer, [TopicPartition(topic, number) for number in partitions], found)
+            await _read(consumer, [TopicPartition(topic, number) for number in partitions], take)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
     finally:
         await consumer.stop()
 
 
-async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], found: Found) -> list[Record]:
+async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], take: Found) -> None:
     consumer.assign(partitions)
     ends = await consumer.end_offsets(partitions)
-    records: list[Record] = []
     for partition in partitions:
         # A position, not the last record's offset: compaction may have removed the last records.
         while await consumer.position(partition) < ends[partition]:
             for fetched in (await consumer.getmany(timeout_ms=POLL_MS)).values():
-                for record in map(record_of, fetched):
-                    records.append(record)
-                    if found(record):
-                        return records
-    return records
+                if any(map(take, map(record_of, fetched))):
+                    return
 
 
 def record_of(read: ConsumerRecord) -> Record:

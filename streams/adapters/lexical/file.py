@@ -64,6 +64,11 @@ class _OtherVersionError(sqlite3.DatabaseError):
     """The file has another `SCHEMA_VERSION`."""
 
 
+def index_path(directory: Path, partition: int) -> Path:
+    """Return the file of a partition's index."""
+    return directory / f"words-{partition}.sqlite"
+
+
 def open_file(path: Path) -> sqlite3.Connection:
     """Open a file of the current version; the caller begins and ends transactions."""
     try:

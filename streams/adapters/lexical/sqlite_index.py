@@ -16,7 +16,14 @@ from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import VectorLocation
-from streams.adapters.lexical.file import KeyCache, delete_file, open_file, set_damage_aside, translate_sqlite_errors
+from streams.adapters.lexical.file import (
+    KeyCache,
+    delete_file,
+    index_path,
+    open_file,
+    set_damage_aside,
+    translate_sqlite_errors,
+)
 from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.writer import PartitionWriter
@@ -68,6 +75,9 @@ class SqliteLexicalIndex:
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
         self._open[partition].writer.set_applied(topic, next_offset)
 
+    def take_changed(self, partition: int) -> set[str]:
+        return self._open[partition].writer.take_changed()
+
     def put(self, partition: int, document: LexicalDocument) -> None:
         self._open[partition].writer.put(document)
 
@@ -107,7 +117,7 @@ class SqliteLexicalIndex:
         return self._open[partition].reader.ready_places()
 
     def _path(self, partition: int) -> Path:
-        return self._directory / f"words-{partition}.sqlite"
+        return index_path(self._directory, partition)
 
     def _close(self, partition: int) -> None:
         opened = self._open.pop(partition, None)

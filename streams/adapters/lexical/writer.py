@@ -7,6 +7,7 @@ the partition is opened again, at the committed progress.
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from agents.rules.index.lexical_document import LexicalDocument
@@ -25,6 +26,9 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
   superseded = excluded.superseded, space = excluded.space, status = excluded.status, unread = excluded.unread,
   language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
+
+
+_NAME = "SELECT name FROM boundaries WHERE id = ?"
 
 
 class _Stored(NamedTuple):
@@ -51,6 +55,8 @@ class PartitionWriter:
         self._lost = False
         self.progress: dict[str, int] = {}
         """The offsets since the last commit; the next one writes them, once for many records."""
+        self._written: set[str] = set()
+        self._committed: set[str] = set()
 
     def commit(self) -> None:
         """Commit all writes, with the progress."""
@@ -64,9 +70,16 @@ class PartitionWriter:
             with self._translate():
                 self._execute("COMMIT")
             self.progress.clear()
+            self._committed |= self._written
+            self._written.clear()
         except Unavailable:
             self._lost = not self._connection.in_transaction
             raise
+
+    def take_changed(self) -> set[str]:
+        """Return the index names with committed writes since the last call."""
+        taken, self._committed = self._committed, set()
+        return taken
 
     def set_applied(self, topic: str, next_offset: int) -> None:
         """Set the next offset of a topic."""
@@ -78,6 +91,7 @@ class PartitionWriter:
         memory, trait = document.memory, document.trait
         with self._savepoint():
             boundary = self._boundary(memory.index_name)
+            self._written.add(memory.index_name)
             old = self._stored(memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
             analyzed = self._write_terms(document, boundary, row, old)
@@ -94,6 +108,7 @@ class PartitionWriter:
             if old is None:
                 return
             boundary = old.row >> NUMBER_BITS
+            self._written.update(chain.from_iterable(self._execute(_NAME, (boundary,))))
             self._delete_terms(boundary, old)
             self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
             self._cache.drop(boundary)

@@ -9,6 +9,7 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.memory.boundary_summary import CountedMemories
 from schemas.scopes import ScopeFields
 from schemas.state.interaction_counts import InteractionCounts
 from schemas.state.memories import Memory, VectorLocation
@@ -98,6 +99,9 @@ class LexicalStore(Protocol):
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
         """Set the progress of a topic; durable together with the writes before it."""
 
+    def take_changed(self, partition: int) -> set[str]:
+        """Return the index names with committed writes since the last call."""
+
     def put(self, partition: int, document: LexicalDocument) -> None: ...
     def remove(self, partition: int, memory_id: str) -> None: ...
     def has(self, partition: int, memory_id: str) -> bool: ...
@@ -114,3 +118,16 @@ class LexicalStore(Protocol):
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]: ...
     def awaiting_understanding(self, partition: int) -> Iterator[str]: ...
     def ready_places(self, partition: int) -> Mapping[VectorLocation, int]: ...
+
+
+class BoundaryCounts(Protocol):
+    """Counts of boundaries in the lexical index, as last committed. Each call blocks, for a thread.
+
+    Raises Unavailable where the index of the partition can't be read.
+    """
+
+    def names(self, partition: int, after: int, limit: int) -> Sequence[tuple[int, str]]:
+        """Return at most `limit` index names with their numbers, in the order of these, beginning after one of them."""
+
+    def read(self, partition: int, boundaries: Sequence[str]) -> Mapping[str, CountedMemories]:
+        """Count the memories of each boundary that nothing supersedes."""

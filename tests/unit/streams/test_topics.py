@@ -26,7 +26,7 @@ def test_names_follow_the_contract() -> None:
 def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 14
+    assert len(set(one.all())) == len(one.all()) == 15
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
@@ -43,12 +43,19 @@ def test_requests_and_replies_have_a_retention_time(name: str) -> None:
     assert int(topic_config(topics, getattr(topics, name))["retention.ms"]) > 0
 
 
-def test_record_of_the_deployment_is_kept_for_ever() -> None:
+@pytest.mark.parametrize("name", ["service", "boundaries"])
+def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
     topics = topics_with_prefix("memory.")
-    assert topics.service == "memory.service"
-    config = topic_config(topics, topics.service)
+    assert getattr(topics, name) == f"memory.{name}"
+    config = topic_config(topics, getattr(topics, name))
     assert config["cleanup.policy"] == "compact"
     assert "retention.ms" not in config
+
+
+def test_workers_do_not_consume_what_they_tell() -> None:
+    topics = topics_with_prefix("memory.")
+    assert not {topics.replies, topics.dead_letters, topics.boundaries, topics.service} & set(topics.consumed())
+    assert len(topics.consumed()) == len(topics.all()) - 4
 
 
 def test_largest_input_fits_into_a_dead_letter() -> None:

@@ -172,7 +172,7 @@ class Deployment:
     async def until_processed(self) -> None:
         """Wait until every record of every topic is processed, including derived ones."""
         names = self.topics
-        read = [topic for topic in names.all() if topic not in (names.replies, names.dead_letters, names.service)]
+        read = names.consumed()
         places = [TopicPartition(topic, partition) for topic in read for partition in range(self.partitions)]
 
         async def rests() -> bool:

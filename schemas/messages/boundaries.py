@@ -1,0 +1,42 @@
+"""`boundary.v1`: what a deployment has of one boundary, on the topic `boundaries` (docs/contract.md)."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class BoundaryMode(BaseModel, frozen=True):
+    """A mode: its memories in all projects, and its embedder; None for a mode that is no longer declared."""
+
+    memories: int = 0
+    embedder: str | None = None
+
+
+class EmbeddingCounts(BaseModel, frozen=True):
+    """Memories by the state of their vectors."""
+
+    ready: int = 0
+    pending: int = 0
+    stale: int = 0
+    failed: int = 0
+
+
+class Boundary(BaseModel, frozen=True, populate_by_name=True):
+    """A boundary and what it has.
+
+    `memories` are turns and distilled memories that nothing supersedes; projects, conversations and `embedding` are
+    those of these memories, `first` and `last` the earliest and the latest time of one, None without any. `modes` has
+    the declared ones, in any project, and those with memories.
+    """
+
+    schema_: Literal["boundary.v1"] = Field(default="boundary.v1", alias="schema")
+    boundary: str
+    scope: dict[str, str]
+    projects: int = 0
+    conversations: int = 0
+    memories: int = 0
+    modes: dict[str, BoundaryMode] = Field(default_factory=dict)
+    embedding: EmbeddingCounts = EmbeddingCounts()
+    first: datetime | None = None
+    last: datetime | None = None

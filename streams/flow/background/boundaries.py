@@ -1,0 +1,130 @@
+"""Keep the topic `boundaries` right: `boundary.v1` of each boundary that has changed.
+
+Enters: the boundaries of which the lexical index has committed writes, those whose modes were declared, and partitions
+that arrive. Leaves: the latest counts of each, once in `PUBLISH_INTERVAL_S`. Guaranteed: after a partition has arrived
+the topic is right again, whatever a kill has lost: all its boundaries are counted and compared with what the topic
+tells. That is a page at a time, in a thread; the event loop reads declarations and hands records over. The tombstone of
+a forgotten user is written with the change that forgets (`streams.flow.steps.apply_changes`).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Collection
+from typing import Protocol
+
+import structlog
+
+from schemas.failures import Unavailable
+from schemas.state.memories import item_index_name
+from streams.batching import batches
+from streams.flow.background.boundary_pages import PAGE_SIZE, BoundaryPages
+from streams.flow.stores.tables import BoundaryCounts
+from streams.flow.support.backoff import until_available
+from streams.flow.worker_context import WorkerContext
+
+log = structlog.get_logger()
+
+PUBLISH_INTERVAL_S = 3.0
+"""Between two records of one boundary: a user that writes all the time costs a count, and 400 bytes, each time."""
+
+ITEMS_SUFFIX = item_index_name("")
+"""The end of index names of items, which are part of their turns and not counted."""
+
+
+class BoundaryLog(Protocol):
+    """The topic `boundaries`."""
+
+    async def told(self, partition: int) -> dict[str, int]:
+        """Return what a partition tells of each boundary, as `note_told` notes it. Raises Unavailable."""
+
+
+class PublishBoundaries:
+    """Publishes the counts of changed boundaries. Runs until cancelled."""
+
+    def __init__(self, counts: BoundaryCounts, topic: BoundaryLog, ctx: WorkerContext) -> None:
+        self._counts = counts
+        self._topic = topic
+        self._ctx = ctx
+        self._pages = BoundaryPages(counts, ctx)
+        self._arrived: set[int] = set()
+        self._wake = asyncio.Event()
+        self._comparing = asyncio.Lock()
+        self._since: dict[int, set[str]] = {}
+        """By partition that is being compared, the boundaries that have changed since: they are published anyway."""
+
+    def look(self, partitions: Collection[int]) -> None:
+        """Queue partitions that have arrived for a comparison, which covers all changes until now."""
+        for partition in partitions:
+            self._take(partition)
+        self._arrived.update(partitions)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Publish changes, and compare queued partitions, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publish_changes())
+            tasks.create_task(self._compare_arrived())
+
+    async def _publish_changes(self) -> None:
+        while True:
+            await asyncio.sleep(PUBLISH_INTERVAL_S)
+            for partition in self._ctx.served_partitions():
+                await self.publish(partition)
+
+    async def publish(self, partition: int) -> None:
+        """Publish the boundaries of a partition that have changed since the last call."""
+        due = self._take(partition)
+        if partition in self._since:
+            self._since[partition] |= due
+        try:
+            for page in batches(sorted(due), PAGE_SIZE):
+                await self._pages.publish(partition, page, lambda _boundary, _value: True)
+        except (KeyError, Unavailable) as problem:
+            log.warning("boundaries could not be counted", partition=partition, problem=repr(problem))
+            self._ctx.boundaries.count_again(partition, due)
+
+    async def _compare_arrived(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._arrived:
+                await self._compare(self._arrived.pop())
+
+    async def _compare(self, partition: int) -> None:
+        try:
+            await self.compare(partition)
+        except (KeyError, Unavailable) as problem:
+            # The partition has left, or its lexical index can't be read: the next assignment compares again.
+            log.warning("boundaries could not be compared", partition=partition, problem=repr(problem))
+
+    async def compare(self, partition: int) -> None:
+        """Publish every boundary of a partition of which the topic tells nothing, or something else."""
+        async with self._comparing:
+            await self._compare_told(partition)
+
+    async def _compare_told(self, partition: int) -> None:
+        since = self._since[partition] = set()
+
+        def read() -> Awaitable[dict[str, int]]:
+            return self._topic.told(partition)
+
+        def differs(boundary: str, value: bytes) -> bool:
+            changed = boundary in since or self._ctx.boundaries.is_due(partition, boundary)
+            return told.pop(boundary, None) != hash(value) and not changed
+
+        try:
+            told = await until_available(read, "kafka", self._ctx.meters)
+            last = -1
+            while page := await asyncio.to_thread(self._counts.names, partition, last, PAGE_SIZE):
+                last = page[-1][0]
+                names = [name for _, name in page if not name.endswith(ITEMS_SUFFIX)]
+                await self._pages.publish(partition, names, differs)
+            # What is left had memories once, and has none any more.
+            for names in batches(list(told), PAGE_SIZE):
+                await self._pages.publish(partition, names, differs)
+        finally:
+            del self._since[partition]
+
+    def _take(self, partition: int) -> set[str]:
+        """Return what has changed, as far as it is committed."""
+        written = {name for name in self._ctx.stores.words.take_changed(partition) if not name.endswith(ITEMS_SUFFIX)}
+        return written | self._ctx.boundaries.take(partition)
