@@ -67,8 +67,8 @@ async def test_what_was_there_is_shown_once_whatever_happens_meanwhile(
     new = turns(40, TIMES["minutes"])[30:]
     lists.store(*(one.model_copy(update={"memory_id": f"new {n}"}) for n, one in enumerate(new)))
     lists.store(made("early", 50, occurred_at=at(-1)))
-    # Edits that give other times: of one that was shown, and of one that was not.
-    for number, moved_to in ((3, 40), (26, -5)):
+    # Edits that give other times: of one that was shown, of one that was not, and of the last ones of the second page.
+    for number, moved_to in ((3, 40), (26, -5), (20, 41), (9, -6)):
         lists.store(stored[number].model_copy(update={"occurred_at": at(moved_to * 60_000_000), "text": "turn edited"}))
     lists.forget(stored[15])
     texts = [one.memory_id for one in shown.items]
