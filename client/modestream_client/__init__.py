@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from modestream_client.memory_client import MemoryClient
     from modestream_client.modes import DeclaredModes, ShownMode
-    from modestream_client.requests import Written
+    from modestream_client.offsets import Written
     from modestream_client.session import OWN_WRITES
 
 _MODULES = {
@@ -27,7 +27,7 @@ _MODULES = {
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
     "memory_client": ("MemoryClient",),
     "modes": ("DeclaredModes", "ShownMode"),
-    "requests": ("Written",),
+    "offsets": ("Written",),
     "session": ("OWN_WRITES",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

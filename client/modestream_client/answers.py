@@ -7,6 +7,7 @@ from typing import Any
 
 from modestream_client.failures import MemoryServiceError
 from modestream_client.hits import Hit
+from modestream_client.offsets import Written
 
 Json = dict[str, Any]
 
@@ -48,6 +49,11 @@ class Remembered:
     duplicate: bool | None = None
     """True if the same turn with the same content existed already; nothing changed."""
     warnings: tuple[Notice, ...] = ()
+
+    @property
+    def read_after(self) -> str:
+        """The turn's place as `"<partition>:<offset>"`: any client that reads after it finds the turn."""
+        return Written(self.partition, self.offset).read_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
 from modestream_client.failures import MemoryUnreachable
@@ -37,6 +38,13 @@ class Connection:
         self._producer = producer
         self.reply_topic: str = reply_to.topic
         self.reply_partition: int = reply_to.partition
+
+    async def partition_of(self, topic: str, key: bytes) -> int:
+        """Return the partition of records with this key."""
+        with _translate_errors(f"Kafka did not name the partitions of {topic}"):
+            partitions = sorted(await self._producer.partitions_for(topic))
+        partition: int = DefaultPartitioner()(key, partitions, partitions)
+        return partition
 
     async def send(
         self, topic: str, key: bytes, value: bytes, headers: RecordHeaders, on_written: OnWritten

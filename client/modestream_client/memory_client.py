@@ -41,11 +41,13 @@ class MemoryClient(ModeCommands):
     timeout
         Limit of a call in seconds, opening and closing included.
     principal
-        The caller, for a service with an authorization file.
+        The caller, for a service with an authorization file; every call can name another.
     scope
         Values of further fields of the service's scope model, for every call.
+    record_headers
+        Called for each record; returns further headers of it, such as `traceparent`.
 
-    Every method takes a `timeout` in seconds for that call, and raises a `MemoryClientError`:
+    Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
     """
 
@@ -65,6 +67,7 @@ class MemoryClient(ModeCommands):
         user_id: str | None = None,
         project_id: str | None = None,
         wait: bool = True,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> Remembered:
         """Publish one turn and wait until the service has accepted it.
@@ -114,9 +117,10 @@ class MemoryClient(ModeCommands):
             metadata=metadata or {},
         )
         if not wait:
-            return Remembered(*await self._requests.write(TURNS_TOPIC, turn, timeout=timeout))
+            written = await self._requests.write(TURNS_TOPIC, turn, principal=principal, timeout=timeout)
+            return Remembered(*written)
         # No deadline: it would not prevent the turn from being stored, only its reply from being sent.
-        reply, written = await self.request(TURNS_TOPIC, turn, timeout=timeout, deadline=False)
+        reply, written = await self.request(TURNS_TOPIC, turn, principal=principal, timeout=timeout, deadline=False)
         return remembered_of(reply, *written)
 
     async def retrieve(
@@ -138,6 +142,7 @@ class MemoryClient(ModeCommands):
         explain: bool = False,
         include_superseded: bool = False,
         partial: bool = False,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> Answer:
         """Retrieve memories, best first, each with its scope and evidence.
@@ -168,9 +173,9 @@ class MemoryClient(ModeCommands):
         depth
             `items`, or `auto`: from intention and categories down to items, only as far as needed.
         read_after
-            `OWN_WRITES`: the answer includes the earlier writes of this client for the user. An offset on the turns
-            topic, in the partition of one user: that turn and all before it. None: no wait. If the service does not
-            catch up in time, the answer has the warning `not_caught_up`.
+            `OWN_WRITES`: the answer includes the earlier writes of this client for the user. The `read_after` of
+            any client's write for the user (or the offset alone): that turn and all before it. None: no wait. If the
+            service does not catch up in time, the answer has the warning `not_caught_up`.
         explain
             Add `scores` to each hit.
         include_superseded
@@ -180,7 +185,7 @@ class MemoryClient(ModeCommands):
             fails only if the requests of all users failed.
         """
         user_ids = self._users(users)
-        if isinstance(read_after, int) and len(user_ids) > 1:
+        if read_after not in (None, OWN_WRITES) and len(user_ids) > 1:
             raise ValueError("read_after is an offset in one user's partition: pass one user with it")
         query_record = build_record(
             "retrieve.v1",
@@ -198,11 +203,14 @@ class MemoryClient(ModeCommands):
         )
         requests = [
             build_record(
-                **query_record, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
+                **query_record,
+                scope=self._selector(user, projects, scope),
+                read_after=await self._after(user, read_after),
             )
             for user in user_ids
         ]
-        replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
+        asked = [self._ask(one, principal, timeout) for one in requests]
+        replies = await asyncio.gather(*asked, return_exceptions=True)
         return merge_answers(dict(zip(user_ids, replies, strict=True)), top_k, partial=partial)
 
     async def assemble(
@@ -227,6 +235,7 @@ class MemoryClient(ModeCommands):
         user_id: str | None = None,
         projects: str | Sequence[str] | None = None,
         scope: ScopeSelector | None = None,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> Context:
         """Assemble a prompt with the memories that matter for a query, within a token budget.
@@ -281,11 +290,11 @@ class MemoryClient(ModeCommands):
             suffix=suffix,
             remember=remember,
             pins=pins,
-            read_after=self._after(user, read_after),
+            read_after=await self._after(user, read_after),
         )
-        reply, _ = await self.request("retrieve", request, timeout=timeout)
+        reply, _ = await self.request("retrieve", request, principal=principal, timeout=timeout)
         return context_of(reply)
 
-    async def _ask(self, query_record: Json, timeout: float | None) -> Answer:
-        reply, _ = await self.request("retrieve", query_record, timeout=timeout)
+    async def _ask(self, query_record: Json, principal: str | None, timeout: float | None) -> Answer:
+        reply, _ = await self.request("retrieve", query_record, principal=principal, timeout=timeout)
         return answer_of(reply)

@@ -57,6 +57,7 @@ class ModeCommands(Session):
         for_project: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> ShownMode:
         """Declare a mode, or change the given fields of an existing one.
@@ -75,14 +76,23 @@ class ModeCommands(Session):
             "is_default": is_default,
             "for_project": for_project,
         }
-        result = await self.command("declare_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
+        result = await self.command(
+            "declare_mode", arguments, user_id=user_id, project_id=project_id, principal=principal, timeout=timeout
+        )
         return _read(lambda: ShownMode.model_validate(result))
 
     async def list_modes(
-        self, *, user_id: str | None = None, project_id: str | None = None, timeout: float | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        principal: str | None = None,
+        timeout: float | None = None,
     ) -> DeclaredModes:
         """Return the modes visible in a project; every user has `general`."""
-        result = await self.command("list_modes", user_id=user_id, project_id=project_id, timeout=timeout)
+        result = await self.command(
+            "list_modes", user_id=user_id, project_id=project_id, principal=principal, timeout=timeout
+        )
         return _read(lambda: _modes(result))
 
     async def set_memory_mode(
@@ -92,6 +102,7 @@ class ModeCommands(Session):
         *,
         user_id: str | None = None,
         project_id: str | None = None,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> Json:
         """Assign a memory of this project to another mode; return its whole record. For several: `{"moved": n}`.
@@ -100,7 +111,9 @@ class ModeCommands(Session):
         """
         named = {"memory_id": memory_id} if isinstance(memory_id, str) else {"memory_ids": list(memory_id)}
         arguments = {**named, "mode": mode}
-        return await self.command("set_memory_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
+        return await self.command(
+            "set_memory_mode", arguments, user_id=user_id, project_id=project_id, principal=principal, timeout=timeout
+        )
 
 
 def _modes(result: Json) -> DeclaredModes:

@@ -8,15 +8,15 @@ a query can read after them.
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.boundary import boundary_key
 from modestream_client.connection import Connection, open_connection
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
+from modestream_client.offsets import Written, invalid_read_after
 from modestream_client.replies import CORRELATION_ID, PendingReplies, PendingReply
 
 TURNS_TOPIC = "turns"
@@ -25,22 +25,26 @@ TURNS_TOPIC = "turns"
 PRINCIPAL_HEADER = "principal"
 """The header with the caller's principal, for a service with authorization."""
 
-
-class Written(NamedTuple):
-    """Partition and offset of a written record."""
-
-    partition: int
-    offset: int
+RecordHeadersOf = Callable[[], Mapping[str, str]]
+"""Returns further headers of the record that is being written, such as `traceparent`."""
 
 
 class RequestReplyClient:
     """One open connection to the service. Belongs to one event loop."""
 
-    def __init__(self, bootstrap: str, topic_prefix: str, timeout: float, principal: str | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic_prefix: str,
+        timeout: float,
+        principal: str | None = None,
+        record_headers: RecordHeadersOf | None = None,
+    ) -> None:
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
-        self._principal_headers = [] if principal is None else [(PRINCIPAL_HEADER, principal.encode())]
+        self._principal = principal
+        self._record_headers = record_headers or dict[str, str]
         self._replies = PendingReplies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
@@ -63,21 +67,36 @@ class RequestReplyClient:
         """Return the highest offset of a turn that this client wrote for the user."""
         return self._last_turn.get(boundary_key([user_id]))
 
-    async def write(self, topic: str, value: Json, *, timeout: float | None) -> Written:
+    async def offset_in(self, user_id: str, read_after: str) -> int:
+        """Return the offset of a `read_after` in the user's partition.
+
+        Raises `MemoryServiceError` with code `invalid_value` for the partition of other users.
+        """
+        place = Written.parse(read_after)
+        key = boundary_key([user_id]).encode()
+        with _unreachable("is the broker up, and does the topic exist?"):
+            partition = await self._connected().partition_of(self._prefix + TURNS_TOPIC, key)
+        if place.partition != partition:
+            raise invalid_read_after(f"{read_after!r} is not in the partition of this user")
+        return place.offset
+
+    async def write(self, topic: str, value: Json, *, principal: str | None = None, timeout: float | None) -> Written:
         """Send a record without a reply address and wait for Kafka's acknowledgement."""
         connection, limit = self._connected(), self._limit(timeout)
         try:
             async with asyncio.timeout(limit):
-                return await self._send(connection, topic, value, self._principal_headers)
+                return await self._send(connection, topic, value, self._own_headers(principal))
         except TimeoutError:
             raise self._unacknowledged(topic, limit) from None
 
-    async def request(self, topic: str, value: Json, *, timeout: float | None, deadline: bool) -> tuple[Reply, Written]:
+    async def request(
+        self, topic: str, value: Json, *, principal: str | None = None, timeout: float | None, deadline: bool
+    ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
         connection, limit = self._connected(), self._limit(timeout)
         with self._replies.expect() as pending:
             written = None
-            headers = [*self._principal_headers, *_headers(connection, pending, limit if deadline else None)]
+            headers = [*self._own_headers(principal), *_headers(connection, pending, limit if deadline else None)]
             try:
                 async with asyncio.timeout(limit):
                     written = await self._send(connection, topic, value, headers)
@@ -92,6 +111,11 @@ class RequestReplyClient:
         encoded = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))
+
+    def _own_headers(self, principal: str | None) -> list[tuple[str, bytes]]:
+        caller = self._principal if principal is None else principal
+        named = {**self._record_headers(), **({} if caller is None else {PRINCIPAL_HEADER: caller})}
+        return [(name, value.encode()) for name, value in named.items()]
 
     def _record_turn(self, boundary: str, offset: int) -> None:
         self._last_turn[boundary] = max(offset, self._last_turn.get(boundary, -1))

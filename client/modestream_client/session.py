@@ -5,8 +5,9 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from modestream_client.answers import Json, Reply
+from modestream_client.offsets import Written
 from modestream_client.records import build_record
-from modestream_client.requests import RequestReplyClient, Written
+from modestream_client.requests import RecordHeadersOf, RequestReplyClient
 
 DEFAULT_TIMEOUT_S = 10.0
 """A query takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
@@ -17,7 +18,8 @@ OWN_WRITES: Literal["own_writes"] = "own_writes"
 ScopeSelector = Mapping[str, str | Sequence[str]]
 """Scope fields, each with one value, several, or `"*"` for any."""
 
-ReadAfter = int | Literal["own_writes"] | None
+ReadAfter = int | str | None
+"""`OWN_WRITES`; `"<partition>:<offset>"`, as results of writes have it; an offset of the user's partition; no wait."""
 
 
 class Session:
@@ -33,8 +35,9 @@ class Session:
         timeout: float = DEFAULT_TIMEOUT_S,
         principal: str | None = None,
         scope: Mapping[str, str] | None = None,
+        record_headers: RecordHeadersOf | None = None,
     ) -> None:
-        self._requests = RequestReplyClient(bootstrap, topic_prefix, timeout, principal)
+        self._requests = RequestReplyClient(bootstrap, topic_prefix, timeout, principal, record_headers)
         self._user_id = user_id
         self._project_id = project_id
         self._further = dict(scope or {})
@@ -57,6 +60,7 @@ class Session:
         *,
         user_id: str | None = None,
         project_id: str | None = None,
+        principal: str | None = None,
         timeout: float | None = None,
     ) -> Json:
         """Send a command of `docs/contract.md`, such as `health` or `rename_mode`, and return its result.
@@ -65,21 +69,29 @@ class Session:
         """
         scope = self._scope(user_id, project_id)
         record = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
-        reply, _ = await self.request("commands", record, timeout=timeout)
+        reply, _ = await self.request("commands", record, principal=principal, timeout=timeout)
         return reply.result
 
     async def request(
-        self, topic: str, value: Json, *, timeout: float | None = None, deadline: bool = True
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None = None,
+        timeout: float | None = None,
+        deadline: bool = True,
     ) -> tuple[Reply, Written]:
         """Send any record with a `scope` and wait for its reply.
 
         `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
         a turn is stored all the same, without a reply.
         """
-        return await self._requests.request(topic, value, timeout=timeout, deadline=deadline)
+        return await self._requests.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
-    def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
-        return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after
+    async def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
+        if read_after == OWN_WRITES:
+            return self._requests.last_turn(user_id)
+        return await self._requests.offset_in(user_id, read_after) if isinstance(read_after, str) else read_after
 
     def _scope(self, user_id: str | None, project_id: str | None) -> Json:
         return {**self._further, "user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
