@@ -5,6 +5,9 @@ from typing import NamedTuple, Self
 
 from modestream_client.failures import MemoryServiceError
 
+TURNS_TOPIC = "turns"
+"""The topic of these places, without its prefix."""
+
 READ_AFTER = re.compile(r"(\d{1,9}):(\d{1,18})", re.ASCII)
 """Digits enough for every partition and every 64-bit offset, and few enough that none is a number of unbounded size."""
 

@@ -37,7 +37,7 @@ async def test_client_without_a_principal_sends_none(memory: MemoryClient, servi
 
 async def test_headers_of_the_program_are_asked_for_each_record(live_broker: RunningBroker, service: StandIn) -> None:
     traces: Iterator[str] = iter(["00-a", "00-b"])
-    async with connected(live_broker, service, record_headers=lambda: {"traceparent": next(traces)}) as memory:
+    async with connected(live_broker, service, headers=lambda: {"traceparent": next(traces)}) as memory:
         await memory.remember("x")
         await memory.retrieve("x")
     assert (await service.next("turns")).headers["traceparent"] == b"00-a"
