@@ -45,7 +45,7 @@ def _marked(name: str) -> object:
     return pytest.param(name, marks=pytest.mark.xfail(reason="unknown_schema")) if name in UNSERVED else name
 
 
-@pytest.mark.parametrize("name", map(_marked, EXAMPLES))
+@pytest.mark.parametrize("name", [_marked(name) for name in EXAMPLES])
 async def test_example_prints_what_it_says(
     pipeline: InMemoryPipeline, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
