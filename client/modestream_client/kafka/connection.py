@@ -145,7 +145,8 @@ async def _stop(stop: Callable[[], Any], cut: Callable[[], Any], timeout_s: floa
     await asyncio.wait({stopping}, timeout=timeout_s)
     if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:
         stopping.cancel()
-        await cut()
+        # Bounded too: over TLS uvloop waits 30 s for the other side.
+        await asyncio.wait({asyncio.ensure_future(cut())}, timeout=timeout_s)
 
 
 @contextmanager
