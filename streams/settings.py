@@ -1,9 +1,11 @@
 """Settings: environment variables with the prefix `MODESTREAM_`, or the same names in a `.env` file."""
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from modestream_client.kafka.security import KafkaSecurity, connection_options
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -41,6 +43,9 @@ DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 """A scope model, set by its dotted path."""
 
 
+KafkaConnection = Mapping[str, Any]
+"""Arguments of aiokafka's clients: `bootstrap_servers`, and those of TLS and SASL."""
+
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 """Kafka's isolation levels of a consumer."""
 
@@ -55,6 +60,9 @@ class Settings(BaseSettings):
 
     broker: str = "kafka://127.0.0.1:9092"
     """Kafka's address; several are separated by `;`."""
+
+    kafka_security: KafkaSecurity | None = None
+    """TLS and SASL towards Kafka: JSON, see `docs/operations.md`; none: neither."""
 
     data_dir: Path = Path(".modestream")
     """Tables, lexical index, embedded vectors and models. All of it can be rebuilt from Kafka."""
@@ -162,6 +170,14 @@ class Settings(BaseSettings):
     def bootstrap_servers(self) -> list[str]:
         """The broker's addresses in the format of Kafka clients."""
         return [address.removeprefix("kafka://") for address in self.broker.split(";")]
+
+    @property
+    def kafka_connection(self) -> KafkaConnection:
+        """What every client of the broker is created with.
+
+        Raises ValueError or OSError for a password or a file that can't be used.
+        """
+        return {"bootstrap_servers": self.bootstrap_servers, **connection_options(self.kafka_security)}
 
     @property
     def models(self) -> Path:

@@ -107,7 +107,7 @@ class WorkerParts:
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(
-            settings.bootstrap_servers, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
+            settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
@@ -283,8 +283,10 @@ def run_worker(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; then finish what is in flight, commit, and exit."""
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
     configure_logs(settings.log_level)
-    # A turn takes some sixty callbacks: uvloop runs them in two thirds of the time of the default loop.
-    uvloop.install()
+    # A turn takes some sixty callbacks: uvloop runs them in two thirds of the time of the default loop. Over TLS its
+    # connections take 30 s to close where data is still arriving (uvloop issue 471), and a start closes several.
+    if settings.kafka_security is None or not settings.kafka_security.uses_tls:
+        uvloop.install()
     parts = WorkerParts(settings)
     parts.wire()
     # Faust collects garbage for each table that it opens or closes: a tenth of a second each with the imports in it.

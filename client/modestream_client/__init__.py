@@ -1,6 +1,7 @@
-"""The Python client of modestream: `MemoryClient` over Kafka, its results and its errors.
+"""The Python client of modestream: `MemoryClient` over Kafka, `HttpMemoryClient` over the gateway, results and errors.
 
-Names are imported at their first use: a program that needs only the models of the wire loads no Kafka client.
+Names are imported at their first use: a program that needs only the models of the wire loads no Kafka client, and one
+that speaks HTTP loads none either.
 """
 
 from importlib import import_module
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modestream_client.answers import Answer, Notice, Remembered, Reply
+    from modestream_client.calls.memory_calls import MemoryCalls
     from modestream_client.contexts import Context
     from modestream_client.failures import (
         MemoryClientError,
@@ -16,19 +18,32 @@ if TYPE_CHECKING:
         MemoryTimeout,
         MemoryUnreachable,
     )
+    from modestream_client.http_client import HttpMemoryClient
+    from modestream_client.kafka.security import KafkaSecurity
+    from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
     from modestream_client.memory_client import MemoryClient
-    from modestream_client.modes import DeclaredModes, ShownMode
-    from modestream_client.requests import Written
-    from modestream_client.session import OWN_WRITES
+    from modestream_client.offsets import Written
+    from modestream_client.results.maps import MemoryMap
+    from modestream_client.results.memory import WholeMemory
+    from modestream_client.results.modes import DeclaredModes, ShownMode
+    from modestream_client.results.pages import Page
+    from modestream_client.transport import OWN_WRITES, Transport
 
 _MODULES = {
     "answers": ("Answer", "Notice", "Remembered", "Reply"),
+    "calls.memory_calls": ("MemoryCalls",),
     "contexts": ("Context",),
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
+    "http_client": ("HttpMemoryClient",),
+    "kafka.security": ("KafkaSecurity",),
+    "listed": ("ListedConversation", "ListedMemory", "ListedProject"),
     "memory_client": ("MemoryClient",),
-    "modes": ("DeclaredModes", "ShownMode"),
-    "requests": ("Written",),
-    "session": ("OWN_WRITES",),
+    "offsets": ("Written",),
+    "results.maps": ("MemoryMap",),
+    "results.memory": ("WholeMemory",),
+    "results.modes": ("DeclaredModes", "ShownMode"),
+    "results.pages": ("Page",),
+    "transport": ("OWN_WRITES", "Transport"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -37,16 +52,26 @@ __all__ = [
     "Answer",
     "Context",
     "DeclaredModes",
+    "HttpMemoryClient",
+    "KafkaSecurity",
+    "ListedConversation",
+    "ListedMemory",
+    "ListedProject",
+    "MemoryCalls",
     "MemoryClient",
     "MemoryClientError",
     "MemoryClosed",
+    "MemoryMap",
     "MemoryServiceError",
     "MemoryTimeout",
     "MemoryUnreachable",
     "Notice",
+    "Page",
     "Remembered",
     "Reply",
     "ShownMode",
+    "Transport",
+    "WholeMemory",
     "Written",
 ]
 

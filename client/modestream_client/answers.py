@@ -3,12 +3,17 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from modestream_client.failures import MemoryServiceError
 from modestream_client.hits import Hit
+from modestream_client.offsets import Written
 
 Json = dict[str, Any]
+
+Model = TypeVar("Model", bound=BaseModel)
 
 TURN_REPLY_FIELDS = ("memory_id", "turn_id", "mode", "mode_source", "version", "duplicate")
 """Fields of the reply to a turn."""
@@ -49,6 +54,11 @@ class Remembered:
     """True if the same turn with the same content existed already; nothing changed."""
     warnings: tuple[Notice, ...] = ()
 
+    @property
+    def read_after(self) -> str:
+        """The turn's place as `"<partition>:<offset>"`: any client that reads after it finds the turn."""
+        return Written(self.partition, self.offset).read_after
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -72,7 +82,7 @@ def reply_of(value: bytes) -> Reply:
     try:
         body = json.loads(value)
         if body["status"] == "ok":
-            return Reply(dict(body["result"]), _notices(body.get("warnings") or ()))
+            return Reply(dict(body["result"]), notices_of(body.get("warnings") or ()))
         error = body["error"]
         failure = MemoryServiceError(error["code"], error.get("message", ""), error.get("field"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -80,13 +90,15 @@ def reply_of(value: bytes) -> Reply:
     raise failure
 
 
-def remembered_of(reply: Reply, partition: int, offset: int) -> Remembered:
-    """Parse the reply to a turn that was written at this offset."""
+def remembered_of(reply: Reply, place: Written | None) -> Remembered:
+    """Parse the reply to a turn that was written at this place."""
+    if place is None:
+        raise unreadable_reply(KeyError("read_after"))
     try:
         fields = {name: reply.result[name] for name in TURN_REPLY_FIELDS}
     except KeyError as problem:
         raise unreadable_reply(problem) from problem
-    return Remembered(partition, offset, warnings=reply.warnings, **fields)
+    return Remembered(*place, warnings=reply.warnings, **fields)
 
 
 def answer_of(reply: Reply) -> Answer:
@@ -106,8 +118,17 @@ def answer_of(reply: Reply) -> Answer:
         raise unreadable_reply(problem) from problem
 
 
-def _notices(warnings: Sequence[Json]) -> tuple[Notice, ...]:
+def notices_of(warnings: Sequence[Json]) -> tuple[Notice, ...]:
+    """Parse warnings."""
     return tuple(Notice(warning["code"], warning.get("message", "")) for warning in warnings)
+
+
+def parse_as(model: type[Model], result: object) -> Model:
+    """Validate a result. Raises `MemoryServiceError` if it violates the contract."""
+    try:
+        return model.model_validate(result)
+    except ValidationError as problem:
+        raise unreadable_reply(problem) from problem
 
 
 def unreadable_reply(problem: Exception) -> MemoryServiceError:

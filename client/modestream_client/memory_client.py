@@ -1,4 +1,4 @@
-"""The client's calls: remember turns, retrieve memories, assemble a prompt, send commands.
+"""The client over Kafka.
 
     async with MemoryClient("127.0.0.1:9092", user_id="u1") as memory:
         await memory.remember("The deploy target is fly.io now.", speaker="Ana")
@@ -8,24 +8,21 @@
 Requests go to the request topics; typed results come from the shared reply topic. Every call ends with its result or
 with one of the errors of `modestream_client.failures`. A query sees the earlier writes of this client (read your own
 writes). A client belongs to one event loop, is meant to stay open, and serves any number of concurrent calls and users.
+`modestream_client.http_client` has the same calls over the gateway.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal
+from collections.abc import Mapping
 
-from modestream_client.answers import Answer, Json, Remembered, answer_of, remembered_of
-from modestream_client.contexts import ChatMessage, Context, context_of
-from modestream_client.merge import merge_answers
-from modestream_client.modes import ModeCommands
-from modestream_client.records import build_record
-from modestream_client.requests import TURNS_TOPIC
-from modestream_client.session import OWN_WRITES, ReadAfter, ScopeSelector
-from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, MemoryType, Role
+from modestream_client.answers import Json, Reply
+from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls.session import DEFAULT_TIMEOUT_S
+from modestream_client.kafka.security import KafkaSecurity
+from modestream_client.kafka.transport import KafkaTransport
+from modestream_client.offsets import Written
+from modestream_client.transport import HeadersOf
 
 
-class MemoryClient(ModeCommands):
+class MemoryClient(MemoryCalls):
     """A connection to the memory service, used as `async with MemoryClient(…) as memory`.
 
     Parameters
@@ -41,251 +38,50 @@ class MemoryClient(ModeCommands):
     timeout
         Limit of a call in seconds, opening and closing included.
     principal
-        The caller, for a service with an authorization file.
+        The caller, for a service with an authorization file; every call can name another.
     scope
         Values of further fields of the service's scope model, for every call.
+    headers
+        Called for each record; returns further headers of it, such as `traceparent`.
+    security
+        TLS and SASL; default: neither.
 
-    Every method takes a `timeout` in seconds for that call, and raises a `MemoryClientError`:
+    Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
     """
 
-    async def remember(
+    def __init__(
         self,
-        content: str,
+        bootstrap: str,
         *,
-        role: Role = "user",
-        conversation_id: str = "default",
-        speaker: str | None = None,
-        occurred_at: datetime | str | None = None,
-        turn_id: str | None = None,
-        mode: str | None = None,
-        importance: float | None = None,
-        resources: Sequence[Mapping[str, Any]] = (),
-        metadata: Mapping[str, Any] | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
-        wait: bool = True,
-        timeout: float | None = None,
-    ) -> Remembered:
-        """Publish one turn and wait until the service has accepted it.
+        project_id: str = "default",
+        topic_prefix: str = "memory.",
+        timeout: float = DEFAULT_TIMEOUT_S,
+        principal: str | None = None,
+        scope: Mapping[str, str] | None = None,
+        headers: HeadersOf | None = None,
+        security: KafkaSecurity | None = None,
+    ) -> None:
+        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security)
+        super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope)
 
-        Parameters
-        ----------
-        content
-            The text, of 1 to 32,768 characters.
-        role
-            `user`, `assistant`, `system` or `tool`.
-        conversation_id
-            The conversation of the turn.
-        speaker
-            The speaker's name, if the role does not identify the speaker.
-        occurred_at
-            Time of the turn, with a zone; default: now.
-        turn_id
-            The caller's own id. The same id and content is a duplicate and changes nothing, so a retry after an error
-            is safe; the same id with other content is a new version. By default the service derives it from scope,
-            conversation, role, content and time.
-        mode
-            A declared mode; by default the service decides.
-        importance
-            0 to 1.
-        resources
-            Attachments: `{"uri": …, "media_type": …, "text": caption or transcript}`.
-        metadata
-            Anything else; stored with the memory.
-        user_id, project_id
-            The scope of the turn; default: the client's.
-        wait
-            False returns as soon as Kafka has acknowledged the record: it will be accepted or become a dead letter,
-            and only `partition` and `offset` are known. After a timeout it may still be written.
-        """
-        turn = build_record(
-            "turn.v1",
-            turn_id=turn_id,
-            scope=self._scope(user_id, project_id),
-            conversation_id=conversation_id,
-            role=role,
-            speaker=speaker,
-            content=content,
-            occurred_at=occurred_at,
-            mode=mode,
-            importance=importance,
-            resources=resources,
-            metadata=metadata or {},
-        )
-        if not wait:
-            return Remembered(*await self._requests.write(TURNS_TOPIC, turn, timeout=timeout))
-        # No deadline: it would not prevent the turn from being stored, only its reply from being sent.
-        reply, written = await self.request(TURNS_TOPIC, turn, timeout=timeout, deadline=False)
-        return remembered_of(reply, *written)
-
-    async def retrieve(
+    async def request(
         self,
-        query: str,
+        topic: str,
+        value: Json,
         *,
-        users: str | Sequence[str] | None = None,
-        projects: str | Sequence[str] | None = None,
-        scope: ScopeSelector | None = None,
-        mode: str | Sequence[str] | None = None,
-        conversation_id: str | None = None,
-        top_k: int = 10,
-        min_score: float | None = None,
-        types: Sequence[MemoryType] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        depth: Literal["items", "auto"] = "items",
-        read_after: ReadAfter = OWN_WRITES,
-        explain: bool = False,
-        include_superseded: bool = False,
-        partial: bool = False,
+        principal: str | None = None,
         timeout: float | None = None,
-    ) -> Answer:
-        """Retrieve memories, best first, each with its scope and evidence.
+        deadline: bool = True,
+    ) -> tuple[Reply, Written]:
+        """Send any record with a `scope` and wait for its reply; return that and the record's place.
 
-        Parameters
-        ----------
-        query
-            A question or search terms.
-        users
-            One user or several. Several users take one concurrent request each; their hits are merged by rank to
-            `top_k`.
-        projects
-            One project, several, or `"*"` for all.
-        scope
-            The same for further fields of the service's scope model.
-        mode
-            One mode, several, or `"*"`; default: the current mode of the scope.
-        conversation_id
-            Selects the mode only; filters nothing.
-        top_k
-            1 to 100.
-        min_score
-            Leave out hits with a lower score, 0..1.
-        types
-            Memory types, such as `["episodic"]`; default: all.
-        since, until
-            `since` ≤ time < `until`, with a zone.
-        depth
-            `items`, or `auto`: from intention and categories down to items, only as far as needed.
-        read_after
-            `OWN_WRITES`: the answer includes the earlier writes of this client for the user. An offset on the turns
-            topic, in the partition of one user: that turn and all before it. None: no wait. If the service does not
-            catch up in time, the answer has the warning `not_caught_up`.
-        explain
-            Add `scores` to each hit.
-        include_superseded
-            Include memories that a later one has replaced.
-        partial
-            False: the first failed request fails the call. True: a failed request becomes a warning, and the call
-            fails only if the requests of all users failed.
+        `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
+        a turn is stored all the same, without a reply.
         """
-        user_ids = self._users(users)
-        if isinstance(read_after, int) and len(user_ids) > 1:
-            raise ValueError("read_after is an offset in one user's partition: pass one user with it")
-        query_record = build_record(
-            "retrieve.v1",
-            query=query,
-            mode=mode,
-            conversation_id=conversation_id,
-            top_k=top_k,
-            min_score=min_score,
-            types=types,
-            since=since,
-            until=until,
-            depth=depth,
-            explain=explain,
-            include_superseded=include_superseded,
-        )
-        requests = [
-            build_record(
-                **query_record, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
-            )
-            for user in user_ids
-        ]
-        replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
-        return merge_answers(dict(zip(user_ids, replies, strict=True)), top_k, partial=partial)
+        return await self._kafka.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
-    async def assemble(
-        self,
-        query: str,
-        *,
-        conversation_id: str | None = None,
-        budget_tokens: int = DEFAULT_BUDGET_TOKENS,
-        reserve_tokens: int = 0,
-        context_format: ContextFormat = "compact",
-        min_score: float | None = None,
-        interaction_mode: InteractionMode | None = None,
-        intent: str | None = None,
-        system_prompt: str | None = None,
-        examples: Sequence[ChatMessage] = (),
-        prefix: str | None = None,
-        suffix: str | None = None,
-        remember: Sequence[ChatMessage] = (),
-        pins: Sequence[str] = (),
-        mode: str | Sequence[str] | None = None,
-        read_after: ReadAfter = OWN_WRITES,
-        user_id: str | None = None,
-        projects: str | Sequence[str] | None = None,
-        scope: ScopeSelector | None = None,
-        timeout: float | None = None,
-    ) -> Context:
-        """Assemble a prompt with the memories that matter for a query, within a token budget.
-
-        Parameters
-        ----------
-        query
-            The message that the prompt is for; not stored.
-        conversation_id
-            The conversation to take recent turns from; default: none.
-        budget_tokens
-            Limit of all messages together, at least 300.
-        reserve_tokens
-            Tokens of the budget that are left for the model's answer.
-        context_format
-            `compact`: days with one string for each memory; `full`: an object with its id for each memory.
-        min_score
-            Memories with a lower score are no evidence, 0..1; default: the floor of the service.
-        interaction_mode
-            The purpose of the query; by default it is classified from the query and the last turns.
-        intent
-            The intent of the query, such as `debug`; decides the interaction mode unless that is given.
-        system_prompt
-            The system message, verbatim; default: a short one of the service.
-        examples
-            Messages between the system message and the memories.
-        prefix, suffix
-            Texts before and after the memories in the user message.
-        remember
-            Texts that stand among the memories of this request and are stored nowhere.
-        pins
-            Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
-        mode, projects, scope, read_after
-            As in `retrieve`.
-        """
-        [user] = self._users(user_id)
-        request = build_record(
-            "assemble.v1",
-            scope=self._selector(user, projects, scope),
-            query=query,
-            conversation_id=conversation_id,
-            mode=mode,
-            budget_tokens=budget_tokens,
-            reserve_tokens=reserve_tokens,
-            format=context_format,
-            min_score=min_score,
-            interaction_mode=interaction_mode,
-            intent=intent,
-            system_prompt=system_prompt,
-            messages=examples,
-            prefix=prefix,
-            suffix=suffix,
-            remember=remember,
-            pins=pins,
-            read_after=self._after(user, read_after),
-        )
-        reply, _ = await self.request("retrieve", request, timeout=timeout)
-        return context_of(reply)
-
-    async def _ask(self, query_record: Json, timeout: float | None) -> Answer:
-        reply, _ = await self.request("retrieve", query_record, timeout=timeout)
-        return answer_of(reply)
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records, the same on every topic."""
+        return await self._kafka.partition_of(user_id)

@@ -59,8 +59,10 @@ def build_asyncapi(settings: Settings) -> Json:
 
 
 def _servers(settings: Settings) -> Json:
+    security = settings.kafka_security
+    protocol = "kafka-secure" if security is not None and security.uses_tls else "kafka"
     addresses = settings.bootstrap_servers
-    return {f"kafka-{number}": {"host": one, "protocol": "kafka"} for number, one in enumerate(addresses, 1)}
+    return {f"kafka-{number}": {"host": one, "protocol": protocol} for number, one in enumerate(addresses, 1)}
 
 
 def _operation_name(kind: str) -> str:

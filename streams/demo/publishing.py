@@ -49,7 +49,7 @@ async def correct_modes(
     for wanted in corrections:
         turn, mode = accepted[wanted["turn_id"]], wanted["mode"]
         record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
-        change = f"was {turn.mode} ({turn.mode_source}), is now {record['mode']}"
+        change = f"was {turn.mode} ({turn.mode_source}), is now {record.mode}"
         print_line(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
 
 

@@ -25,7 +25,7 @@ import faust
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport, server_list
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 from faust.types.transports import ProducerT
 
@@ -37,7 +37,7 @@ from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end,
 from streams.runtime.membership import Membership, member_name
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
-from streams.settings import IsolationLevel
+from streams.settings import IsolationLevel, KafkaConnection
 
 log = structlog.get_logger()
 
@@ -102,9 +102,9 @@ class SafeAssignmentConsumer(Consumer):
         super().__init__(*args, **kwargs)
         patch_header_decoding()
         self._awaiting_flow: set[TP] = set()
-        self._servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
+        self._connection = cast("SafeAssignmentApp", self.app).kafka_connection
         self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
-        connect = partial(create_request_consumer, self._servers, self._isolation_level)
+        connect = partial(create_request_consumer, self._connection, self._isolation_level)
         self._readers = {
             topics: RequestReader(connect, self._deliver, self._full, self.crash) for topics in self._dedicated
         }
@@ -167,7 +167,7 @@ class SafeAssignmentConsumer(Consumer):
 
     async def written_end(self, tp: TP) -> int:
         """Return the end offset of a partition, open transactions included. Raises KafkaError."""
-        async with AIOKafkaConsumer(bootstrap_servers=self._servers) as consumer:
+        async with AIOKafkaConsumer(**self._connection) as consumer:
             end: int = (await consumer.end_offsets([TopicPartition(*tp)]))[TopicPartition(*tp)]
         return end
 
@@ -176,7 +176,7 @@ class SafeAssignmentConsumer(Consumer):
         if last < 0:
             return []
         partition = TopicPartition(*tp)
-        async with AIOKafkaConsumer(bootstrap_servers=self._servers, auto_offset_reset="earliest") as consumer:
+        async with AIOKafkaConsumer(**self._connection, auto_offset_reset="earliest") as consumer:
             consumer.assign([partition])
             consumer.seek(partition, max(0, last + 1 - LAST_KEYS))
             records = await consumer.getmany(partition, timeout_ms=LAST_KEYS_TIMEOUT_MS)
@@ -288,6 +288,9 @@ class SafeAssignmentApp(faust.App):
     """Ends the process when another one has its place in the group."""
     isolation_level: IsolationLevel = "read_uncommitted"
     """How records in transactions are read."""
+
+    kafka_connection: KafkaConnection
+    """What consumers beside Faust's own are created with."""
 
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""

@@ -10,6 +10,7 @@ from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
+from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
@@ -48,6 +49,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app = SafeAssignmentApp(
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
+        broker_credentials=kafka_credentials(settings.kafka_security),
         datadir=str(settings.data_dir / "tables"),
         store=f"{CHECKED_ROCKSDB}://",
         Event=HeldEvent,
@@ -94,6 +96,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         frozenset({topics.commands, topics.changes, topics.jobs, topics.consolidate}),
     )
     app.isolation_level = settings.isolation_level
+    app.kafka_connection = settings.kafka_connection
     app.fence, app.membership = GroupFence(), Membership()
     return app
 

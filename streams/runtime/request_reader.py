@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from streams.runtime.isolation import next_offset, readable_end
+from streams.settings import KafkaConnection
 
 IDLE_POLL_TIMEOUT_MS = 1500
 """How long the broker may delay an empty response, and how long one poll takes."""
@@ -153,10 +154,10 @@ class RequestReader:
         return self._consumer
 
 
-def create_request_consumer(servers: list[str], isolation_level: str) -> AIOKafkaConsumer:
+def create_request_consumer(connection: KafkaConnection, isolation_level: str) -> AIOKafkaConsumer:
     """Create a consumer without a group that starts at the oldest record where an offset does not exist."""
     return AIOKafkaConsumer(
-        bootstrap_servers=servers,
+        **connection,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         fetch_max_wait_ms=IDLE_POLL_TIMEOUT_MS,

@@ -34,7 +34,12 @@ def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event
 
 def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liveness_interval_s: float) -> ServiceSpec:
     """Describe the worker, probed every `liveness_interval_s` seconds. It survives restarts of the broker."""
-    environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_DATA_DIR": str(layout.data_dir)}
+    environment = {
+        "MODESTREAM_BROKER": f"kafka://{bootstrap}",
+        # Its own broker is on loopback, without TLS and SASL.
+        "MODESTREAM_KAFKA_SECURITY": "null",
+        "MODESTREAM_DATA_DIR": str(layout.data_dir),
+    }
 
     async def start() -> Child:
         # Otherwise the port of an earlier worker would be probed, which another process may have by now.

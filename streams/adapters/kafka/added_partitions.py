@@ -66,7 +66,7 @@ class MoveAddedPartitions:
     async def _move(self, added: Collection[TopicPartition]) -> None:
         """Read to the present end."""
         async with AIOKafkaConsumer(
-            bootstrap_servers=self._settings.bootstrap_servers,
+            **self._settings.kafka_connection,
             # Assigned by hand: the group has the offsets alone.
             group_id=f"{group_id(self._settings)}-added",
             enable_auto_commit=False,

@@ -11,7 +11,7 @@ from streams.settings import Settings
 @asynccontextmanager
 async def connected_admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
     """Yield a connected client; closed with the block. Raises KafkaError or OSError."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
+    admin = AIOKafkaAdminClient(**settings.kafka_connection)
     try:
         await admin.start()
         yield admin

@@ -58,7 +58,7 @@ class PruneEvents:
     async def _deletable(self, handled: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the end of what may be deleted, by partition; partitions without such records are left out."""
         oldest_kept_ms = round((time.time() - self._kept.total_seconds()) * 1000)
-        async with AIOKafkaConsumer(bootstrap_servers=self._settings.bootstrap_servers) as consumer:
+        async with AIOKafkaConsumer(**self._settings.kafka_connection) as consumer:
             begins = await consumer.beginning_offsets(list(handled))
             kept_from = await consumer.offsets_for_times(dict.fromkeys(handled, oldest_kept_ms))
         ends: dict[TopicPartition, int] = {}

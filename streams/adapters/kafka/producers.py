@@ -6,6 +6,7 @@ from aiokafka import AIOKafkaProducer
 
 from schemas.messages.records import Outgoing
 from streams.runtime.fence import GroupFence
+from streams.settings import KafkaConnection
 from streams.topics import MAX_OUTPUT_BYTES
 
 NULL_KEY = object()
@@ -17,11 +18,11 @@ DeliveryFuture = asyncio.Future[object]
 
 
 def create_producer(
-    servers: list[str], *, enable_idempotence: bool, request_timeout_ms: int, fence: GroupFence | None = None
+    connection: KafkaConnection, *, enable_idempotence: bool, request_timeout_ms: int, fence: GroupFence | None = None
 ) -> AIOKafkaProducer:
     """Create a producer of the worker; it is not started. Its requests wait at the `fence`."""
     producer = AIOKafkaProducer(
-        bootstrap_servers=servers,
+        **connection,
         acks="all",
         key_serializer=_serialize_key,
         enable_idempotence=enable_idempotence,

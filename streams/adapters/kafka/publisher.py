@@ -22,6 +22,7 @@ from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
 from streams.runtime.fence import GroupFence
 from streams.runtime.kafka_refusals import REFUSALS
+from streams.settings import KafkaConnection
 from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
@@ -37,7 +38,7 @@ class KafkaPublisher:
 
     def __init__(
         self,
-        bootstrap_servers: list[str],
+        connection: KafkaConnection,
         shared_replies: str,
         dead_letters: str,
         meters: Meters,
@@ -47,11 +48,11 @@ class KafkaPublisher:
 
         While the `fence` is closed nothing is written.
         """
-        self._servers = bootstrap_servers
+        self._connection = connection
         self._dead_letters = dead_letters
         self._meters = meters
         self._fence = fence
-        self._replies = ReplyWriter(bootstrap_servers, shared_replies, meters, fence)
+        self._replies = ReplyWriter(connection, shared_replies, meters, fence)
         self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._sending: set[asyncio.Task[None]] = set()
@@ -60,7 +61,7 @@ class KafkaPublisher:
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
         self._events = create_producer(
-            self._servers, enable_idempotence=True, request_timeout_ms=30_000, fence=self._fence
+            self._connection, enable_idempotence=True, request_timeout_ms=30_000, fence=self._fence
         )
         for part in (self._events, self._replies):
             await part.start()

@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 from schemas.messages.records import Outgoing
 from streams.adapters.kafka.topic_metadata import partitions_of_topics
 from streams.runtime.bursts import Bursts
+from streams.settings import KafkaConnection
 
 LOOKUP_BATCH_SIZE = 200
 """Topics of one lookup: decoding the response blocks the event loop for some 5 ms."""
@@ -34,8 +35,8 @@ Partitions = frozenset[int]
 class ReplyTopics:
     """Knows where replies can be written. Belongs to one event loop, between `start` and `stop`."""
 
-    def __init__(self, servers: list[str]) -> None:
-        self._servers = servers
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._connection = connection
         self._known: dict[str, Partitions] = {}
         self._last_used: dict[str, float] = {}
         self._wanted: dict[str, asyncio.Future[Partitions]] = {}
@@ -44,7 +45,7 @@ class ReplyTopics:
 
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
-        self._admin = AIOKafkaAdminClient(bootstrap_servers=self._servers, request_timeout_ms=LOOKUP_TIMEOUT_MS)
+        self._admin = AIOKafkaAdminClient(**self._connection, request_timeout_ms=LOOKUP_TIMEOUT_MS)
         await self._admin.start()
 
     async def stop(self) -> None:

@@ -20,6 +20,7 @@ from streams.adapters.kafka.reply_topics import UNUSED_TTL_S, ReplyTopics
 from streams.adapters.kafka.waiting_replies import WaitingReplies
 from streams.observability.metrics import Meters
 from streams.runtime.fence import GroupFence
+from streams.settings import KafkaConnection
 
 REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
@@ -43,13 +44,15 @@ log = structlog.get_logger()
 class ReplyWriter:
     """Writes replies, between `start` and `stop`."""
 
-    def __init__(self, servers: list[str], shared_topic: str, meters: Meters, fence: GroupFence | None = None) -> None:
+    def __init__(
+        self, connection: KafkaConnection, shared_topic: str, meters: Meters, fence: GroupFence | None = None
+    ) -> None:
         """`shared_topic` belongs to the service; while the `fence` is closed nothing is written."""
-        self._servers = servers
+        self._connection = connection
         self._shared_topic = shared_topic
         self._meters = meters
         self._fence = fence
-        self._topics = ReplyTopics(servers)
+        self._topics = ReplyTopics(connection)
         self._waiting = WaitingReplies()
 
     async def start(self) -> None:
@@ -91,7 +94,7 @@ class ReplyWriter:
     def _producer(self, timeout_s: float) -> AIOKafkaProducer:
         timeout_ms = int(timeout_s * 1000)
         return create_producer(
-            self._servers, enable_idempotence=False, request_timeout_ms=timeout_ms, fence=self._fence
+            self._connection, enable_idempotence=False, request_timeout_ms=timeout_ms, fence=self._fence
         )
 
     def _wait_beside(self, out: Outgoing, delivery: asyncio.Task[bool]) -> None:

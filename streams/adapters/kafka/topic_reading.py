@@ -40,9 +40,7 @@ async def read_to_end(
 async def read_each(settings: Settings, topic: str, partitions: Iterable[int], take: Found) -> None:
     """Call `take` with the records of these partitions, as `read_to_end` returns them, and keep none of them."""
     # The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
-    )
+    consumer = AIOKafkaConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False)
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
             await consumer.start()

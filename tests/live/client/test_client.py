@@ -140,7 +140,8 @@ async def test_mode_commands_are_written_by_the_contract(memory: MemoryClient, s
     service.behaviour = lambda _: [ok({**shown, "modes": [shown], "user_default": "journal"})]
     mode = await memory.declare_mode("journal", "general", decay="slow", for_project=True, project_id="p2")
     modes = await memory.list_modes()
-    await memory.set_memory_mode("m1", "journal")
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        await memory.set_memory_mode("m1", "journal")
     asked = [(await service.next("commands")).value for _ in range(3)]
     assert [one["command"] for one in asked] == ["declare_mode", "list_modes", "set_memory_mode"]
     assert asked[0]["scope"] == {"user_id": "u1", "project_id": "p2"}

@@ -50,6 +50,21 @@ async def test_read_after_can_be_chosen(memory: MemoryClient, service: StandIn, 
     assert await read_after(memory, service, read_after=chosen) == chosen
 
 
+async def test_read_after_of_another_clients_write_is_its_offset(memory: MemoryClient, service: StandIn) -> None:
+    told = (await memory.remember("x")).read_after
+    assert told == f"{partition_of('u1')}:0"
+    assert await read_after(memory, service, read_after=told) == 0
+    assert await read_after(memory, service, read_after=f"{partition_of('u1')}:41") == 41
+
+
+async def test_read_after_of_another_partition_is_refused(memory: MemoryClient) -> None:
+    foreign = f"{(partition_of('u1') + 1) % 4}:0"
+    for told in (foreign, "9999:0"):
+        with pytest.raises(MemoryServiceError, match="partition of this user") as refused:
+            await memory.retrieve("x", read_after=told)
+        assert (refused.value.code, refused.value.field) == ("invalid_value", "read_after")
+
+
 async def test_rejected_or_unanswered_turn_counts_as_written(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else reply_by_contract(seen)
     with pytest.raises(MemoryServiceError):

@@ -97,7 +97,7 @@ async def agreement(bootstrap: str, prefix: str, **changed: Any) -> ServiceRecor
         created = await until_available(lambda: ensure_topics(settings, topics), "kafka", meters)
     except ValueError as refused:
         return str(refused)
-    publisher = KafkaPublisher(settings.bootstrap_servers, f"{prefix}replies", f"{prefix}dead-letters", Meters())
+    publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", f"{prefix}dead-letters", Meters())
     await publisher.start()
     try:
         return await agree_on_service(service_record(settings), KafkaServiceLog(settings, publisher, created))
@@ -134,7 +134,7 @@ async def kafka_log(live_broker: RunningBroker, prefix: str) -> AsyncIterator[Ka
     """The log of a deployment whose topics exist."""
     settings = Settings(_env_file=None, broker=f"kafka://{live_broker.bootstrap}", topic_prefix=prefix)
     await ensure_topics(settings, dict.fromkeys((f"{prefix}service", changelog(settings, "memories")), CHANGELOG))
-    publisher = KafkaPublisher(settings.bootstrap_servers, f"{prefix}replies", f"{prefix}dead-letters", Meters())
+    publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", f"{prefix}dead-letters", Meters())
     await publisher.start()
     yield KafkaServiceLog(settings, publisher, ())
     await publisher.stop()

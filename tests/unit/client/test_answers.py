@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from modestream_client.answers import Notice, Reply, answer_of, remembered_of, reply_of
 from modestream_client.failures import MemoryServiceError
+from modestream_client.offsets import Written
 
 HIT: dict[str, Any] = {
     "memory_id": "m1",
@@ -56,7 +57,7 @@ def test_unknown_fields_are_ignored() -> None:
     answer = answer_of(reply)
     assert [found.memory_id for found in answer.hits] == ["m1"]
     assert answer.warnings == (Notice("c", "m"),)
-    assert remembered_of(Reply({**TOLD, "new": 1}), 3, 17).memory_id == "m1"
+    assert remembered_of(Reply({**TOLD, "new": 1}), Written(3, 17)).memory_id == "m1"
 
 
 def test_error_reply_raises_its_code_message_and_field() -> None:
@@ -80,7 +81,7 @@ def test_unreadable_reply_is_a_service_error(value: bytes) -> None:
 
 
 def test_remembered_has_reply_fields_partition_and_offset() -> None:
-    remembered = remembered_of(Reply(TOLD, (Notice("forgotten", "f"),)), 3, 17)
+    remembered = remembered_of(Reply(TOLD, (Notice("forgotten", "f"),)), Written(3, 17))
     assert (remembered.turn_id, remembered.version, remembered.duplicate) == ("t-17", 2, False)
     assert (remembered.partition, remembered.offset) == (3, 17)
     assert remembered.warnings == (Notice("forgotten", "f"),)
@@ -102,4 +103,4 @@ def test_incomplete_answer_is_a_service_error(result: dict[str, Any]) -> None:
 
 def test_incomplete_turn_reply_is_a_service_error() -> None:
     with pytest.raises(MemoryServiceError, match="memory_id"):
-        remembered_of(Reply({}), 0, 0)
+        remembered_of(Reply({}), Written(0, 0))

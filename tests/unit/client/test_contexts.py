@@ -7,7 +7,6 @@ from modestream_client import MemoryClient
 from modestream_client.answers import Notice, Reply
 from modestream_client.contexts import context_of
 from modestream_client.failures import MemoryServiceError
-from modestream_client.modes import ModeCommands
 
 CONTEXT: dict[str, Any] = {
     "messages": [
@@ -29,8 +28,8 @@ CONTEXT: dict[str, Any] = {
 MODE = {"name": "journal", "embedder": "general", "embedding_dim": 384, "decay": "slow", "is_default": True}
 
 
-class Answering(ModeCommands):
-    """A session with a fixed reply to every command."""
+class Answering(MemoryClient):
+    """A client with a fixed reply to every command."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__("nobody", user_id="u1")

@@ -39,7 +39,7 @@ def broker() -> Broker:
 @pytest.fixture
 def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
     monkeypatch.setattr(publisher, "PRODUCE_RETRY_S", 0.0)
-    sending = KafkaPublisher(["nowhere:1"], "memory.replies", "memory.dead-letters", Meters())
+    sending = KafkaPublisher({"bootstrap_servers": ["nowhere:1"]}, "memory.replies", "memory.dead-letters", Meters())
     monkeypatch.setattr(sending, "_events", broker, raising=False)
     return sending
 

@@ -68,7 +68,7 @@ async def writer(monkeypatch: pytest.MonkeyPatch, broker: Broker, meters: Meters
     monkeypatch.setattr(reply_writer, "SLOW_AFTER_S", 0.02)
     monkeypatch.setattr(reply_writer, "MISSING_TIMEOUT_S", 0.3)
     monkeypatch.setattr(reply_writer, "LOOKUP_PAUSE_S", 0.02)
-    writer = ReplyWriter(["nowhere:1"], SHARED, meters)
+    writer = ReplyWriter({"bootstrap_servers": ["nowhere:1"]}, SHARED, meters)
     for name in ("_shared", "_callers", "_topics"):
         monkeypatch.setattr(writer, name, broker, raising=False)
     monkeypatch.setattr(writer, "_pruned", asyncio.get_running_loop().time(), raising=False)

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
+from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.child import Child
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
 from streams.up.ports import free_port
+from tests.worlds.live.secured_listener import SecuredBroker, SecuredListener, create_listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,18 @@ class RunningBroker:
 
     pid: int
 
+    secured: SecuredListener
+    """Its listener with TLS and SASL."""
+
 
 def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-async def _start(layout: Layout, port: int) -> tuple[KafkaBroker, Child]:
+async def _start(layout: Layout, port: int) -> tuple[SecuredBroker, Child]:
     layout.create()
-    broker = KafkaBroker(layout, port, await install_kafka(default_cache_dir(), layout, _tell))
+    broker = SecuredBroker(layout, port, await install_kafka(default_cache_dir(), layout, _tell))
+    broker.listener = create_listener(layout.run)
     await broker.format()
     child = await broker.start()
     if not await broker.wait_until_answering(child):
@@ -55,7 +60,7 @@ def running_broker(directory: Path, port: int | None = None) -> Iterator[Running
     try:
         broker, child = asyncio.run_coroutine_threadsafe(starting, loop).result()
         try:
-            yield RunningBroker(broker.bootstrap, child.pid)
+            yield RunningBroker(broker.bootstrap, child.pid, broker.listener)
         finally:
             asyncio.run_coroutine_threadsafe(child.stop(STOP_TIMEOUT_S), loop).result()
     finally:

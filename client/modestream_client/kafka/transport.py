@@ -11,36 +11,38 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.boundary import boundary_key
-from modestream_client.connection import Connection, open_connection
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
-from modestream_client.replies import CORRELATION_ID, PendingReplies, PendingReply
-
-TURNS_TOPIC = "turns"
-"""The topic of the offsets in `read_after`, without its prefix."""
+from modestream_client.kafka.connection import Connection, open_connection
+from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, PendingReply
+from modestream_client.kafka.security import KafkaSecurity
+from modestream_client.offsets import TURNS_TOPIC, Written, invalid_read_after
+from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
 
 PRINCIPAL_HEADER = "principal"
 """The header with the caller's principal, for a service with authorization."""
 
 
-class Written(NamedTuple):
-    """Partition and offset of a written record."""
-
-    partition: int
-    offset: int
-
-
-class RequestReplyClient:
+class KafkaTransport:
     """One open connection to the service. Belongs to one event loop."""
 
-    def __init__(self, bootstrap: str, topic_prefix: str, timeout: float, principal: str | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic_prefix: str,
+        timeout: float,
+        principal: str | None = None,
+        headers: HeadersOf | None = None,
+        security: KafkaSecurity | None = None,
+    ) -> None:
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
-        self._principal_headers = [] if principal is None else [(PRINCIPAL_HEADER, principal.encode())]
+        self._principal = principal
+        self._headers_of = headers or dict[str, str]
+        self._security = security
         self._replies = PendingReplies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
@@ -49,7 +51,9 @@ class RequestReplyClient:
     async def open(self) -> None:
         """Connect. Raises `MemoryUnreachable`."""
         self._replies = PendingReplies()
-        opening = open_connection(self._bootstrap, f"{self._prefix}replies", self._replies.deliver, self._timeout)
+        opening = open_connection(
+            self._bootstrap, self._security, f"{self._prefix}replies", self._replies.deliver, self._timeout
+        )
         with _unreachable("is the service up (`python -m streams up`)?"):
             self._connection = await self._exit.enter_async_context(opening)
 
@@ -59,39 +63,65 @@ class RequestReplyClient:
         self._replies.close()
         await self._exit.aclose()
 
-    def last_turn(self, user_id: str) -> int | None:
-        """Return the highest offset of a turn that this client wrote for the user."""
-        return self._last_turn.get(boundary_key([user_id]))
+    async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
+        """Return the offset to read after in the user's partition; for `OWN_WRITES` that of the last turn sent here.
 
-    async def write(self, topic: str, value: Json, *, timeout: float | None) -> Written:
+        Raises `MemoryServiceError` with code `invalid_value` for the partition of other users.
+        """
+        if read_after == OWN_WRITES:
+            return self._last_turn.get(boundary_key([user_id]))
+        return await self._offset_in(user_id, read_after) if isinstance(read_after, str) else read_after
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records."""
+        key = boundary_key([user_id]).encode()
+        with _unreachable("is the broker up, and does the topic exist?"):
+            return await self._connected().partition_of(self._prefix + TURNS_TOPIC, key)
+
+    async def _offset_in(self, user_id: str, read_after: str) -> int:
+        place = Written.parse(read_after)
+        if place.partition != await self.partition_of(user_id):
+            raise invalid_read_after(f"{read_after!r} is not in the partition of this user")
+        return place.offset
+
+    async def write(self, topic: str, record: Json, *, principal: str | None = None, timeout: float | None) -> Written:
         """Send a record without a reply address and wait for Kafka's acknowledgement."""
         connection, limit = self._connected(), self._limit(timeout)
         try:
             async with asyncio.timeout(limit):
-                return await self._send(connection, topic, value, self._principal_headers)
+                return await self._send(connection, topic, record, self._own_headers(principal))
         except TimeoutError:
             raise self._unacknowledged(topic, limit) from None
 
-    async def request(self, topic: str, value: Json, *, timeout: float | None, deadline: bool) -> tuple[Reply, Written]:
+    async def request(
+        self, topic: str, record: Json, *, principal: str | None = None, timeout: float | None, deadline: bool
+    ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
         connection, limit = self._connected(), self._limit(timeout)
         with self._replies.expect() as pending:
             written = None
-            headers = [*self._principal_headers, *_headers(connection, pending, limit if deadline else None)]
+            headers = [*self._own_headers(principal), *_headers(connection, pending, limit if deadline else None)]
             try:
                 async with asyncio.timeout(limit):
-                    written = await self._send(connection, topic, value, headers)
+                    written = await self._send(connection, topic, record, headers)
                     reply = await pending.reply
             except TimeoutError:
                 raise self._unanswered(topic, written, limit) from None
         return reply_of(reply), written
 
-    async def _send(self, connection: Connection, topic: str, value: Json, headers: list[tuple[str, bytes]]) -> Written:
-        boundary = boundary_key([value["scope"]["user_id"]])
+    async def _send(
+        self, connection: Connection, topic: str, record: Json, headers: list[tuple[str, bytes]]
+    ) -> Written:
+        boundary = boundary_key([record["scope"]["user_id"]])
         on_offset = partial(self._record_turn, boundary) if topic == TURNS_TOPIC else _ignore
-        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        encoded = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))
+
+    def _own_headers(self, principal: str | None) -> list[tuple[str, bytes]]:
+        caller = self._principal if principal is None else principal
+        named = {**self._headers_of(), **({} if caller is None else {PRINCIPAL_HEADER: caller})}
+        return [(name, value.encode()) for name, value in named.items()]
 
     def _record_turn(self, boundary: str, offset: int) -> None:
         self._last_turn[boundary] = max(offset, self._last_turn.get(boundary, -1))

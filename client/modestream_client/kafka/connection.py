@@ -7,15 +7,17 @@ through `on_record`, other clients' replies included. Both sides reconnect; Kafk
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
 from modestream_client.failures import MemoryUnreachable
+from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 MAX_RECORD_BYTES = 8 << 20
 """Enough for a turn of 32,768 characters with a few transcripts of that length, or a hundred long hits, in UTF-8."""
@@ -38,6 +40,13 @@ class Connection:
         self.reply_topic: str = reply_to.topic
         self.reply_partition: int = reply_to.partition
 
+    async def partition_of(self, topic: str, key: bytes) -> int:
+        """Return the partition of records with this key."""
+        with _translate_errors(f"Kafka did not name the partitions of {topic}"):
+            partitions = sorted(await self._producer.partitions_for(topic))
+        partition: int = DefaultPartitioner()(key, partitions, partitions)
+        return partition
+
     async def send(
         self, topic: str, key: bytes, value: bytes, headers: RecordHeaders, on_written: OnWritten
     ) -> RecordPosition:
@@ -55,17 +64,18 @@ class Connection:
 
 @asynccontextmanager
 async def open_connection(
-    bootstrap: str, reply_topic: str, on_record: OnRecord, timeout_s: float
+    bootstrap: str, security: KafkaSecurity | None, reply_topic: str, on_record: OnRecord, timeout_s: float
 ) -> AsyncIterator[Connection]:
     """Connect, and read replies from before the block starts. No step takes longer than `timeout_s` seconds.
 
     Raises `MemoryUnreachable` without a broker or reply topic.
     """
     async with AsyncExitStack() as stack:
+        how = {"bootstrap_servers": bootstrap, **connection_options(security)}
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):
             async with asyncio.timeout(timeout_s):
-                producer = await _producer(stack, bootstrap, timeout_s)
-                consumer = await _consumer(stack, bootstrap, timeout_s)
+                producer = await _producer(stack, how, timeout_s)
+                consumer = await _consumer(stack, how, timeout_s)
                 own = await _own_partition(producer, reply_topic)
                 await _read_from_now_on(consumer, own)
         reader = asyncio.create_task(_read(consumer, on_record))
@@ -73,18 +83,16 @@ async def open_connection(
         yield Connection(producer, own)
 
 
-async def _producer(stack: AsyncExitStack, bootstrap: str, timeout_s: float) -> AIOKafkaProducer:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES
-    )
+async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaProducer:
+    producer = AIOKafkaProducer(**how, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES)
     stack.push_async_callback(_stop, producer.stop, producer.client.close, timeout_s)
     await producer.start()
     return producer
 
 
-async def _consumer(stack: AsyncExitStack, bootstrap: str, timeout_s: float) -> AIOKafkaConsumer:
+async def _consumer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaConsumer:
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
+        **how,
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="latest",
@@ -137,7 +145,8 @@ async def _stop(stop: Callable[[], Any], cut: Callable[[], Any], timeout_s: floa
     await asyncio.wait({stopping}, timeout=timeout_s)
     if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:
         stopping.cancel()
-        await cut()
+        # Bounded too: over TLS uvloop waits 30 s for the other side.
+        await asyncio.wait({asyncio.ensure_future(cut())}, timeout=timeout_s)
 
 
 @contextmanager

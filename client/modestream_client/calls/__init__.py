@@ -1,0 +1,1 @@
+"""The calls of a client, the same over every transport."""

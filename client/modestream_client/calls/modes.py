@@ -1,0 +1,95 @@
+"""Declare, rename, delete and suggest modes, and set the default one."""
+
+from typing import Unpack
+
+from modestream_client.answers import parse_as
+from modestream_client.calls.session import CallOptions, Session
+from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
+from modestream_client.vocabulary import Decay
+
+
+class ModeCalls(Session):
+    """A session that governs modes."""
+
+    async def declare_mode(
+        self,
+        name: str,
+        embedder: str,
+        *,
+        description: str | None = None,
+        query_prefix: str | None = None,
+        passage_prefix: str | None = None,
+        extraction_hints: str | None = None,
+        decay: Decay | None = None,
+        is_default: bool = False,
+        for_project: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> ShownMode:
+        """Declare a mode, or change the given fields of an existing one.
+
+        `embedder` is a preset or a configured name; a change re-embeds the mode's memories. With `for_project` the
+        mode and its default hold in this project alone.
+
+        >>> (await memory.declare_mode("journal", "general", decay="slow")).decay
+        'slow'
+        """
+        arguments = {
+            "name": name,
+            "embedder": embedder,
+            "description": description,
+            "query_prefix": query_prefix,
+            "passage_prefix": passage_prefix,
+            "extraction_hints": extraction_hints,
+            "decay": decay,
+            "is_default": is_default,
+            "for_project": for_project,
+        }
+        return parse_as(ShownMode, await self.command("declare_mode", arguments, **options))
+
+    async def list_modes(self, **options: Unpack[CallOptions]) -> DeclaredModes:
+        """Return the modes visible in a project; every user has `general`.
+
+        >>> [mode.name for mode in (await memory.list_modes()).modes]
+        ['general']
+        """
+        return parse_as(DeclaredModes, await self.command("list_modes", **options))
+
+    async def rename_mode(self, name: str, new_name: str, **options: Unpack[CallOptions]) -> ShownMode:
+        """Rename a mode; its memories follow.
+
+        >>> _ = await memory.declare_mode("journal", "general")
+        >>> (await memory.rename_mode("journal", "diary")).name
+        'diary'
+        """
+        return parse_as(ShownMode, await self.command("rename_mode", {"name": name, "new_name": new_name}, **options))
+
+    async def delete_mode(self, name: str, memories: str, **options: Unpack[CallOptions]) -> DeletedMode:
+        """Delete a mode. `memories` says what becomes of its memories: `"forget"`, or `"move:<mode>"`.
+
+        >>> _ = await memory.declare_mode("journal", "general")
+        >>> _ = await memory.remember("I was afraid of the move.", mode="journal")
+        >>> (await memory.delete_mode("journal", "move:general")).moved
+        1
+        """
+        arguments = {"name": name, "memories": memories}
+        return parse_as(DeletedMode, await self.command("delete_mode", arguments, **options))
+
+    async def set_default_mode(
+        self, name: str | None, *, for_project: bool = False, **options: Unpack[CallOptions]
+    ) -> DefaultModes:
+        """Set the mode of turns that name none, for the user or for this project alone; None clears it.
+
+        >>> _ = await memory.declare_mode("journal", "general")
+        >>> (await memory.set_default_mode("journal")).user_default
+        'journal'
+        """
+        arguments = {"name": name, "for_project": for_project}
+        return parse_as(DefaultModes, await self.command("set_default_mode", arguments, **options))
+
+    async def suggest_modes(self, **options: Unpack[CallOptions]) -> ModeSuggestions:
+        """Return groups of turns that fit no declared mode; changes nothing.
+
+        >>> (await memory.suggest_modes()).suggestions
+        ()
+        """
+        return parse_as(ModeSuggestions, await self.command("suggest_modes", **options))

@@ -1,0 +1,49 @@
+"""Consolidate, run maintenance jobs, look at health."""
+
+from typing import Literal, Unpack
+
+from modestream_client.answers import parse_as
+from modestream_client.calls.session import CallOptions, Session
+from modestream_client.records import build_record
+from modestream_client.results.upkeep import Consolidation, FinishedJob, ServiceHealth
+
+Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
+
+
+class UpkeepCalls(Session):
+    """A session that keeps memories in order. Long runs need a longer `timeout`; after one they go on all the same."""
+
+    async def consolidate(self, mode: str | None = None, **options: Unpack[CallOptions]) -> Consolidation:
+        """Distil repeated memories of this project in one mode, or each mode by itself. Twice in a row is once.
+
+        >>> for day in ("Monday", "Tuesday", "Wednesday"):
+        ...     _ = await memory.remember(f"Watered the tomatoes in the greenhouse on {day}, they look healthy.")
+        >>> len((await memory.consolidate(timeout=30)).created)
+        1
+        """
+        scope = self._scope(options.get("user_id"), options.get("project_id"))
+        record = build_record("consolidate.v1", scope=scope, mode=mode)
+        reply = await self._ask("consolidate", record, options.get("principal"), options.get("timeout"))
+        return parse_as(Consolidation, reply.result)
+
+    async def run_job(
+        self, job: Job, *, mode: str | None = None, all_projects: bool = False, **options: Unpack[CallOptions]
+    ) -> FinishedJob:
+        """Make vectors again, of one mode or all, in this project or all projects; return when it is done.
+
+        `backfill`: of memories without a current vector; `rebuild`: of all; `reconcile`: what the index lacks or should
+        not have; `retry_failed`: of those that failed.
+
+        >>> _ = await memory.remember("The kettle is blue.")
+        >>> (await memory.run_job("rebuild")).processed
+        1
+        """
+        return parse_as(FinishedJob, await self.command(job, {"mode": mode, "all_projects": all_projects}, **options))
+
+    async def health(self, **options: Unpack[CallOptions]) -> ServiceHealth:
+        """Return the state of this user's vectors by mode, and of the deployment.
+
+        >>> (await memory.health()).modes["general"].failed
+        0
+        """
+        return parse_as(ServiceHealth, await self.command("health", **options))

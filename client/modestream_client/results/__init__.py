@@ -1,0 +1,1 @@
+"""Typed results of calls, parsed from replies. Unknown fields are ignored."""

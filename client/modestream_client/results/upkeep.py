@@ -1,0 +1,53 @@
+"""Jobs, consolidations and health, as commands and triggers answer them."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+
+class FinishedJob(BaseModel, frozen=True):
+    """A finished job: memories embedded again, left as they were, and failed.
+
+    `stale_cleared` of the processed had a vector of another space or none; `orphans` are vectors that were removed.
+    """
+
+    job_id: str
+    total: int = 0
+    processed: int
+    skipped: int
+    failed: int
+    stale_cleared: int = 0
+    orphans: int = 0
+
+
+class Consolidation(BaseModel, frozen=True):
+    """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`."""
+
+    run: str | None = None
+    created: tuple[str, ...]
+    superseded: tuple[str, ...]
+    modes: dict[str, dict[str, Any]] = {}
+    diff: tuple[dict[str, Any], ...] = ()
+
+
+class ModeHealth(BaseModel, frozen=True):
+    """Memories of a mode by the state of their vectors; `eligible` is the sum. `error` says why none can be made."""
+
+    eligible: int
+    pending: int
+    ready: int
+    stale: int
+    failed: int
+    fingerprint: str | None = None
+    last_backfill: str | None = None
+    error: dict[str, Any] | None = None
+
+
+class ServiceHealth(BaseModel, extra="allow"):
+    """The health of a user's memories by mode, and of the deployment. Further fields are in `model_extra`."""
+
+    modes: dict[str, ModeHealth]
+    jobs: tuple[dict[str, Any], ...] = ()
+    lag: Any = None
+    language_model: Any = None
+    vector_index: Any = None

@@ -1,0 +1,51 @@
+"""The way to the service: records of the wire contract in, replies out. `MemoryCalls` stands on it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from modestream_client.answers import Reply
+from modestream_client.offsets import Written
+
+Json = dict[str, Any]
+
+OWN_WRITES: Literal["own_writes"] = "own_writes"
+"""As `read_after`: every turn that this client has written for the user."""
+
+ReadAfter = int | str | None
+"""`OWN_WRITES`; `"<partition>:<offset>"`, as results of writes have it; an offset of the user's partition; no wait."""
+
+HeadersOf = Callable[[], Mapping[str, str]]
+"""Returns further headers of the request that is being sent, such as `traceparent`."""
+
+
+class Transport(Protocol):
+    """One connection to the service, of one event loop. Every method raises a `MemoryClientError`.
+
+    Topics have no prefix, such as `commands`; records have a `schema` and a `scope`. A `principal` of None, and a
+    `timeout` (in seconds) of None, are those of the connection.
+    """
+
+    async def open(self) -> None:
+        """Connect. Raises `MemoryUnreachable`."""
+        ...
+
+    async def close(self) -> None:
+        """Fail pending requests with `MemoryClosed`, and disconnect."""
+        ...
+
+    async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | str | None:
+        """Return `read_after` as records of this transport have it; `OWN_WRITES` is the last turn written here."""
+        ...
+
+    async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
+        """Send a record and wait until it is written, not for what comes of it."""
+        ...
+
+    async def request(
+        self, topic: str, record: Json, *, principal: str | None, timeout: float | None, deadline: bool
+    ) -> tuple[Reply, Written | None]:
+        """Send a record and wait for its reply; with `deadline` the service drops it after the timeout.
+
+        The place is None where the transport does not tell it.
+        """
+        ...

@@ -1,0 +1,92 @@
+"""A client of the in-memory pipeline: the calls of `MemoryClient` over topics in memory, with no broker."""
+
+import asyncio
+import json
+from typing import Any
+
+from modestream_client import MemoryCalls, MemoryTimeout, Reply, Written
+from modestream_client.answers import reply_of
+from modestream_client.boundary import boundary_key
+from modestream_client.kafka.transport import PRINCIPAL_HEADER
+from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
+from modestream_client.transport import OWN_WRITES, ReadAfter
+
+from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+
+TIMEOUT_S = 10.0
+"""The limit of a call without one."""
+
+
+class InMemoryTransport:
+    """Implements `Transport`; carries no deadline, as the pipeline has a clock of its own."""
+
+    def __init__(self, pipeline: InMemoryPipeline) -> None:
+        self._pipeline = pipeline
+        self._last_turn: dict[str, int] = {}
+
+    async def open(self) -> None:
+        """Do nothing: the pipeline runs."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records."""
+        return partition_of(boundary_key([user_id]).encode(), self._pipeline.partitions)
+
+    async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
+        """Return the offset to read after."""
+        if read_after == OWN_WRITES:
+            return self._last_turn.get(user_id)
+        if not isinstance(read_after, str):
+            return read_after
+        place = Written.parse(read_after)
+        if place.partition != await self.partition_of(user_id):
+            raise invalid_read_after(f"{read_after!r} is not in the partition of this user")
+        return place.offset
+
+    async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
+        """Write a record."""
+        return await self._write(topic, record, principal)
+
+    async def request(
+        self,
+        topic: str,
+        record: Json,
+        *,
+        principal: str | None = None,
+        timeout: float | None = None,
+        deadline: bool = True,
+    ) -> tuple[Reply, Written]:
+        """Write a record and wait for its reply."""
+        correlation = str(next(self._pipeline._numbers)).encode()
+        names = self._pipeline.names
+        written = await self._write(
+            topic, record, principal, ("reply_to", names.replies.encode()), ("correlation_id", correlation)
+        )
+        try:
+            async with asyncio.timeout(timeout or TIMEOUT_S):
+                await self._pipeline.topics.until(lambda: bool(self._pipeline.replies(correlation)))
+        except TimeoutError:
+            raise MemoryTimeout(f"no reply within {timeout} s") from None
+        [reply] = self._pipeline.replies(correlation)
+        return reply_of(json.dumps(reply).encode()), written
+
+    async def _write(self, topic: str, record: Json, principal: str | None, *headers: tuple[str, bytes]) -> Written:
+        user = record["scope"]["user_id"]
+        caller: Any = () if principal is None else ((PRINCIPAL_HEADER, principal.encode()),)
+        made = await self._pipeline.publish(
+            self._pipeline.settings.topic_prefix + topic,
+            record,
+            key=boundary_key([user]).encode(),
+            headers=(*headers, *caller),
+        )
+        if topic == TURNS_TOPIC:
+            self._last_turn[user] = made.offset
+        return Written(made.partition, made.offset)
+
+
+def client_of(pipeline: InMemoryPipeline, **how: Any) -> MemoryCalls:
+    """Return a client of the pipeline, of the user u1 unless `how` names another."""
+    return MemoryCalls(InMemoryTransport(pipeline), **{"user_id": "u1", **how})
