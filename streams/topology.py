@@ -20,6 +20,7 @@ from typing import Any
 from agents.categories.categorize import Categorize
 from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
+from agents.commands.show_job import ShowJob
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
 from agents.embedding.embed import Embed
@@ -41,6 +42,9 @@ from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.requests.recorded import Recorded
+from streams.flow.requests.recorded_jobs import consolidation_job, requested_job, running_job
+from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.answer import AnswerQuery, OwnWrites
 from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
 from streams.flow.steps.counted import CountedStep
@@ -74,6 +78,7 @@ class PartitionAgents:
     suggest_modes: SuggestModes
     maintain: Maintain
     consolidate: Consolidate
+    show_job: ShowJob
 
 
 class Agents:
@@ -132,6 +137,7 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "set_interaction_mode": commands.set_interaction_mode,
         "suggest_modes": agents.suggest_modes.suggest_modes,
         "get_memory": commands.get_memory,
+        "get_job": agents.show_job,
         "forget": partial(commands.forget, before=clear),
         "declare_category": categorize.declare_category,
         "list_categories": categorize.list_categories,
@@ -166,7 +172,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         progress=ctx.progress,
         turns_log=ctx.turns_log,
         on_changed=hooks.on_changed,
-        boundaries=ctx.boundaries,
+        after_forgetting=AfterForgetting(ctx.jobs, ctx.commit, ctx.boundaries, topics.boundaries),
     )
     events = RememberEvents(
         event_reader(MEMORY_EVENTS),
@@ -200,10 +206,13 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         return await agents.at(partition).categorize.due_assignments(scope)
 
     commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
-    jobs = RunJobs(lambda partition: agents.at(partition).maintain, ctx)
-    consolidations = RunConsolidations(
+    run_jobs = RunJobs(lambda partition: agents.at(partition).maintain, ctx)
+    run_consolidations = RunConsolidations(
         lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
     )
+    requested = Recorded(commands, requested_job, ctx.jobs)
+    jobs = Recorded(run_jobs, running_job, ctx.jobs, begins=False)
+    consolidations = Recorded(run_consolidations, consolidation_job, ctx.jobs)
     intentions = ApplyLearned(
         event_reader(LEARNED_EVENTS), lambda partition: agents.at(partition).intend, stores.intentions
     )
@@ -217,7 +226,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
 
     command_agents = (HandleCommands, Intend, Categorize, SuggestModes)
     command_step = RequestStep(
-        serve(channels.commands, commands), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_in)
+        serve(channels.commands, requested), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_in)
     )
     remembered = TurnsStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
     changed = CommittingStep(serve(channels.changes, changes).begin, ctx.commit, window=16, pause_s=0.0)

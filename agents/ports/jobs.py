@@ -1,10 +1,11 @@
-"""The state of maintenance jobs: running jobs, and the last backfill of each mode."""
+"""The state of jobs: running ones, the answers of the last ones, and the last backfill of each mode."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from schemas.internal.changes import JobProgress
+from schemas.internal.job_history import StoredJob
 
 
 class Jobs(Protocol):
@@ -15,3 +16,9 @@ class Jobs(Protocol):
 
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
         """Return the progress of running jobs."""
+
+    def find(self, boundary: str, job_id: str) -> StoredJob | None:
+        """Return the job of that id, running or ended; None for an unknown one."""
+
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a consolidation's trigger is written there, in this partition, and not yet read."""

@@ -128,12 +128,6 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     started_at: datetime
 
 
-class BackfillTimes(BaseModel, frozen=True):
-    """When a backfill or rebuild last finished in each mode of a boundary: the value of the table `jobs`."""
-
-    last: dict[str, datetime] = Field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class JobProgress:
     """A job's progress: of `total` memories, those that got a vector, needed none, or failed.

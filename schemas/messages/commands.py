@@ -11,7 +11,16 @@ from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
 
 READING_COMMANDS = frozenset(
-    {"get_category", "get_intention", "get_memory", "health", "list_categories", "list_modes", "suggest_modes"}
+    {
+        "get_category",
+        "get_intention",
+        "get_job",
+        "get_memory",
+        "health",
+        "list_categories",
+        "list_modes",
+        "suggest_modes",
+    }
 )
 """Commands that change nothing a client can see: they need the permission `read`, all others `manage`."""
 
@@ -133,6 +142,12 @@ class RunJob(_Arguments):
 
     mode: ModeName | None = None
     all_projects: bool = False
+
+
+class GetJob(_Arguments):
+    """The arguments of `get_job`."""
+
+    job_id: Annotated[str, Field(min_length=1, max_length=128)]
 
 
 IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]

@@ -13,6 +13,7 @@ from agents.categories.refresh import RefreshCategories, SummaryModel
 from agents.categories.vectors import CategoryVectors
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
+from agents.commands.show_job import ShowJob
 from agents.consolidation.consolidate import Consolidate, RunLimits
 from agents.consolidation.deduplicate import Deduplicate
 from agents.consolidation.summarise import Summarise
@@ -134,6 +135,7 @@ class BuildAgents:
             suggest_modes=SuggestModes(memories, words, index, spaces),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             consolidate=self._consolidate(stores, spaces),
+            show_job=ShowJob(jobs),
         )
 
     def _deployment_status(self) -> dict[str, Any]:

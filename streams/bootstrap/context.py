@@ -1,7 +1,7 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
-from schemas.internal.changes import BackfillTimes
 from schemas.internal.consolidation import RunHistory
+from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission
@@ -60,7 +60,7 @@ def build_context(
         publisher=publisher,
         clock=SystemClock(),
         meters=meters,
-        jobs=JobLog(JsonTable(app, "jobs", BackfillTimes, key=str)),
+        jobs=JobLog(JsonTable(app, "jobs", JobHistory, key=str), KafkaTurnsLog(app, topics.consolidate)),
         admit=open_admission(settings),
         scope_model=settings.scope_model,
         turns_log=turns_log,

@@ -15,7 +15,13 @@ descriptions of a page, 0.3 MB."""
 MAX_MEMORY_ROW_BYTES = 12 * 1024 * 1024
 """A memory's row holds its turn, which is a record of up to 8 MiB, and what was found in it."""
 
-LIMITS: Mapping[str, tuple[str, int]] = {"memories": ("MAX_MEMORY_ROW_BYTES", MAX_MEMORY_ROW_BYTES)}
+MAX_JOBS_ROW_BYTES = 10 * 1024 * 1024
+"""A boundary's row of jobs holds 4 MiB of their answers as texts, which JSON may write twice as long."""
+
+LIMITS: Mapping[str, tuple[str, int]] = {
+    "memories": ("MAX_MEMORY_ROW_BYTES", MAX_MEMORY_ROW_BYTES),
+    "jobs": ("MAX_JOBS_ROW_BYTES", MAX_JOBS_ROW_BYTES),
+}
 """Name and bytes of the limit of tables that have their own."""
 
 

@@ -63,6 +63,17 @@ class KafkaTurnsLog:
         # Before the first read, Faust's last offset is the one that is read next.
         return (fetched or 0) >= end and (last or 0) <= applied and max(under_way, default=-1) < applied
 
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a record is written there, and is not delivered yet or not acknowledged."""
+        tp, consumer = self._assigned(partition), self._app.consumer
+        if offset >= await self.end(partition):
+            return False
+        last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001
+        if (await consumer.position(tp) or 0) <= offset or (last or 0) < offset:
+            return True
+        unacked = list(consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
+        return any((message.tp, message.offset) == (tp, offset) for message in unacked)
+
     def _assigned(self, partition: int) -> TP:
         """Return the assigned partition. After a rebalance its new owner gets the command again."""
         if not self.is_assigned(partition):

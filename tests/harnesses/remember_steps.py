@@ -11,6 +11,7 @@ from schemas.internal.changes import Change
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
 from streams.flow.requests.events import EventReader
+from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.steps.apply_changes import ApplyChanges
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
@@ -87,7 +88,7 @@ class RememberSteps(WorkerHarness):
             progress=self.progress,
             turns_log=self.ctx.turns_log,
             on_changed=lambda change, partition: self.changed.append((change, partition)),
-            boundaries=self.ctx.boundaries,
+            after_forgetting=AfterForgetting(self.ctx.jobs, self.ctx.commit, self.ctx.boundaries, TOPICS.boundaries),
         )
 
     async def apply(self, requested: Change, offset: int = 0) -> Any:

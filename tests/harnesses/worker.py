@@ -14,9 +14,10 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
-from schemas.internal.changes import BackfillTimes, Change, IssuedCommands
+from schemas.internal.changes import Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Embedded, Forgotten, Remembered, Understood
+from schemas.internal.job_history import JobHistory
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.state.memories import Memory
@@ -99,7 +100,7 @@ class WorkerHarness:
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
-            jobs=JobLog(FakeJsonTable(BackfillTimes)),
+            jobs=JobLog(FakeJsonTable(JobHistory)),
         )
         here = self.stores.at(HERE)
         self.spaces = VectorSpaces(here.modes, self.embedders)

@@ -18,8 +18,9 @@ from typing import Any, Literal, cast
 from agents.commands.admit import Admit
 from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.understand import Understand
-from schemas.internal.changes import BackfillTimes, Change, IssuedCommands
+from schemas.internal.changes import Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
+from schemas.internal.job_history import JobHistory
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.models.language import Profiles
 from schemas.state.memories import Memory
@@ -93,7 +94,7 @@ class InMemoryPipeline:
     consolidations: FakeJsonTable[RunHistory] = field(default_factory=lambda: FakeJsonTable(RunHistory))
     issued: FakeJsonTable[IssuedCommands] = field(default_factory=lambda: FakeJsonTable(IssuedCommands))
     meters: Meters = field(default_factory=Meters)
-    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(BackfillTimes)))
+    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(JobHistory)))
     admit: Admit = field(default_factory=Admit)
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)

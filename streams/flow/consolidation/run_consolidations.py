@@ -55,7 +55,13 @@ class RunConsolidations:
         async with self._locks[trigger.scope.boundary], self._room:
             run, writes = self._begin_run(trigger, record)
             await await_all(writes)
-            job = Job(scope=trigger.scope, job_id=run.run, kind="consolidate", mode=trigger.mode, started_at=run.at)
+            job = Job(
+                scope=trigger.scope,
+                job_id=f"consolidate-{run.run}",
+                kind="consolidate",
+                mode=trigger.mode,
+                started_at=run.at,
+            )
             with self._ctx.jobs.running(job) as tally:
                 progress = RunProgress(run, consolidate.bounds, tally, self._ctx)
                 await self._carry_out(progress, modes, consolidate)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from schemas.failures import Rejected, Unavailable
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress, SuccessReply
 from schemas.state.policies import Permission
@@ -49,6 +50,13 @@ class HandlerResult:
     answer: SuccessReply | None
     events: Sequence[Outgoing] = ()
     pending_writes: Sequence[Awaitable[object]] = ()
+
+
+def rejection_of(problem: Exception) -> Rejected:
+    """Return the error that a request gets which fails without one of the contract."""
+    if isinstance(problem, Unavailable):
+        return Rejected("unavailable", f"{problem}; the same request may succeed later")
+    return Rejected("internal", f"{type(problem).__name__}; the worker's log has the rest")
 
 
 Handler = Callable[[Any, Record, ReplyOptions], Awaitable[HandlerResult]]

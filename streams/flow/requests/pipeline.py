@@ -13,7 +13,7 @@ from schemas.failures import Rejected, Unavailable
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.admission import Admission
-from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions
+from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
 from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.awaiting import await_all, no_writes
 
@@ -81,10 +81,10 @@ class RequestPipeline:
             if self._channel.outlives_deadline:
                 # An accepted record must not be lost: the run ends, and it is delivered again after a restart.
                 raise
-            raise Rejected("unavailable", f"{problem}; the same request may succeed later") from problem
+            raise rejection_of(problem) from problem
         except Exception as problem:
             log.exception("handling failed", **log_context(record))
-            raise Rejected("internal", f"{type(problem).__name__}; the worker's log has the rest") from problem
+            raise rejection_of(problem) from problem
 
     async def _refuse(self, record: Record, address: ReplyAddress | None, error: Rejected) -> Awaitable[object]:
         keeps_rejected = self._channel.keeps_rejected

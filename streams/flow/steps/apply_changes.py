@@ -5,7 +5,7 @@ committed, and other records are handled in between. A change that a crash inter
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agents.memory.items import WriteStep
@@ -14,15 +14,15 @@ from agents.rules.memory.views import build_memory_view
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten
-from schemas.messages.records import Outgoing, Record
+from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.state.memories import Memory
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import derived_events
+from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S, LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
@@ -89,7 +89,7 @@ class ApplyChanges:
         progress: AppliedOffsets,
         turns_log: TurnsLog | None,
         on_changed: OnChanged,
-        boundaries: BoundaryChanges,
+        after_forgetting: AfterForgetting,
     ) -> None:
         """Without `turns_log` all turns are applied before any change arrives."""
         self._remember_at = remember_at
@@ -101,7 +101,7 @@ class ApplyChanges:
         self._progress = progress
         self._turns_log = turns_log
         self._on_changed = on_changed
-        self._boundaries = boundaries
+        self._after_forgetting = after_forgetting
         self._redelivered_until: dict[int, int] = {}
         """By partition, the offset after the last change that was applied before its delivery."""
 
@@ -110,15 +110,11 @@ class ApplyChanges:
         is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
         self._on_changed(change, record.partition)
-        events = await self._tombstone(change, record.partition) if change.whole == "user" else ()
-        return HandlerResult(SuccessReply(_result(change, tally)), events)
-
-    async def _tombstone(self, change: Change, partition: int) -> Sequence[Outgoing]:
-        """Return the tombstone of a forgotten boundary; from then on no earlier count of it is published."""
-        boundary = change.scope.boundary
-        await self._commit.commit([partition])
-        self._boundaries.forgotten(partition, boundary)
-        return [Outgoing(self._topics.boundaries, boundary.encode(), None)]
+        after = self._after_forgetting
+        writes = after.clear_answers(change, record.partition)
+        return HandlerResult(
+            SuccessReply(_result(change, tally)), await after.tombstones(change, record.partition), writes
+        )
 
     def _is_done(self, record: Record) -> bool:
         """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""

@@ -1,11 +1,13 @@
-"""Running jobs of this process, and the last backfill of each mode, stored in a table."""
+"""Running jobs of this process; in a table the last backfill of each mode, and the last jobs with their answers."""
 
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
-from schemas.internal.changes import BackfillTimes, Job, JobProgress
+from schemas.internal.changes import Job, JobProgress
+from schemas.internal.job_history import JobHistory, StoredJob
 from streams.flow.stores.tables import Table
 
 MAX_BACKFILL_TIMES = 256
@@ -13,11 +15,20 @@ MAX_BACKFILL_TIMES = 256
 names that it deleted or renamed."""
 
 
+class Triggers(Protocol):
+    """The log of consolidations' triggers."""
+
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a record is written there and not yet handled. Raises Unavailable."""
+
+
 class JobLog:
     """The jobs of a worker; `at` returns the view of a partition, `agents.ports.jobs.Jobs`."""
 
-    def __init__(self, backfills: Table[str, BackfillTimes]) -> None:
-        self._backfills = backfills
+    def __init__(self, history: Table[str, JobHistory], triggers: Triggers | None = None) -> None:
+        """Without `triggers`, every consolidation is begun before it is asked for."""
+        self._history = history
+        self._triggers = triggers
         self._running: dict[str, JobProgress] = {}
 
     @contextmanager
@@ -35,16 +46,43 @@ class JobLog:
 
     def last_backfill(self, partition: int, boundary: str) -> Mapping[str, datetime]:
         """Return when each mode was last backfilled completely."""
-        return self._backfills.get(partition, boundary).last
+        return self._history.get(partition, boundary).last
 
     def record_backfill(
         self, partition: int, boundary: str, modes: Iterable[str], at: datetime
     ) -> list[Awaitable[None]]:
         """Record a completed backfill of modes; return the writes to await."""
-        last = {**self._backfills.get(partition, boundary).last, **dict.fromkeys(modes, at)}
-        latest = sorted(last, key=last.__getitem__)[-MAX_BACKFILL_TIMES:]
-        self._backfills.put(partition, boundary, BackfillTimes(last={mode: last[mode] for mode in latest}))
-        return self._backfills.pending_writes()
+        history = self._history.get(partition, boundary)
+        last = {**history.last, **dict.fromkeys(modes, at)}
+        latest = {mode: last[mode] for mode in sorted(last, key=last.__getitem__)[-MAX_BACKFILL_TIMES:]}
+        return self._write(partition, boundary, history.model_copy(update={"last": latest}))
+
+    def find(self, partition: int, boundary: str, job_id: str) -> StoredJob | None:
+        """Return the job of that id; None for an unknown one."""
+        return self._history.get(partition, boundary).find(job_id)
+
+    def begin(self, partition: int, boundary: str, job: StoredJob) -> list[Awaitable[None]]:
+        """Store a job that begins, or begins again; return the writes to await."""
+        return self._write(partition, boundary, self._history.get(partition, boundary).begun(job))
+
+    def end(self, partition: int, boundary: str, job_id: str, answer: bytes) -> list[Awaitable[None]]:
+        """Store the answer of a job; return the writes to await."""
+        return self._write(partition, boundary, self._history.get(partition, boundary).ended(job_id, answer))
+
+    def forget(self, partition: int, boundary: str, *, everything: bool) -> list[Awaitable[None]]:
+        """Forget all of a boundary, or the texts in its jobs' answers; return the writes to await."""
+        after = JobHistory() if everything else self._history.get(partition, boundary).without_texts()
+        return self._write(partition, boundary, after)
+
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a trigger is written there and not yet read. Raises Unavailable."""
+        return self._triggers is not None and await self._triggers.is_pending(partition, offset)
+
+    def _write(self, partition: int, boundary: str, history: JobHistory) -> list[Awaitable[None]]:
+        if history == self._history.get(partition, boundary):
+            return []
+        self._history.put(partition, boundary, history)
+        return self._history.pending_writes()
 
     def at(self, partition: int) -> "PartitionJobs":
         """Return the view of one partition."""
@@ -65,3 +103,11 @@ class PartitionJobs:
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
         """Return when each mode was last backfilled completely."""
         return self.log.last_backfill(self.partition, boundary)
+
+    def find(self, boundary: str, job_id: str) -> StoredJob | None:
+        """Return the job of that id; None for an unknown one."""
+        return self.log.find(self.partition, boundary, job_id)
+
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a trigger is written there, in this partition, and not yet read. Raises Unavailable."""
+        return partition == self.partition and await self.log.is_pending(partition, offset)

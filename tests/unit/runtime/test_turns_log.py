@@ -59,6 +59,21 @@ async def test_partition_of_another_worker_is_unavailable() -> None:
 
 
 @pytest.mark.parametrize(
+    ("consumer", "is_pending"),
+    [
+        (FakeConsumer(position=10, read=8), False),
+        (FakeConsumer(position=8, read=7), True),
+        (FakeConsumer(position=10, read=7), True),
+        (FakeConsumer(position=10, read=9, in_flight=(8,)), True),
+        (FakeConsumer(position=10, read=9, in_flight=(9,)), False),
+    ],
+)
+async def test_a_record_is_pending_until_it_is_acknowledged(consumer: FakeConsumer, *, is_pending: bool) -> None:
+    assert await turns_log(consumer).is_pending(0, 8) == is_pending
+    assert not await turns_log(consumer).is_pending(0, 10)
+
+
+@pytest.mark.parametrize(
     ("consumer", "is_delivered"),
     [
         (FakeConsumer(position=10, read=8), True),

@@ -7,7 +7,7 @@ import pytest
 from agents.commands.health import Health
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.internal.changes import BackfillTimes
+from schemas.internal.job_history import JobHistory
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import Embedding
@@ -32,7 +32,7 @@ class HealthHarness:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
         stores = fake_stores(words, modes=self.modes).at(0)
         self.spaces = VectorSpaces(stores.modes, self.embedders)
-        self.jobs = JobLog(FakeJsonTable(BackfillTimes))
+        self.jobs = JobLog(FakeJsonTable(JobHistory))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         usage = {"cross_mode_share": 0.25}
         self.health = Health(

@@ -1,0 +1,96 @@
+"""The jobs of one boundary: the value of the table `jobs`. When modes were last backfilled, and the last jobs' answers.
+
+A job is found under its id by any gateway, also after a restart of the worker. Its answer is the value of the reply
+that the run itself gives, as JSON.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, Self
+
+from pydantic import BaseModel, Field
+from pydantic_core import from_json, to_json
+
+from schemas.failures import Rejected
+from schemas.messages.replies import encode_error
+
+MAX_STORED_JOBS = 32
+"""Jobs of a boundary that can be asked for, the last ones."""
+
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+"""Serialised bytes of their answers together: a consolidation of 50,000 turns answers 2 MB, a job 200 bytes. The whole
+row is written again with each job."""
+
+
+class StoredJob(BaseModel, frozen=True):
+    """A job; `answer` is None while it runs. `project` is None if it covers all projects.
+
+    `at_ms` is the timestamp of its record: a recreated topic has the same ids again. `forgets_texts`: memories were
+    forgotten since it began, so its answer is stored without texts.
+    """
+
+    job_id: str
+    project: str | None
+    at_ms: int
+    answer: str | None = None
+    forgets_texts: bool = Field(default=False, exclude_if=lambda forgets: not forgets)
+
+    def answered(self, answer: bytes) -> Self:
+        """Return the job with its answer; one that is too large is replaced by the error that says so."""
+        if len(answer) > MAX_ANSWER_BYTES:
+            message = f"the job is done; its answer has {len(answer)} bytes, at most {MAX_ANSWER_BYTES} are kept"
+            answer = encode_error(Rejected("too_large", message))
+        done = self.model_copy(update={"answer": answer.decode()})
+        return done.without_texts() if self.forgets_texts else done
+
+    def without_texts(self) -> Self:
+        """Return the job without the texts of memories in its answer, present or to come."""
+        if self.answer is None:
+            return self.model_copy(update={"forgets_texts": True})
+        answer = from_json(self.answer)
+        for difference in (answer.get("result") or {}).get("diff", ()):
+            difference |= {"before": None, "after": None}
+        return self.model_copy(update={"answer": to_json(answer).decode()})
+
+    def body(self) -> dict[str, Any]:
+        """Return the result of `get_job`."""
+        answer = {} if self.answer is None else from_json(self.answer)
+        state = {None: "running", "ok": "done"}.get(answer.get("status"), "failed")
+        parts = {name: answer.get(name) for name in ("result", "error")}
+        return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", [])}
+
+
+class JobHistory(BaseModel, frozen=True):
+    """`last`: when a backfill or rebuild last finished in each mode; `stored`: the last jobs, the oldest first."""
+
+    last: dict[str, datetime] = Field(default_factory=dict)
+    stored: tuple[StoredJob, ...] = ()
+
+    def find(self, job_id: str) -> StoredJob | None:
+        """Return the job of that id; None for an unknown one."""
+        return next((job for job in self.stored if job.job_id == job_id), None)
+
+    def begun(self, job: StoredJob) -> Self:
+        """Add a job, unless it is there: its record was delivered again."""
+        known = self.find(job.job_id)
+        if known is not None and known.at_ms == job.at_ms:
+            return self
+        others = (one for one in self.stored if one is not known)
+        return self.model_copy(update={"stored": (*others, job)[-MAX_STORED_JOBS:]})
+
+    def ended(self, job_id: str, answer: bytes) -> Self:
+        """Add the answer of a job, unless the job was dropped meanwhile; drop the oldest answers beyond the limit."""
+        stored = [job.answered(answer) if job.job_id == job_id else job for job in self.stored]
+        return self.model_copy(update={"stored": _latest(stored)})
+
+    def without_texts(self) -> Self:
+        """Return the history without the texts of memories."""
+        return self.model_copy(update={"stored": tuple(job.without_texts() for job in self.stored)})
+
+
+def _latest(jobs: Sequence[StoredJob]) -> tuple[StoredJob, ...]:
+    """Return the running jobs, and of the others the latest within the limit of bytes."""
+    sizes = accumulate(len(job.answer or "") for job in reversed(jobs))
+    fits = [size <= MAX_ANSWER_BYTES for size in sizes][::-1]
+    return tuple(job for job, is_within in zip(jobs, fits, strict=True) if is_within or job.answer is None)

@@ -1,0 +1,54 @@
+"""Requests whose answer is kept, so that it can be asked for later: jobs and consolidations.
+
+Enters: a handler. Leaves: a handler that does the same, and stores how each request began and ended. Guaranteed: the
+answer is stored before the request is acknowledged. A request that is delivered again is stored again under the same
+id. What ends the process, or is left to another worker, stays `running`: it is delivered again.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from schemas.failures import Rejected, Unavailable
+from schemas.internal.job_history import StoredJob
+from schemas.messages.records import Record
+from schemas.messages.replies import encode_error
+from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
+from streams.flow.support.awaiting import await_all
+from streams.flow.support.job_log import JobLog
+
+JobOf = Callable[[Any, Record], StoredJob | None]
+"""Returns the job that a request is, None if it is none."""
+
+
+class Recorded:
+    """A handler whose answers are stored by jobs."""
+
+    def __init__(self, handler: Handler, job_of: JobOf, jobs: JobLog, *, begins: bool = True) -> None:
+        """Without `begins` the jobs were begun by other requests, and what is unavailable is tried after a restart."""
+        self._handler = handler
+        self._job_of = job_of
+        self._jobs = jobs
+        self._begins = begins
+
+    async def __call__(self, message: Any, record: Record, options: ReplyOptions) -> HandlerResult:
+        """Handle the request, and store its answer."""
+        job = self._job_of(message, record)
+        if job is None:
+            return await self._handler(message, record, options)
+        place = record.partition, message.scope.boundary
+        begun = self._jobs.begin(*place, job) if self._begins else []
+        try:
+            handled = await self._handler(message, record, options)
+            answer = None if handled.answer is None else handled.answer.encode()
+        except Exception as problem:
+            await await_all([*begun, *self._refused(place, job, problem)])
+            raise
+        ended = [] if answer is None else self._jobs.end(*place, job.job_id, answer)
+        return replace(handled, pending_writes=[*handled.pending_writes, *begun, *ended])
+
+    def _refused(self, place: tuple[int, str], job: StoredJob, problem: Exception) -> list[Awaitable[None]]:
+        if isinstance(problem, Unavailable) and not self._begins:
+            return []
+        error = problem if isinstance(problem, Rejected) else rejection_of(problem)
+        return self._jobs.end(*place, job.job_id, encode_error(error))
