@@ -1,0 +1,95 @@
+"""The only way from a door to the service: check access, send with the caller's principal, translate errors.
+
+Enters: a call, and a record without `schema` and scope. Leaves: the reply. Guaranteed: nothing is sent for a caller
+whose grants do not cover it; nothing waits beyond the call's deadline; only the service's own sentences are passed on.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from modestream_client.answers import Reply
+from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.records import build_record
+from modestream_client.requests import Written
+from schemas.messages.commands import READING_COMMANDS
+from schemas.state.policies import Permission
+
+from gateway.service.access import require_scope
+from gateway.service.calls import Call
+from gateway.service.failures import Refused, failed, out_of_time, unavailable
+from gateway.service.wire import Json, Wire
+
+log = logging.getLogger(__name__)
+
+OWN_FAULTS = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
+"""Codes of a service that does not understand this gateway, or failed: the caller can do nothing about them."""
+
+FIELD_PREFIXES = ("scope.", "arguments.")
+"""What the service's fields have before the name that the caller used."""
+
+
+class CheckedRequests:
+    """Sends what the caller's grants cover."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def ask(self, call: Call, schema: str, scope: Json, fields: Mapping[str, Any]) -> Reply:
+        """Ask a question on the topic `retrieve`, such as `retrieve.v1`. Raises Refused."""
+        record = build_record(schema, **{**fields, "scope": {**scope, "user_id": call.user_id}})
+        reply, _ = await self.send(call, "retrieve", record, "read")
+        return reply
+
+    async def command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Reply:
+        """Send a command. Raises Refused."""
+        full = {**scope, "user_id": call.user_id}
+        record = build_record("command.v1", command=name, scope=full, arguments=arguments)
+        reply, _ = await self.send(call, "commands", record, "read" if name in READING_COMMANDS else "manage")
+        return reply
+
+    async def send(
+        self, call: Call, topic: str, record: Json, permission: Permission, *, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
+        require_scope(call.caller, record["scope"], permission)
+        principal = call.caller.principal
+        try:
+            return await self._wire.request(
+                topic, record, principal=principal, timeout=call.remaining_s(), deadline=deadline
+            )
+        except MemoryServiceError as error:
+            raise _translated(error, call) from None
+        except MemoryTimeout as error:
+            log.warning("request %s: %s", call.request_id, error)
+            raise out_of_time(writes=permission != "read") from None
+        except MemoryClientError as error:
+            log.warning("request %s: %s", call.request_id, error)
+            raise unavailable() from None
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records. Raises Refused, `unavailable`."""
+        try:
+            return await self._wire.partition_of(user_id)
+        except MemoryClientError as error:
+            log.warning("no partitions: %s", error)
+            raise unavailable() from None
+
+
+def _translated(error: MemoryServiceError, call: Call) -> Refused:
+    if error.code == "unavailable":
+        log.warning("request %s: %s", call.request_id, error.message)
+        return unavailable()
+    if error.code == "not_allowed":
+        return Refused("not_allowed", "this key may not do this here")
+    if error.code in OWN_FAULTS:
+        log.error("request %s: %s: %s", call.request_id, error.code, error.message)
+        return failed()
+    return Refused(error.code, error.message, _callers_field(error.field))  # type: ignore[arg-type]
+
+
+def _callers_field(field: str | None) -> str | None:
+    for prefix in FIELD_PREFIXES:
+        if field and field.startswith(prefix):
+            return field.removeprefix(prefix)
+    return field
