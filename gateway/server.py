@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from gateway.http.app import create_app
+from gateway.http.hosts import AllowedHosts
 from gateway.readiness import readiness_of
 from gateway.service.service import MemoryService
 from gateway.settings import GatewaySettings
@@ -46,7 +47,13 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def build_app(settings: GatewaySettings) -> FastAPI:
     """Build the app over Kafka."""
     wire = KafkaWire(settings.bootstrap, settings.topic_prefix)
-    return create_app(MemoryService(wire), readiness_of(wire), scope=settings.scope_model, running=[lambda: wire])
+    return create_app(
+        MemoryService(wire, settings.scope_model),
+        readiness_of(wire),
+        scope=settings.scope_model,
+        hosts=AllowedHosts(settings.gateway_hosts),
+        running=[lambda: wire],
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 
 DEFAULT_PORT = 8080
+
+
+def _parted(value: object) -> object:
+    return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
 
 
 class GatewaySettings(BaseSettings):
@@ -33,6 +37,9 @@ class GatewaySettings(BaseSettings):
 
     gateway_bind: str = f"127.0.0.1:{DEFAULT_PORT}"
     """Address and port to listen on; other than loopback needs keys."""
+
+    gateway_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parted)] = ()
+    """Public names of this gateway, `host` or `host:port`, parted by commas; loopback is served in any case."""
 
     gateway_keys: Path | None = None
     """A file of keys; none: loopback only, and every caller may do everything."""

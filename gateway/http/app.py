@@ -13,10 +13,14 @@ from schemas.scopes import Scope
 from starlette.middleware import Middleware
 
 from gateway.http.contract import Shapes
-from gateway.http.identity import Callers, Identify, OpenCallers
+from gateway.http.hosts import AllowedHosts, CheckHosts
+from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.routes.health import IsReady, health_routes
+from gateway.http.routes.layers import category_routes, layer_routes
+from gateway.http.routes.memories import forget_routes, memory_routes
+from gateway.http.routes.modes import mode_routes
 from gateway.http.routes.reads import read_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.service.service import MemoryService
@@ -34,6 +38,7 @@ def create_app(
     *,
     scope: type[Scope] = Scope,
     callers: Callers | None = None,
+    hosts: AllowedHosts | None = None,
     running: Sequence[Running] = (),
     mounts: Mapping[str, Any] | None = None,
 ) -> FastAPI:
@@ -48,13 +53,23 @@ def create_app(
         redirect_slashes=False,
         max_body_size=MAX_BODY_BYTES,
         lifespan=_lifespan(running),
-        middleware=[Middleware(RawPaths), Middleware(Identify, callers=callers or OpenCallers())],
+        middleware=[
+            Middleware(RequestIds),
+            Middleware(RawPaths),
+            Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
+            Middleware(Identify, callers=callers or OpenCallers()),
+        ],
     )
     handle_problems(app)
     for router in (
         health_routes(is_ready),
         turn_routes(service, shapes),
         read_routes(service, shapes),
+        memory_routes(service, shapes),
+        forget_routes(service, shapes),
+        mode_routes(service, shapes),
+        category_routes(service, shapes),
+        layer_routes(service, shapes),
     ):
         app.include_router(router)
     for path, mounted in (mounts or {}).items():

@@ -1,13 +1,16 @@
 """From a request to a call: caller, user, deadline, request id. Names in paths are percent-encoded once."""
 
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import unquote
 
 from fastapi import Depends, Header, Path, Request
 from pydantic import AfterValidator
+from schemas.state.policies import Permission
 
 from gateway.http.preferences import is_async, wait_of
 from gateway.http.problems import request_id_of
+from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller
 
 
@@ -36,12 +39,23 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
-    """Return the call of a request about a user."""
-    return Call.within(caller_of(request), user_id, wait_of(prefer), request_id_of(request))
+def _call_for(permission: Permission) -> Callable[..., Call]:
+    """Return a dependency that makes the call of a request about a user, if the caller may do that at all.
+
+    Checked before the body is read, so that a refusal is the same for every body; the service checks the project too.
+    """
+
+    def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
+        caller = caller_of(request)
+        require_user(caller, user_id, permission)
+        return Call.within(caller, user_id, wait_of(prefer), request_id_of(request))
+
+    return call_of
 
 
-UserCall = Annotated[Call, Depends(call_of)]
+ReadCall = Annotated[Call, Depends(_call_for("read"))]
+WriteCall = Annotated[Call, Depends(_call_for("write"))]
+ManageCall = Annotated[Call, Depends(_call_for("manage"))]
 CallerOf = Annotated[Caller, Depends(caller_of)]
 
 

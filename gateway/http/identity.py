@@ -34,8 +34,29 @@ class OpenCallers:
         return Caller()
 
 
+class RequestIds:
+    """Puts `request_id` into the scope, and into the answer as `X-Request-Id`; the outermost middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give a request its id and pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = scope["request_id"] = _request_id(Headers(scope=scope))
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
+
+
 class Identify:
-    """Puts `request_id` and `caller` into the scope; answers 401 to unknown callers."""
+    """Puts the `caller` into the scope; answers 401 to unknown ones."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app = app
@@ -43,24 +64,14 @@ class Identify:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Identify a request and pass it on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        scope["request_id"] = request_id = _request_id(headers)
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
-            await send(message)
-
-        if scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            address = (scope.get("client") or ("",))[0]
             try:
-                scope["caller"] = await self._callers.caller_of(headers, (scope.get("client") or ("",))[0])
+                scope["caller"] = await self._callers.caller_of(Headers(scope=scope), address)
             except Refused as refused:
-                await problem(refused, request_id)(scope, receive, send_with_id)
+                await problem(refused, scope["request_id"])(scope, receive, send)
                 return
-        await self._app(scope, receive, send_with_id)
+        await self._app(scope, receive, send)
 
 
 def _request_id(headers: Headers) -> str:

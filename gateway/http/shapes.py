@@ -4,12 +4,12 @@ Enters: an HTTP body or query. Leaves: scope fields without the user, and the ot
 Guaranteed: what a shape admits the service's own model admits; unknown fields are refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from schemas.failures import Rejected
 from schemas.messages.decoding import decode_object, to_rejected
@@ -37,10 +37,16 @@ class Sent(NamedTuple):
 
 
 def shape_of(
-    name: str, record: type[BaseModel], scope: type[BaseModel], description: str, examples: Sequence[Json] = ()
+    name: str,
+    record: type[BaseModel],
+    scope: type[BaseModel],
+    description: str,
+    *,
+    without: Collection[str] = (),
+    examples: Sequence[Json] = (),
 ) -> type[BaseModel]:
     """Return the model of a body: a record's fields, and the fields of the scope beside them."""
-    fields = {one: field for one, field in record.model_fields.items() if one not in WIRE_ONLY}
+    fields = {one: field for one, field in record.model_fields.items() if one not in WIRE_ONLY and one not in without}
     fields |= {one: field for one, field in scope.model_fields.items() if one != BOUNDARY_FIELD}
     definitions: dict[str, Any] = {one: _copied(field) for one, field in fields.items()}
     if "read_after" in definitions:
@@ -57,9 +63,10 @@ class BodyReader:
         self.shape = shape
         self._scope_fields = scope_fields
 
-    async def read(self, request: Request) -> Sent:
-        """Read and check the body. Raises Refused."""
-        return self.parse(await request.body())
+    async def read(self, request: Request, *, is_optional: bool = False) -> Sent:
+        """Read and check the body; an optional one may be empty. Raises Refused."""
+        body = await request.body()
+        return self.parse(b"{}" if is_optional and not body else body)
 
     def parse(self, body: bytes) -> Sent:
         """Check a body. Raises Refused."""
@@ -91,14 +98,18 @@ class QueryReader:
     def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
         self.shape = shape
         self._scope_fields = scope_fields
+        properties = shape.model_json_schema()["properties"]
+        self._lists = frozenset(name for name, schema in properties.items() if _is_list(schema))
 
     def read(self, request: Request) -> Sent:
         """Check the query and convert its texts. Raises Refused."""
         given: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             given.setdefault(name, []).append(value)
-        sent = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
-        return self._parted(self._converted(sent))
+        sent = {name: values[0] if len(values) == 1 and name not in self._lists else values for name, values in given.items()}
+        converted = self._converted(sent)
+        scope = {name: value for name, value in sent.items() if name in self._scope_fields}
+        return Sent(scope, converted)
 
     def openapi(self) -> Json:
         """Return what the document says of the parameters."""
@@ -113,21 +124,13 @@ class QueryReader:
         }
 
     def _converted(self, sent: dict[str, Any]) -> Json:
-        from pydantic import ValidationError  # noqa: PLC0415
-
         try:
             model = self.shape.model_validate(sent, strict=False)
         except ValidationError as problem:
             refused = refused_of(to_rejected(problem))
             refused.code = "invalid_value" if refused.code == "too_large" else refused.code
             raise refused from None
-        return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields)) | {
-            name: value for name, value in sent.items() if name in self._scope_fields
-        }
-
-    def _parted(self, message: Json) -> Sent:
-        scope = {name: value for name, value in message.items() if name in self._scope_fields}
-        return Sent(scope, {name: value for name, value in message.items() if name not in self._scope_fields})
+        return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields))
 
 
 def body_of(component: str) -> Json:
@@ -147,3 +150,9 @@ def _copied(field: FieldInfo) -> tuple[Any, FieldInfo]:
 
 def _without_title(schema: Json) -> Json:
     return {name: value for name, value in schema.items() if name not in ("title", "description")}
+
+
+def _is_list(schema: Json) -> bool:
+    """True if a single value of a parameter must be sent as a list of one."""
+    kinds = {one.get("type") for one in schema.get("anyOf", [schema])}
+    return "array" in kinds and "string" not in kinds

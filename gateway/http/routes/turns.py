@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic_core import to_json
 from schemas.messages.decoding import parse_object
 
-from gateway.http.calls import UserCall
+from gateway.http.calls import WriteCall
 from gateway.http.contract import Shapes
 from gateway.http.shapes import BodyReader
 from gateway.service.failures import Refused
@@ -39,7 +39,7 @@ def turn_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         status_code=201,
         openapi_extra=_document(shapes.turn),
     )
-    async def add_turns(request: Request, call: UserCall, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    async def add_turns(request: Request, call: WriteCall, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         body = await request.body()
         many = _many(parse_object(body))
         if many is None:
