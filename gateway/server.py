@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
@@ -16,8 +17,11 @@ from fastapi import FastAPI
 from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
 from gateway.readiness import readiness_of
+from gateway.service.boundaries import Boundaries
+from gateway.service.feed import Feed
 from gateway.service.service import MemoryService
 from gateway.settings import GatewaySettings
+from gateway.wire.feeds import Feeds
 from gateway.wire.kafka import KafkaWire
 
 GRACEFUL_S = 3
@@ -47,12 +51,15 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def build_app(settings: GatewaySettings) -> FastAPI:
     """Build the app over Kafka."""
     wire = KafkaWire(settings.bootstrap, settings.topic_prefix)
+    boundaries, feed = Boundaries(), Feed()
+    feeds = Feeds(settings.bootstrap, settings.topic_prefix, boundaries, feed)
+    service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
     return create_app(
-        MemoryService(wire, settings.scope_model),
+        service,
         readiness_of(wire),
         scope=settings.scope_model,
         hosts=AllowedHosts(settings.gateway_hosts),
-        running=[lambda: wire],
+        running=[lambda: wire, feeds.running],
     )
 
 
@@ -80,9 +87,10 @@ async def _serve(app: FastAPI, listening: socket.socket) -> int:
     return 0
 
 
-def _loop_factory():  # type: ignore[no-untyped-def] # noqa: ANN202
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's, where it is installed."""
     try:
-        import uvloop  # noqa: PLC0415
+        import uvloop  # noqa: PLC0415 - not on every platform
     except ImportError:
         return None
     return uvloop.new_event_loop

@@ -46,7 +46,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="broker, embedded vector index, one worker and the gateway, until Ctrl-C")
     up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
     up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
-    up.add_argument("--http-port", type=int, help="the gateway's port on 127.0.0.1 (8080, or a free one; 0: a free one)")
+    up.add_argument(
+        "--http-port", type=int, help="the gateway's port on 127.0.0.1 (8080, or a free one; 0: a free one)"
+    )
     up.set_defaults(run=_up)
     worker = commands.add_parser("worker", help="one worker against a running broker")
     worker.set_defaults(run=_worker)

@@ -42,7 +42,18 @@ async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> 
     """
     began = time.perf_counter()
     up = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), "--port", str(free_port()), "--http-port", "0"),
+        *(
+            sys.executable,
+            "-m",
+            "streams",
+            "up",
+            "--data-dir",
+            str(data_dir),
+            "--port",
+            str(free_port()),
+            "--http-port",
+            "0",
+        ),
         stdout=PIPE,
         env=_environment(settings or {}),
         cwd=ROOT,

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from schemas.scopes import Scope
 from starlette.middleware import Middleware
 
 from gateway.http.contract import Shapes
@@ -18,12 +17,16 @@ from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.routes.health import IsReady, health_routes
+from gateway.http.routes.jobs import job_routes
 from gateway.http.routes.layers import category_routes, layer_routes
 from gateway.http.routes.memories import forget_routes, memory_routes
 from gateway.http.routes.modes import mode_routes
 from gateway.http.routes.reads import read_routes
+from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
+from gateway.http.routes.users import user_routes
 from gateway.service.service import MemoryService
+from schemas.scopes import Scope
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bytes of a body (docs/contract.md)."""
@@ -70,6 +73,10 @@ def create_app(
         mode_routes(service, shapes),
         category_routes(service, shapes),
         layer_routes(service, shapes),
+        job_routes(service, shapes),
+        user_routes(service),
+        event_routes(service),
+        export_routes(service, shapes),
     ):
         app.include_router(router)
     for path, mounted in (mounts or {}).items():

@@ -6,12 +6,12 @@ from urllib.parse import unquote
 
 from fastapi import Depends, Header, Path, Request
 from pydantic import AfterValidator
-from schemas.state.policies import Permission
 
 from gateway.http.preferences import is_async, wait_of
 from gateway.http.problems import request_id_of
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller
+from schemas.state.policies import Permission
 
 
 def decoded(name: str) -> str:

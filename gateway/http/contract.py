@@ -6,6 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+
+from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, NewName
+from gateway.http.shapes import BodyReader, QueryReader, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import DeclareCategory, DeclareMode, ListCategories, RunJob, SetDefaultMode, SetIntention
@@ -16,8 +19,6 @@ from schemas.messages.turns import Turn
 from schemas.scope_models import selector_of
 from schemas.scopes import Scope
 
-from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, NewName
-from gateway.http.shapes import BodyReader, QueryReader, scope_fields_of, shape_of
 
 class Nothing(BaseModel):
     """No fields but those of the scope."""

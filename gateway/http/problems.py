@@ -8,10 +8,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from schemas.failures import Rejected
 from starlette.exceptions import HTTPException
 
 from gateway.service.failures import Refused, failed
+from schemas.failures import Rejected
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
-from schemas.failures import Rejected
-from schemas.messages.decoding import decode_object, to_rejected
-from schemas.scopes import BOUNDARY_FIELD
 
 from gateway.http.problems import refused_of
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
+from schemas.failures import Rejected
+from schemas.messages.decoding import decode_object, to_rejected
+from schemas.scopes import BOUNDARY_FIELD
 
 POSITION = (
     str | None,
@@ -106,7 +106,10 @@ class QueryReader:
         given: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             given.setdefault(name, []).append(value)
-        sent = {name: values[0] if len(values) == 1 and name not in self._lists else values for name, values in given.items()}
+        sent = {
+            name: values[0] if len(values) == 1 and name not in self._lists else values
+            for name, values in given.items()
+        }
         converted = self._converted(sent)
         scope = {name: value for name, value in sent.items() if name in self._scope_fields}
         return Sent(scope, converted)

@@ -6,11 +6,10 @@ A refusal says nothing about what exists.
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.scopes import ANY_VALUE
-from schemas.state.policies import Permission, admits
-
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
+from schemas.scopes import ANY_VALUE
+from schemas.state.policies import Permission, admits
 
 PROJECT = "project_id"
 
@@ -40,6 +39,15 @@ def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission)
 def may_see(caller: Caller, user_id: str) -> bool:
     """True if the caller may read anything of the user."""
     return caller.own_user in (None, user_id) and (caller.grants is None or bool(_granted(caller, user_id, "read")))
+
+
+def may_read_project(caller: Caller, user_id: str, project: str | None) -> bool:
+    """True if the caller may read this project of the user; one that is not known only with a grant for all."""
+    if caller.grants is None:
+        return caller.own_user in (None, user_id)
+    if project is None:
+        return any(grant.project_id is None for grant in _granted(caller, user_id, "read"))
+    return _admits_project(caller, user_id, "read", project)
 
 
 def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:

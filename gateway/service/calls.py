@@ -3,9 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from schemas.state.policies import Grant
-
 from gateway.service.failures import Refused, out_of_time
+from schemas.state.policies import Grant
 
 DEFAULT_WAIT_S = 10.0
 """Seconds that an answer may take where the caller names no limit (docs/contract.md)."""

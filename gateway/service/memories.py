@@ -60,7 +60,9 @@ class Memories:
         """Give a turn another text, as a new version of it; return its record."""
         record = await self.get(call, scope, memory_id)
         if record.get("turn_id") is None:
-            raise Refused("invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text")
+            raise Refused(
+                "invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text"
+            )
         fields = {name: record[name] for name in KEPT_OF_TURN if record.get(name) is not None}
         stored = await self._turns.add(call, Turn(_without_user(record["scope"]), {**fields, "content": text}))
         edited = await self._get(call, record["scope"], memory_id)

@@ -12,13 +12,13 @@ from modestream_client.answers import Reply
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.records import build_record
 from modestream_client.requests import Written
-from schemas.messages.commands import READING_COMMANDS
-from schemas.state.policies import Permission
 
 from gateway.service.access import require_scope
 from gateway.service.calls import Call
 from gateway.service.failures import Refused, failed, out_of_time, unavailable
 from gateway.service.wire import Json, Wire
+from schemas.messages.commands import READING_COMMANDS
+from schemas.state.policies import Permission
 
 log = logging.getLogger(__name__)
 

@@ -62,7 +62,10 @@ def layer_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         return JSONResponse(await service.layers.set_intention(call, scope, fields))
 
     @router.get(
-        "/v1/users/{user_id}/health", operation_id="get_health", summary="Health of a user's part", openapi_extra=project
+        "/v1/users/{user_id}/health",
+        operation_id="get_health",
+        summary="Health of a user's part",
+        openapi_extra=project,
     )
     async def get_health(request: Request, call: ReadCall) -> JSONResponse:
         return JSONResponse(await service.layers.health(call, shapes.project.read(request).scope))

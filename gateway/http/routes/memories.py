@@ -92,8 +92,14 @@ def forget_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 async def _changed(service: MemoryService, call: Call, scope: Json, memory_id: str, fields: Json) -> Json:
     named = [name for name in CHANGES if fields.get(name) is not None]
     if len(named) != 1:
-        raise Refused("invalid_value", "give exactly one of `mode`, `text` and `interaction_mode`", (named or CHANGES)[0])
-    change = {"mode": service.memories.move, "text": service.memories.edit, "interaction_mode": service.memories.correct}
+        raise Refused(
+            "invalid_value", "give exactly one of `mode`, `text` and `interaction_mode`", (named or CHANGES)[0]
+        )
+    change = {
+        "mode": service.memories.move,
+        "text": service.memories.edit,
+        "interaction_mode": service.memories.correct,
+    }
     return await change[named[0]](call, scope, memory_id, fields[named[0]])
 
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic_core import to_json
-from schemas.messages.decoding import parse_object
 
 from gateway.http.calls import WriteCall
 from gateway.http.contract import Shapes
@@ -13,6 +12,7 @@ from gateway.http.shapes import BodyReader
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from gateway.service.turns import Stored, Turn, idempotent_turn_id
+from schemas.messages.decoding import parse_object
 
 MAX_TURNS = 100
 """Turns of one request (docs/contract.md)."""
