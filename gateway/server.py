@@ -22,6 +22,7 @@ from gateway.service.feed import Feed
 from gateway.service.service import MemoryService
 from gateway.settings import GatewaySettings
 from gateway.wire.feeds import Feeds
+from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 
 GRACEFUL_S = 3
@@ -50,9 +51,10 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def build_app(settings: GatewaySettings) -> FastAPI:
     """Build the app over Kafka."""
-    wire = KafkaWire(settings.bootstrap, settings.topic_prefix)
+    cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+    wire = KafkaWire(*cluster)
     boundaries, feed = Boundaries(), Feed()
-    feeds = Feeds(settings.bootstrap, settings.topic_prefix, boundaries, feed)
+    feeds = Feeds(cluster, boundaries, feed)
     service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
     return create_app(
         service,

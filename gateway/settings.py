@@ -4,6 +4,7 @@ import ipaddress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from modestream_client.kafka.security import KafkaSecurity
 from pydantic import BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -44,6 +45,9 @@ class GatewaySettings(BaseSettings):
 
     gateway_keys: Path | None = None
     """A file of keys; none: loopback only, and every caller may do everything."""
+
+    kafka_security: KafkaSecurity | None = None
+    """TLS and SASL towards Kafka: JSON, the same as the worker's."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Level of the logs on standard error."""

@@ -15,7 +15,6 @@ from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
 
-
 DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 """A scope model, set by its dotted path."""
 

@@ -25,8 +25,8 @@ Preference = Annotated[
     str | None,
     Header(
         alias="Prefer",
-        description="`wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. `respond-async`: answer "
-        "a job at once with 202.",
+        description="`wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. "
+        "`respond-async`: answer a job at once with 202.",
         examples=["wait=5"],
     ),
 ]

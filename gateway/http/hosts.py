@@ -1,7 +1,7 @@
 """ASGI middleware: refuse hosts that are not ours, and pages of other origins.
 
-A name that was rebound to loopback arrives with its own name in `Host`: 421. A page of another origin sends `Origin`, or
-`Sec-Fetch-Site: cross-site`: 403. Programs send neither, and pass.
+A name that was rebound to loopback arrives with its own name in `Host`: 421. A page of another origin sends `Origin`,
+or `Sec-Fetch-Site: cross-site`: 403. Programs send neither, and pass.
 """
 
 import logging

@@ -10,8 +10,8 @@ from typing import Any
 
 from modestream_client.answers import Reply
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.offsets import Written
 from modestream_client.records import build_record
-from modestream_client.requests import Written
 
 from gateway.service.access import require_scope
 from gateway.service.calls import Call

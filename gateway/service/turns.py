@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from modestream_client.offsets import TURNS_TOPIC, Written
 from modestream_client.records import build_record
-from modestream_client.requests import TURNS_TOPIC, Written
 
 from gateway.service.answers import warnings_of
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.positions import position_of
 from gateway.service.requests import CheckedRequests
 from gateway.service.wire import Json
 
@@ -43,7 +42,7 @@ class Turns:
     async def add(self, call: Call, turn: Turn) -> Stored:
         """Store one turn. Raises Refused."""
         answer, written = await self._add(call, turn)
-        return Stored({**answer, "read_after": position_of(written)}, _is_new(answer))
+        return Stored({**answer, "read_after": written.read_after}, _is_new(answer))
 
     async def add_all(self, call: Call, turns: Sequence[Turn | Refused]) -> Stored:
         """Store turns in order; a refused one has its `error` in its place and costs the others nothing.
@@ -56,7 +55,7 @@ class Turns:
             raise failures[0]
         written = [end[1] for end in ends if not isinstance(end, Refused)]
         results = [_error_of(end) if isinstance(end, Refused) else end[0] for end in ends]
-        last = position_of(max(written, key=lambda one: one.offset)) if written else None
+        last = max(written, key=lambda one: one.offset).read_after if written else None
         return Stored({"results": results, "read_after": last}, any(map(_is_new, results)))
 
     async def _add_or_refuse(self, call: Call, turn: Turn | Refused) -> tuple[Json, Written] | Refused:

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from modestream_client.answers import Reply
-from modestream_client.requests import Written
+from modestream_client.offsets import Written
 
 Json = dict[str, Any]
 
@@ -18,6 +18,10 @@ class Wire(Protocol):
 
         With `deadline` the service drops the request after `timeout` seconds.
         """
+        ...
+
+    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
+        """Send a record and wait until it is written, not for what comes of it."""
         ...
 
     async def partition_of(self, user_id: str) -> int:

@@ -8,7 +8,7 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.events import TOPICS
 from gateway.service.failures import unavailable
 from gateway.service.feed import Feed
-from gateway.wire.follow import Followed, Follower, Handle
+from gateway.wire.follow import Cluster, Followed, Follower, Handle
 
 BEGIN_S = 8.0
 """Seconds that the first listener waits for the topics of events."""
@@ -17,15 +17,15 @@ BEGIN_S = 8.0
 class Feeds:
     """Runs the followers of one gateway, as `async with feeds.running()`."""
 
-    def __init__(self, bootstrap: str, prefix: str, boundaries: Boundaries, feed: Feed) -> None:
-        self._boundaries = Follower(bootstrap, prefix, ["boundaries"], "beginning", _apply_to(boundaries))
+    def __init__(self, cluster: Cluster, boundaries: Boundaries, feed: Feed) -> None:
+        self._boundaries = Follower(cluster, ["boundaries"], "beginning", _apply_to(boundaries))
         self._begun = asyncio.Event()
 
         def begin(starts: dict[tuple[str, int], int]) -> None:
             feed.begin(starts)
             self._begun.set()
 
-        self._events = Follower(bootstrap, prefix, TOPICS, "now", _take_into(feed), begin)
+        self._events = Follower(cluster, TOPICS, "now", _take_into(feed), begin)
         self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager

@@ -11,15 +11,27 @@ from typing import Literal, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
-from modestream_client.connection import MAX_RECORD_BYTES
+from modestream_client.kafka.connection import MAX_RECORD_BYTES
+from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 """The pause between two attempts to begin."""
 
+METADATA_S = 0.1
+"""The pause between two looks at the assignment."""
+
 MAX_BATCH = 200
 """Records that are handled without a pause: some milliseconds."""
+
+
+class Cluster(NamedTuple):
+    """Where the topics are: addresses joined by commas, the prefix of their names, TLS and SASL."""
+
+    bootstrap: str
+    topic_prefix: str
+    security: KafkaSecurity | None = None
 
 
 class Followed(NamedTuple):
@@ -43,16 +55,15 @@ class Follower:
 
     def __init__(
         self,
-        bootstrap: str,
-        prefix: str,
+        cluster: Cluster,
         topics: Sequence[str],
         start: Literal["beginning", "now"],
         handle: Handle,
         on_begin: Begin | None = None,
     ) -> None:
         """`topics` have no prefix; `handle` gets every batch, and must not raise."""
-        self._bootstrap = bootstrap
-        self._prefix = prefix
+        self._cluster = cluster
+        self._prefix = cluster.topic_prefix
         self._topics = topics
         self._start = start
         self._handle = handle
@@ -71,7 +82,8 @@ class Follower:
 
     async def _follow(self) -> None:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
+            bootstrap_servers=self._cluster.bootstrap,
+            **connection_options(self._cluster.security),
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -87,10 +99,11 @@ class Follower:
     async def _assign(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
         """Assign all partitions; return the ends that were there."""
         names = [self._prefix + topic for topic in self._topics]
-        while not set(names) <= await consumer.topics():  # noqa: ASYNC110 - no event tells of a new topic
-            await asyncio.sleep(RETRY_S)
-        found = [TopicPartition(name, number) for name in names for number in consumer.partitions_for_topic(name) or ()]
-        consumer.assign(found)
+        consumer.subscribe(names)
+        # Without a group all partitions of a topic are assigned as soon as it is there; nothing tells of that.
+        while {place.topic for place in consumer.assignment()} != set(names):  # noqa: ASYNC110
+            await asyncio.sleep(METADATA_S)
+        found = sorted(consumer.assignment())
         ends: dict[TopicPartition, int] = await consumer.end_offsets(found)
         starts = ends if self._start == "now" else await consumer.beginning_offsets(found)
         for place, offset in starts.items():

@@ -1,6 +1,7 @@
 """`streams up`: a broker, a worker and a gateway under one process, until a signal ends them.
 
-Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other messages go to standard error.
+Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other
+messages go to standard error.
 Guaranteed: one supervisor for each data directory; children that die are restarted; after SIGINT, SIGTERM or SIGHUP
 nothing is left running; children that survive a SIGKILL are ended by the next start.
 """
