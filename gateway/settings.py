@@ -8,6 +8,7 @@ from modestream_client.kafka.security import KafkaSecurity
 from pydantic import BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from gateway.http.limits import Limits
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 
@@ -45,6 +46,9 @@ class GatewaySettings(BaseSettings):
 
     gateway_keys: Path | None = None
     """A file of keys; none: loopback only, and every caller may do everything."""
+
+    gateway_limits: Limits = Limits()
+    """Bounds and rates: JSON."""
 
     kafka_security: KafkaSecurity | None = None
     """TLS and SASL towards Kafka: JSON, the same as the worker's."""

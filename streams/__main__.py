@@ -54,6 +54,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     worker.set_defaults(run=_worker)
     gateway = commands.add_parser("gateway", help="HTTP against a running broker")
     gateway.set_defaults(run=_gateway)
+    key = commands.add_parser("key", help="keys of the gateway")
+    _add_key_commands(key)
+    key.set_defaults(run=_key)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
@@ -97,6 +100,21 @@ def _gateway(_options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.settings import GatewaySettings
 
     return run_gateway(_read(GatewaySettings))
+
+
+def _add_key_commands(parser: argparse.ArgumentParser) -> None:
+    # Its options are needed by no other command.
+    if sys.argv[1:2] == ["key"]:
+        from gateway.keys.commands import add_key_commands
+
+        add_key_commands(parser)
+
+
+def _key(options: argparse.Namespace, _settings: Settings) -> int:
+    from gateway.keys.commands import run_key_command
+    from gateway.settings import GatewaySettings
+
+    return run_key_command(options, _read(GatewaySettings).gateway_keys)
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:

@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from gateway.http.contract import Shapes
 from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
+from gateway.http.limits import Limit, Limits
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.routes.health import IsReady, health_routes
@@ -42,6 +43,7 @@ def create_app(
     scope: type[Scope] = Scope,
     callers: Callers | None = None,
     hosts: AllowedHosts | None = None,
+    limits: Limits | None = None,
     running: Sequence[Running] = (),
     mounts: Mapping[str, Any] | None = None,
 ) -> FastAPI:
@@ -61,6 +63,7 @@ def create_app(
             Middleware(RawPaths),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
             Middleware(Identify, callers=callers or OpenCallers()),
+            Middleware(Limit, limits=limits or Limits()),
         ],
     )
     handle_problems(app)

@@ -81,9 +81,9 @@ class BodyReader:
         scope = {name: value for name, value in message.items() if name in self._scope_fields and value is not None}
         return Sent(scope, {name: value for name, value in message.items() if name not in self._scope_fields})
 
-    def openapi(self) -> Json:
+    def openapi(self, *, is_optional: bool = False) -> Json:
         """Return what the document says of the body."""
-        return body_of(self.shape.__name__)
+        return body_of(self.shape.__name__, is_optional=is_optional)
 
     def _refused(self, error: Rejected) -> Refused:
         refused = refused_of(error)
@@ -136,10 +136,10 @@ class QueryReader:
         return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields))
 
 
-def body_of(component: str) -> Json:
+def body_of(component: str, *, is_optional: bool = False) -> Json:
     """Return the `requestBody` of an operation, by the name of its component."""
     schema = {"$ref": f"#/components/schemas/{component}"}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return {"requestBody": {"required": not is_optional, "content": {"application/json": {"schema": schema}}}}
 
 
 def scope_fields_of(scope: type[BaseModel]) -> frozenset[str]:

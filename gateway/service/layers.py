@@ -42,7 +42,7 @@ class Layers:
 
     async def health(self, call: Call, scope: Json) -> Json:
         """Return the state of the user's vectors, by mode, and of the deployment."""
-        return _without_sentences(await self._command(call, "health", scope, {}))
+        return _for_callers(await self._command(call, "health", scope, {}))
 
     async def _command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Json:
         try:
@@ -52,7 +52,11 @@ class Layers:
             raise
 
 
-def _without_sentences(health: Json) -> Json:
-    """Cut the sentence of an unavailable vector index: it may name its address."""
-    state = health.get("vector_index")
-    return {**health, "vector_index": state.partition(":")[0]} if isinstance(state, str) else health
+def _for_callers(health: Json) -> Json:
+    """Cut what names topics and addresses: lag is by the last word of a topic."""
+    shown = {name: value for name, value in health.items() if name != "service"}
+    if isinstance(state := health.get("vector_index"), str):
+        shown["vector_index"] = state.partition(":")[0]
+    if isinstance(lag := health.get("lag"), dict):
+        shown["lag"] = {topic.rpartition(".")[2]: behind for topic, behind in lag.items()}
+    return shown

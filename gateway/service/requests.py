@@ -5,7 +5,8 @@ whose grants do not cover it; nothing waits beyond the call's deadline; only the
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from modestream_client.answers import Reply
@@ -53,19 +54,16 @@ class CheckedRequests:
     ) -> tuple[Reply, Written]:
         """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
         require_scope(call.caller, record["scope"], permission)
-        principal = call.caller.principal
-        try:
+        with _translated_errors(call, permission):
             return await self._wire.request(
-                topic, record, principal=principal, timeout=call.remaining_s(), deadline=deadline
+                topic, record, principal=call.caller.principal, timeout=call.remaining_s(), deadline=deadline
             )
-        except MemoryServiceError as error:
-            raise _translated(error, call) from None
-        except MemoryTimeout as error:
-            log.warning("request %s: %s", call.request_id, error)
-            raise out_of_time(writes=permission != "read") from None
-        except MemoryClientError as error:
-            log.warning("request %s: %s", call.request_id, error)
-            raise unavailable() from None
+
+    async def write(self, call: Call, topic: str, record: Json, permission: Permission) -> Written:
+        """Send a record with its scope, and wait only until it is written. Raises Refused."""
+        require_scope(call.caller, record["scope"], permission)
+        with _translated_errors(call, permission):
+            return await self._wire.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records. Raises Refused, `unavailable`."""
@@ -76,16 +74,31 @@ class CheckedRequests:
             raise unavailable() from None
 
 
-def _translated(error: MemoryServiceError, call: Call) -> Refused:
-    if error.code == "unavailable":
-        log.warning("request %s: %s", call.request_id, error.message)
+@contextmanager
+def _translated_errors(call: Call, permission: Permission) -> Iterator[None]:
+    try:
+        yield
+    except MemoryServiceError as error:
+        raise refused_by_service(error.code, error.message, error.field, call) from None
+    except MemoryTimeout as error:
+        log.warning("request %s: %s", call.request_id, error)
+        raise out_of_time(writes=permission != "read") from None
+    except MemoryClientError as error:
+        log.warning("request %s: %s", call.request_id, error)
+        raise unavailable() from None
+
+
+def refused_by_service(code: str, message: str, field: str | None, call: Call) -> Refused:
+    """Return the refusal of an error of the service, in the caller's terms."""
+    if code == "unavailable":
+        log.warning("request %s: %s", call.request_id, message)
         return unavailable()
-    if error.code == "not_allowed":
+    if code == "not_allowed":
         return Refused("not_allowed", "this key may not do this here")
-    if error.code in OWN_FAULTS:
-        log.error("request %s: %s: %s", call.request_id, error.code, error.message)
+    if code in OWN_FAULTS:
+        log.error("request %s: %s: %s", call.request_id, code, message)
         return failed()
-    return Refused(error.code, error.message, _callers_field(error.field))  # type: ignore[arg-type]
+    return Refused(code, message, _callers_field(field))  # type: ignore[arg-type]
 
 
 def _callers_field(field: str | None) -> str | None:

@@ -99,6 +99,9 @@ class Follower:
     async def _assign(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
         """Assign all partitions; return the ends that were there."""
         names = [self._prefix + topic for topic in self._topics]
+        # Asked for by name, a topic that is not there yet would be looked for again only after minutes.
+        while not set(names) <= await consumer.topics():  # noqa: ASYNC110
+            await asyncio.sleep(RETRY_S)
         consumer.subscribe(names)
         # Without a group all partitions of a topic are assigned as soon as it is there; nothing tells of that.
         while {place.topic for place in consumer.assignment()} != set(names):  # noqa: ASYNC110
