@@ -12,7 +12,19 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOTS = ("schemas", "agents", "streams", "bench", "training", "checks", "tests", "docs", "README.md")
+ROOTS = (
+    "schemas",
+    "agents",
+    "streams",
+    "gateway",
+    "client",
+    "bench",
+    "training",
+    "checks",
+    "tests",
+    "docs",
+    "README.md",
+)
 """The paths that are checked without arguments."""
 
 QUOTED = Path("docs/contexts.md")

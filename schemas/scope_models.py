@@ -4,6 +4,7 @@ Enters: a model. Leaves: a subclass of `Scope` with the model's fields and all r
 same fields and value types, so a model must express its checks in its types.
 """
 
+import importlib
 from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin
 
@@ -22,6 +23,28 @@ from schemas.scopes import (
 )
 
 MessageT = TypeVar("MessageT", bound=BaseModel)
+
+
+def load_scope(path: object) -> object:
+    """Return the scope made from the model at `package.module.Model`; the built-in one for an empty path.
+
+    Raises ValueError if the model can't be imported or can't be a scope.
+    """
+    if not isinstance(path, str):
+        return path
+    return deployed_scope(_import(path)) if path else Scope
+
+
+def _import(path: str) -> object:
+    module, _, name = path.replace(":", ".").rpartition(".")
+    if not module:
+        raise ValueError(f"{path!r} is not a dotted path such as package.module.Model")
+    try:
+        found: object = getattr(importlib.import_module(module), name)
+    # The import of a module may raise anything.
+    except Exception as problem:
+        raise ValueError(f"{path!r} can't be imported: {problem}") from problem
+    return found
 
 
 def deployed_scope(model: object) -> type[Scope]:

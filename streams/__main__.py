@@ -7,25 +7,27 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
+from pydantic_settings import BaseSettings, SettingsError
 
 from streams.settings import Settings
+
+SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 
 
 def main() -> None:
     """Run a command and exit with its code."""
-    settings = _settings()
+    settings = _read(Settings)
     options = _parser(settings).parse_args()
     sys.exit(options.run(options, settings))
 
 
-def _settings() -> Settings:
+def _read(kind: type[SettingsT]) -> SettingsT:
     """Read the settings, or exit with one line for each invalid one; values are not printed, as they may be keys."""
     try:
-        return Settings()
+        return kind()
     except ValidationError as problem:
         invalid = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
     except SettingsError as problem:
@@ -41,12 +43,20 @@ def _variable(field: str) -> str:
 def _parser(settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="broker, embedded vector index and one worker, until Ctrl-C")
+    up = commands.add_parser("up", help="broker, embedded vector index, one worker and the gateway, until Ctrl-C")
     up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
     up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
+    up.add_argument(
+        "--http-port", type=int, help="the gateway's port on 127.0.0.1 (8080, or a free one; 0: a free one)"
+    )
     up.set_defaults(run=_up)
     worker = commands.add_parser("worker", help="one worker against a running broker")
     worker.set_defaults(run=_worker)
+    gateway = commands.add_parser("gateway", help="HTTP against a running broker")
+    gateway.set_defaults(run=_gateway)
+    key = commands.add_parser("key", help="keys of the gateway")
+    _add_key_commands(key)
+    key.set_defaults(run=_key)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
@@ -67,7 +77,8 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = readiness_probe(settings.topic_prefix)
     check_scope_fields(options.data_dir, settings.scope_model)
-    return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
+    up = UpOptions(data_dir=options.data_dir, port=options.port, probe=probe, http_port=options.http_port)
+    return asyncio.run(run_up(up))
 
 
 def _worker(_options: argparse.Namespace, settings: Settings) -> int:
@@ -82,6 +93,28 @@ def _worker(_options: argparse.Namespace, settings: Settings) -> int:
         sys.stderr.write(f"{end.code}\n")
         return os.EX_CONFIG
     return 0
+
+
+def _gateway(_options: argparse.Namespace, _settings: Settings) -> int:
+    from gateway.server import run_gateway
+    from gateway.settings import GatewaySettings
+
+    return run_gateway(_read(GatewaySettings))
+
+
+def _add_key_commands(parser: argparse.ArgumentParser) -> None:
+    # Its options are needed by no other command.
+    if sys.argv[1:2] == ["key"]:
+        from gateway.keys.commands import add_key_commands
+
+        add_key_commands(parser)
+
+
+def _key(options: argparse.Namespace, _settings: Settings) -> int:
+    from gateway.keys.commands import run_key_command
+    from gateway.settings import GatewaySettings
+
+    return run_key_command(options, _read(GatewaySettings).gateway_keys)
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:

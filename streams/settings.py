@@ -1,6 +1,5 @@
 """Settings: environment variables with the prefix `MODESTREAM_`, or the same names in a `.env` file."""
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,33 +10,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.models.language import Profiles
-from schemas.scope_models import deployed_scope
+from schemas.scope_models import load_scope
 from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
 from schemas.state.modes import GENERAL, ConfiguredEmbedder
-
-
-def load_scope(path: object) -> object:
-    """Return the scope made from the model at `package.module.Model`; the built-in one for an empty path.
-
-    Raises ValueError if the model can't be imported or can't be a scope.
-    """
-    if not isinstance(path, str):
-        return path
-    return deployed_scope(_import(path)) if path else Scope
-
-
-def _import(path: str) -> object:
-    module, _, name = path.replace(":", ".").rpartition(".")
-    if not module:
-        raise ValueError(f"{path!r} is not a dotted path such as package.module.Model")
-    try:
-        found: object = getattr(importlib.import_module(module), name)
-    # The import of a module may raise anything.
-    except Exception as problem:
-        raise ValueError(f"{path!r} can't be imported: {problem}") from problem
-    return found
-
 
 DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 """A scope model, set by its dotted path."""

@@ -42,7 +42,18 @@ async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> 
     """
     began = time.perf_counter()
     up = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), "--port", str(free_port())),
+        *(
+            sys.executable,
+            "-m",
+            "streams",
+            "up",
+            "--data-dir",
+            str(data_dir),
+            "--port",
+            str(free_port()),
+            "--http-port",
+            "0",
+        ),
         stdout=PIPE,
         env=_environment(settings or {}),
         cwd=ROOT,
@@ -68,5 +79,5 @@ async def _ready(up: Process) -> str:
     async for line in up.stdout:
         text = line.decode().strip()
         if text.startswith(READY):
-            return text.removeprefix(READY)
+            return text.removeprefix(READY).partition(" ")[0]
     raise RuntimeError(f"`streams up` ended with code {await up.wait()} before it was ready")

@@ -18,12 +18,21 @@ UNION_MEMBERS = ("str", "int", "float", "bool")
 MessageT = TypeVar("MessageT", bound=BaseModel)
 
 
+def decode_object(value: bytes | None, model: type[MessageT]) -> tuple[MessageT, dict[str, Any]]:
+    """Validate a JSON object without a `schema` against one model; return it validated, and as it was sent.
+
+    Raises Rejected: `invalid_json`, or the first validation error with its field.
+    """
+    message = parse_object(value)
+    return _validated(model, value or b"", message), message
+
+
 def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT:
     """Validate a record's value against the model that its `schema` names.
 
     Raises Rejected: `invalid_json`, `unknown_schema`, or the first validation error with its field.
     """
-    message = _parse_object(value)
+    message = parse_object(value)
     named = message.get("schema")
     kind = named if isinstance(named, str) else None
     if kind is None or kind not in kinds:
@@ -77,9 +86,10 @@ def _drop_null(node: Any, path: tuple[int | str, ...]) -> None:
         node = node[part]
 
 
-def _parse_object(value: bytes | None) -> dict[str, Any]:
+def parse_object(value: bytes | None) -> dict[str, Any]:
+    """Parse JSON in UTF-8 that must be an object. Raises Rejected, `invalid_json`."""
     if value is None:
-        raise Rejected("invalid_json", "the record has no value; a JSON object was expected")
+        raise Rejected("invalid_json", "a JSON object was expected, and there is no value")
     try:
         parsed = from_json(value, allow_inf_nan=False)
     except ValueError as problem:

@@ -19,7 +19,18 @@ async def run_demo_system(data_dir: Path, settings: Settings) -> int:
     """Start the system, run the demo, stop. Return the exit code of the demo, or of a system that failed to start."""
     models = str(settings.models.absolute())
     system = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), "--port", str(free_port())),
+        *(
+            sys.executable,
+            "-m",
+            "streams",
+            "up",
+            "--data-dir",
+            str(data_dir),
+            "--port",
+            str(free_port()),
+            "--http-port",
+            "0",
+        ),
         stdout=PIPE,
         env=os.environ | {"MODESTREAM_MODEL_DIR": models},
         # Ctrl-C reaches only this process, which stops the child once.
@@ -39,7 +50,7 @@ async def _ready(system: Process) -> str | None:
     async for line in system.stdout:
         message = line.decode().strip()
         if message.startswith("ready bootstrap="):
-            return message.removeprefix("ready bootstrap=")
+            return message.removeprefix("ready bootstrap=").partition(" ")[0]
     return None
 
 

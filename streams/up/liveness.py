@@ -36,17 +36,26 @@ async def probe_liveness(port_file: Path) -> LivenessAnswer:
     """Probe the worker at the port in this file: 503 is stuck, another status live, no answer silent."""
     try:
         async with asyncio.timeout(LIVENESS_TIMEOUT_S):
-            status = await _status(int(port_file.read_text(encoding="ascii")))
+            status = await _status(int(port_file.read_text(encoding="ascii")), "/live")
     except (OSError, ValueError, TimeoutError, IndexError):
         return "silent"
     return "stuck" if status == b"503" else "live"
 
 
-async def _status(port: int) -> bytes:
-    """Return the HTTP status of `/live`. An HTTP client would use the proxy of the environment."""
+async def answers_http(port: int, path: str) -> bool:
+    """True if a server at a loopback port answers a path with 200 in time."""
+    try:
+        async with asyncio.timeout(LIVENESS_TIMEOUT_S):
+            return await _status(port, path) == b"200"
+    except (OSError, TimeoutError, IndexError):
+        return False
+
+
+async def _status(port: int, path: str) -> bytes:
+    """Return the HTTP status of a path. An HTTP client would use the proxy of the environment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         return (await reader.readline()).split()[1]
     finally:
         writer.close()

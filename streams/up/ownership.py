@@ -18,8 +18,8 @@ from streams.up.child import CHILD_MARK_VARIABLE, child_mark
 from streams.up.console import PrintLine
 from streams.up.layout import Layout
 
-CHILD_NAMES = ("worker", "broker")
-"""The children in the order of shutdown: a worker ends cleanly only while its broker runs."""
+CHILD_NAMES = ("gateway", "worker", "broker")
+"""The children in the order of shutdown: each ends cleanly only while the next one runs."""
 
 ORPHAN_GRACE_S = 10.0
 """How long an orphan may take to end after a signal."""

@@ -2,6 +2,9 @@
 
 import socket
 
+DEFAULT_HTTP_PORT = 8080
+"""The gateway's port where no other is named and this one is free."""
+
 
 def free_port() -> int:
     """Return a loopback port that is free at this moment."""
@@ -16,3 +19,10 @@ def is_free(port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+def choose_http_port(wanted: int | None) -> int:
+    """Return the gateway's port: the wanted one; a free one for 0; the usual one, or a free one, for None."""
+    if wanted is None:
+        return DEFAULT_HTTP_PORT if is_free(DEFAULT_HTTP_PORT) else free_port()
+    return wanted or free_port()

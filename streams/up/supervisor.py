@@ -1,6 +1,7 @@
-"""`streams up`: a broker and a worker under one process, until a signal ends them.
+"""`streams up`: a broker, a worker and a gateway under one process, until a signal ends them.
 
-Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT`; all other messages go to standard error.
+Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other
+messages go to standard error.
 Guaranteed: one supervisor for each data directory; children that die are restarted; after SIGINT, SIGTERM or SIGHUP
 nothing is left running; children that survive a SIGKILL are ended by the next start.
 """
@@ -51,4 +52,6 @@ async def _run(options: UpOptions, layout: Layout) -> None:
         await end_orphans(layout, options.print_line)
         if not is_free(options.port):
             raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
+        if options.http_port and not is_free(options.http_port):
+            raise StartRefused(f"port {options.http_port} is taken by another program; choose another with --http-port")
         await run_system(options, layout)

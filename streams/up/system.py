@@ -1,4 +1,4 @@
-"""A supervised broker and worker: the broker first, the worker once the broker answers."""
+"""A supervised broker, worker and gateway: the broker first, the others once the broker answers."""
 
 import asyncio
 import sys
@@ -16,7 +16,9 @@ from streams.up.console import PrintLine, print_line
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
-from streams.up.liveness import LIVENESS_INTERVAL_S, LivenessMonitor, probe_liveness
+from streams.up.liveness import LIVENESS_INTERVAL_S, LivenessMonitor, answers_http, probe_liveness
+from streams.up.ownership import CHILD_NAMES
+from streams.up.ports import choose_http_port
 from streams.up.supervised import ServiceSpec, SupervisedChild
 
 
@@ -57,6 +59,19 @@ def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liven
     return ServiceSpec("worker", layout.log("worker"), STOP_TIMEOUT_S, start, watch)
 
 
+def gateway_service(layout: Layout, command: Sequence[str], bootstrap: str, port: int) -> ServiceSpec:
+    """Describe the gateway at a loopback port. It serves again by itself when the broker is back."""
+    environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}"}
+
+    async def start() -> Child:
+        return await Child.start(layout, "gateway", command, environment)
+
+    async def watch(_: Child) -> str:
+        return await _forever()
+
+    return ServiceSpec("gateway", layout.log("gateway"), GATEWAY_STOP_S, start, watch)
+
+
 async def _forever() -> Never:
     while True:
         await asyncio.Event().wait()
@@ -77,6 +92,12 @@ LOG_ROTATION_INTERVAL_S = 5.0
 WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
 """The worker in the same Python; its settings are in its environment."""
 
+GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
+"""The gateway in the same Python; its settings are in its environment."""
+
+GATEWAY_STOP_S = 10.0
+"""How long the gateway may take to end; it closes open streams after three seconds."""
+
 Probe = Callable[[str], Awaitable[bool]]
 """Readiness probe: True if the worker answers requests over the broker at `host:port`. May raise Unavailable."""
 
@@ -89,7 +110,10 @@ class UpOptions:
     port: int
     probe: Probe
     """Repeated until it returns True."""
+    http_port: int | None = None
+    """The gateway's port on loopback; 0: a free one; None: the usual one, or a free one where that is taken."""
     worker: Sequence[str] = WORKER_COMMAND
+    gateway: Sequence[str] = GATEWAY_COMMAND
     cache: Path = field(default_factory=default_cache_dir)
     """Kafka's jars, shared by all data directories."""
     liveness_interval_s: float = LIVENESS_INTERVAL_S
@@ -110,20 +134,31 @@ class _System:
         self._bootstrap = broker.bootstrap
         self._answering = asyncio.Event()
         worker = worker_service(layout, options.worker, broker.bootstrap, options.liveness_interval_s)
+        self._http_port = choose_http_port(options.http_port)
+        gateway = gateway_service(layout, options.gateway, broker.bootstrap, self._http_port)
+        self._gateway = SupervisedChild(gateway, options.print_line)
         self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.print_line)
         self._worker = SupervisedChild(worker, options.print_line)
 
     async def run(self) -> None:
         try:
-            await _run_together(self._broker.run(), self._run_worker(), self._announce(), self._rotate_logs())
+            await _run_together(
+                self._broker.run(),
+                self._once_answering(self._worker),
+                self._once_answering(self._gateway),
+                self._announce(),
+                self._rotate_logs(),
+            )
         finally:
+            # Open answers need the worker; it ends within seconds.
+            await self._gateway.stop()
             # The worker commits its offsets and leaves its group while the broker still runs.
             await self._worker.stop()
             await self._broker.stop()
 
-    async def _run_worker(self) -> None:
+    async def _once_answering(self, child: SupervisedChild) -> None:
         await self._answering.wait()
-        await self._worker.run()
+        await child.run()
 
     async def _announce(self) -> None:
         await self._answering.wait()
@@ -133,18 +168,18 @@ class _System:
                 noticed_at = time.monotonic()
                 self._options.print_line("the broker answers, the worker is still starting")
             await asyncio.sleep(READINESS_INTERVAL_S)
-        self._broker.was_ready = self._worker.was_ready = True
-        print(f"ready bootstrap={self._bootstrap}", flush=True)
+        self._broker.was_ready = self._worker.was_ready = self._gateway.was_ready = True
+        print(f"ready bootstrap={self._bootstrap} http=http://127.0.0.1:{self._http_port}", flush=True)
 
     async def _is_ready(self) -> bool:
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(READINESS_TIMEOUT_S):
-                return await self._options.probe(self._bootstrap)
+                return await self._options.probe(self._bootstrap) and await answers_http(self._http_port, "/ready")
         return False
 
     async def _rotate_logs(self) -> None:
         while True:
-            for name in ("broker", "worker"):
+            for name in CHILD_NAMES:
                 rotate_log(self._layout.log(name))
             await asyncio.sleep(LOG_ROTATION_INTERVAL_S)
 

@@ -10,13 +10,14 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaError, MessageSizeTooLargeError
 from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
-from modestream_client.failures import MemoryUnreachable
+from modestream_client.failures import MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 MAX_RECORD_BYTES = 8 << 20
@@ -39,6 +40,7 @@ class Connection:
         self._producer = producer
         self.reply_topic: str = reply_to.topic
         self.reply_partition: int = reply_to.partition
+        self._in_order: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def partition_of(self, topic: str, key: bytes) -> int:
         """Return the partition of records with this key."""
@@ -52,11 +54,14 @@ class Connection:
     ) -> RecordPosition:
         """Write one record and wait for Kafka's acknowledgement; return its partition and offset.
 
-        The partition is murmur2 of the key, as in Java. Cancellation does not take the record back: `on_written` gets
-        the offset in any case, and before this returns.
+        The partition is murmur2 of the key, as in Java; records of one key are written in the order of the calls.
+        Cancellation does not take the record back: `on_written` gets the offset in any case, and before this returns.
+        Raises `MemoryServiceError` with code `too_large` for a record that Kafka does not take.
         """
         with _translate_errors("Kafka did not take the record"):
-            future = await self._producer.send(topic, value, key=key, headers=list(headers))
+            # The lock keeps the order: where a batch is full, a later, smaller record would find room before this one.
+            async with self._in_order.setdefault(key, asyncio.Lock()):
+                future = await self._producer.send(topic, value, key=key, headers=list(headers))
             future.add_done_callback(lambda done: _report_offset(done, on_written))
             written = await asyncio.shield(future)
         return written.partition, written.offset
@@ -153,6 +158,8 @@ async def _stop(stop: Callable[[], Any], cut: Callable[[], Any], timeout_s: floa
 def _translate_errors(failure: str) -> Iterator[None]:
     try:
         yield
+    except MessageSizeTooLargeError as problem:
+        raise MemoryServiceError("too_large", f"the record has more than {MAX_RECORD_BYTES} bytes") from problem
     except TimeoutError as problem:
         raise MemoryUnreachable(f"{failure}: no answer in time") from problem
     except KafkaError as problem:

@@ -1,0 +1,110 @@
+"""The ASGI application: routes, problem details, and the middleware around them.
+
+`create_app` builds it without any connection; `doors` mount what is served beside the routes, such as MCP.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.middleware import Middleware
+
+from gateway.http.contract import Shapes
+from gateway.http.hosts import AllowedHosts, CheckHosts
+from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
+from gateway.http.limits import Limit, Limits
+from gateway.http.paths import RawPaths
+from gateway.http.problems import handle_problems
+from gateway.http.routes.health import IsReady, health_routes
+from gateway.http.routes.jobs import job_routes
+from gateway.http.routes.layers import category_routes, layer_routes
+from gateway.http.routes.memories import forget_routes, memory_routes
+from gateway.http.routes.modes import mode_routes
+from gateway.http.routes.reads import read_routes
+from gateway.http.routes.streams import event_routes, export_routes
+from gateway.http.routes.turns import turn_routes
+from gateway.http.routes.users import user_routes
+from gateway.service.service import MemoryService
+from schemas.scopes import Scope
+
+MAX_BODY_BYTES = 16 * 1024 * 1024
+"""Bytes of a body (docs/contract.md)."""
+
+Running = Callable[[], AbstractAsyncContextManager[Any]]
+"""Something that runs as long as the app."""
+
+
+def create_app(
+    service: MemoryService,
+    is_ready: IsReady,
+    *,
+    scope: type[Scope] = Scope,
+    callers: Callers | None = None,
+    hosts: AllowedHosts | None = None,
+    limits: Limits | None = None,
+    running: Sequence[Running] = (),
+    mounts: Mapping[str, Any] | None = None,
+) -> FastAPI:
+    """Build the application. `running` is entered at its start; `mounts` are ASGI apps by path, taken last."""
+    shapes = Shapes(scope)
+    app = FastAPI(
+        title="modestream",
+        summary="Conversation memory: remember turns, search, list, assemble contexts.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        max_body_size=MAX_BODY_BYTES,
+        lifespan=_lifespan(running),
+        middleware=[
+            Middleware(RequestIds),
+            Middleware(RawPaths),
+            Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
+            Middleware(Identify, callers=callers or OpenCallers()),
+            Middleware(Limit, limits=limits or Limits()),
+        ],
+    )
+    handle_problems(app)
+    for router in (
+        health_routes(is_ready),
+        turn_routes(service, shapes),
+        read_routes(service, shapes),
+        memory_routes(service, shapes),
+        forget_routes(service, shapes),
+        mode_routes(service, shapes),
+        category_routes(service, shapes),
+        layer_routes(service, shapes),
+        job_routes(service, shapes),
+        user_routes(service),
+        event_routes(service),
+        export_routes(service, shapes),
+    ):
+        app.include_router(router)
+    for path, mounted in (mounts or {}).items():
+        app.mount(path, mounted)
+    _document(app, shapes)
+    return app
+
+
+def _lifespan(running: Sequence[Running]) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for one in running:
+                await stack.enter_async_context(one())
+            yield
+
+    return lifespan
+
+
+def _document(app: FastAPI, shapes: Shapes) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+            document.setdefault("components", {}).setdefault("schemas", {}).update(shapes.components())
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

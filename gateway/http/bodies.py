@@ -1,0 +1,44 @@
+"""Bodies of commands over HTTP: the arguments of the wire, without what the path says."""
+
+from typing import Annotated, Literal
+
+from modestream_client.vocabulary import InteractionMode
+from pydantic import BaseModel, Field
+
+from schemas.messages.commands import ModeName
+from schemas.messages.turns import MAX_CONTENT_LENGTH
+
+
+class NewName(BaseModel):
+    """The new name of a mode."""
+
+    new_name: ModeName
+
+
+class MemoryChange(BaseModel):
+    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for."""
+
+    mode: ModeName | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)] | None = None
+    interaction_mode: InteractionMode | None = None
+
+
+class Confirmed(BaseModel):
+    """The name again, of what is to be forgotten."""
+
+    confirm: Annotated[str, Field(description="The same name again.")]
+
+
+class ModeRemoval(BaseModel):
+    """What becomes of the memories of a deleted mode: `forget`, or `move:<mode>`."""
+
+    memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
+
+
+class Export(BaseModel):
+    """What to export: by default all projects."""
+
+    read_after: int | None = None
+
+
+JobName = Literal["backfill", "rebuild", "reconcile", "retry_failed"]

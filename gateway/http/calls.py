@@ -1,0 +1,67 @@
+"""From a request to a call: caller, user, deadline, request id. Names in paths are percent-encoded once."""
+
+from collections.abc import Callable
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import Depends, Header, Path, Request
+from pydantic import AfterValidator
+
+from gateway.http.preferences import is_async, wait_of
+from gateway.http.problems import request_id_of
+from gateway.service.access import require_user
+from gateway.service.calls import Call, Caller
+from schemas.state.policies import Permission
+
+
+def decoded(name: str) -> str:
+    """Decode a name of a path. Raises ValueError if it is not UTF-8."""
+    return unquote(name, errors="strict")
+
+
+PathName = Annotated[str, Path(description="Percent-encoded once, `/` as `%2F`."), AfterValidator(decoded)]
+
+Preference = Annotated[
+    str | None,
+    Header(
+        alias="Prefer",
+        description="`wait=SECONDS` (0.1 to 60, default 10): the time that the answer may take. "
+        "`respond-async`: answer a job at once with 202.",
+        examples=["wait=5"],
+    ),
+]
+
+
+def caller_of(request: Request) -> Caller:
+    """Return the caller that the key stands for."""
+    caller = request.scope.get("caller")
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def _call_for(permission: Permission) -> Callable[..., Call]:
+    """Return a dependency that makes the call of a request about a user, if the caller may do that at all.
+
+    Checked before the body is read, so that a refusal is the same for every body; the service checks the project too.
+    """
+
+    def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
+        caller = caller_of(request)
+        require_user(caller, user_id, permission)
+        return Call.within(caller, user_id, wait_of(prefer), request_id_of(request))
+
+    return call_of
+
+
+ReadCall = Annotated[Call, Depends(_call_for("read"))]
+WriteCall = Annotated[Call, Depends(_call_for("write"))]
+ManageCall = Annotated[Call, Depends(_call_for("manage"))]
+CallerOf = Annotated[Caller, Depends(caller_of)]
+
+
+def wants_async(prefer: Preference = None) -> bool:
+    """True if the caller asks to be answered before the work is done."""
+    return is_async(prefer)
+
+
+AnswerLater = Annotated[bool, Depends(wants_async)]

@@ -1,0 +1,79 @@
+"""ASGI middleware: an id for every request, and the caller that it comes from."""
+
+import re
+import secrets
+from typing import Protocol
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.http.problems import problem
+from gateway.service.calls import Caller
+from gateway.service.failures import Refused
+
+OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
+"""Paths without a key (docs/contract.md)."""
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+"""Ids of callers that are taken over: others could forge lines of a log."""
+
+
+class Callers(Protocol):
+    """Tells the caller of a request."""
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        """Return the caller. Raises Refused, `unauthenticated`."""
+        ...
+
+
+class OpenCallers:
+    """A keyless gateway on loopback: every caller may do everything."""
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:  # noqa: ARG002
+        """Return the caller without a key."""
+        return Caller()
+
+
+class RequestIds:
+    """Puts `request_id` into the scope, and into the answer as `X-Request-Id`; the outermost middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give a request its id and pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = scope["request_id"] = _request_id(Headers(scope=scope))
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
+
+
+class Identify:
+    """Puts the `caller` into the scope; answers 401 to unknown ones."""
+
+    def __init__(self, app: ASGIApp, callers: Callers) -> None:
+        self._app = app
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Identify a request and pass it on."""
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            address = (scope.get("client") or ("",))[0]
+            try:
+                scope["caller"] = await self._callers.caller_of(Headers(scope=scope), address)
+            except Refused as refused:
+                await problem(refused, scope["request_id"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if REQUEST_ID.match(given) else secrets.token_hex(8)

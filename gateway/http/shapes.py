@@ -1,0 +1,161 @@
+"""The shapes of bodies and query parameters: the models of the wire, with the scope's fields in place of `scope`.
+
+Enters: an HTTP body or query. Leaves: scope fields without the user, and the other fields, as they were sent.
+Guaranteed: what a shape admits the service's own model admits; unknown fields are refused.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from gateway.http.problems import refused_of
+from gateway.service.failures import Refused
+from gateway.service.wire import Json
+from schemas.failures import Rejected
+from schemas.messages.decoding import decode_object, to_rejected
+from schemas.scopes import BOUNDARY_FIELD
+
+POSITION = (
+    str | None,
+    Field(None, description="Answer after this write: what it answered as `read_after`.", examples=["2:17"]),
+)
+"""`read_after` over HTTP, in place of the offset on the wire."""
+
+WIRE_ONLY = frozenset({"scope", "what"})
+"""Fields of records that have another form over HTTP."""
+
+
+class Sent(NamedTuple):
+    """Scope fields without the user, and the other fields, as they were sent."""
+
+    scope: Json
+    fields: Json
+
+
+def shape_of(
+    name: str,
+    record: type[BaseModel],
+    scope: type[BaseModel],
+    description: str,
+    *,
+    without: Collection[str] = (),
+    examples: Sequence[Json] = (),
+) -> type[BaseModel]:
+    """Return the model of a body: a record's fields, and the fields of the scope beside them."""
+    fields = {one: field for one, field in record.model_fields.items() if one not in WIRE_ONLY and one not in without}
+    fields |= {one: field for one, field in scope.model_fields.items() if one != BOUNDARY_FIELD}
+    definitions: dict[str, Any] = {one: _copied(field) for one, field in fields.items()}
+    if "read_after" in definitions:
+        definitions["read_after"] = POSITION
+    extra: Any = {"examples": list(examples)} if examples else None
+    config = ConfigDict(extra="forbid", strict=True, json_schema_extra=extra)
+    return create_model(name, __config__=config, __doc__=description, **definitions)
+
+
+class BodyReader:
+    """Reads bodies of one shape."""
+
+    def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
+        self.shape = shape
+        self._scope_fields = scope_fields
+
+    async def read(self, request: Request, *, is_optional: bool = False) -> Sent:
+        """Read and check the body; an optional one may be empty. Raises Refused."""
+        body = await request.body()
+        return self.parse(b"{}" if is_optional and not body else body)
+
+    def parse(self, body: bytes) -> Sent:
+        """Check a body. Raises Refused."""
+        try:
+            _, message = decode_object(body, self.shape)
+        except Rejected as error:
+            raise self._refused(error) from None
+        return self.split(message)
+
+    def split(self, message: Mapping[str, Any]) -> Sent:
+        """Part the fields of the scope from the others."""
+        scope = {name: value for name, value in message.items() if name in self._scope_fields and value is not None}
+        return Sent(scope, {name: value for name, value in message.items() if name not in self._scope_fields})
+
+    def openapi(self, *, is_optional: bool = False) -> Json:
+        """Return what the document says of the body."""
+        return body_of(self.shape.__name__, is_optional=is_optional)
+
+    def _refused(self, error: Rejected) -> Refused:
+        refused = refused_of(error)
+        if refused.code == "too_large" and refused.field in self._scope_fields:
+            refused.code = "invalid_value"
+        return refused
+
+
+class QueryReader:
+    """Reads query parameters of one shape; a repeated one is a list."""
+
+    def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
+        self.shape = shape
+        self._scope_fields = scope_fields
+        properties = shape.model_json_schema()["properties"]
+        self._lists = frozenset(name for name, schema in properties.items() if _is_list(schema))
+
+    def read(self, request: Request) -> Sent:
+        """Check the query and convert its texts. Raises Refused."""
+        given: dict[str, list[str]] = {}
+        for name, value in request.query_params.multi_items():
+            given.setdefault(name, []).append(value)
+        sent = {
+            name: values[0] if len(values) == 1 and name not in self._lists else values
+            for name, values in given.items()
+        }
+        converted = self._converted(sent)
+        scope = {name: value for name, value in sent.items() if name in self._scope_fields}
+        return Sent(scope, converted)
+
+    def openapi(self) -> Json:
+        """Return what the document says of the parameters."""
+        schema = self.shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        required = schema.get("required", ())
+        return {
+            "parameters": [
+                {"name": name, "in": "query", "required": name in required, "schema": _without_title(one)}
+                | ({"description": one["description"]} if "description" in one else {})
+                for name, one in schema["properties"].items()
+            ]
+        }
+
+    def _converted(self, sent: dict[str, Any]) -> Json:
+        try:
+            model = self.shape.model_validate(sent, strict=False)
+        except ValidationError as problem:
+            refused = refused_of(to_rejected(problem))
+            refused.code = "invalid_value" if refused.code == "too_large" else refused.code
+            raise refused from None
+        return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields))
+
+
+def body_of(component: str, *, is_optional: bool = False) -> Json:
+    """Return the `requestBody` of an operation, by the name of its component."""
+    schema = {"$ref": f"#/components/schemas/{component}"}
+    return {"requestBody": {"required": not is_optional, "content": {"application/json": {"schema": schema}}}}
+
+
+def scope_fields_of(scope: type[BaseModel]) -> frozenset[str]:
+    """Return the fields of a scope that stand in bodies and queries: all but the user."""
+    return frozenset(scope.model_fields) - {BOUNDARY_FIELD}
+
+
+def _copied(field: FieldInfo) -> tuple[Any, FieldInfo]:
+    return field.annotation, copy(field)
+
+
+def _without_title(schema: Json) -> Json:
+    return {name: value for name, value in schema.items() if name not in ("title", "description")}
+
+
+def _is_list(schema: Json) -> bool:
+    """True if a single value of a parameter must be sent as a list of one."""
+    kinds = {one.get("type") for one in schema.get("anyOf", [schema])}
+    return "array" in kinds and "string" not in kinds

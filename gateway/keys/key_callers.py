@@ -1,0 +1,94 @@
+"""The caller of a request, by its key: looked up by digest in a file that is read again when it changes.
+
+A broken file keeps the keys that were read before, and `is_sound` tells `/ready`.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from starlette.datastructures import Headers
+
+from gateway.keys.key_file import Key, KeyFile, digest_of
+from gateway.service.buckets import Buckets
+from gateway.service.calls import Caller
+from gateway.service.failures import Refused
+from schemas.state.policies import Policy
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 1.0
+"""Seconds between two looks at the file: a revoked key is refused within two."""
+
+MAX_KEY_CHARS = 256
+"""Characters of a key that is looked at: others are none of ours."""
+
+
+class KeyCallers:
+    """Implements `gateway.http.identity.Callers` over a file of keys and a policy."""
+
+    def __init__(self, path: Path, policy: Policy | None, failed_logins_per_minute: float) -> None:
+        """Read the file. Raises OSError, or ValueError with the reason."""
+        self._path = path
+        self._policy = policy
+        self._failures = Buckets(failed_logins_per_minute / 60, failed_logins_per_minute)
+        self._keys = _by_digest(KeyFile.read(path))
+        self._stamp = _stamp(path)
+        self._looked_at = time.monotonic()
+        self.is_sound = True
+        """False while the file can't be read."""
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        """Return the caller of a key. Raises Refused: `unauthenticated`, or `too_many_requests` after many failures."""
+        self._look()
+        key = self._keys.get(digest_of(given)) if (given := _key_in(headers)) is not None else None
+        if key is not None and not key.has_expired(datetime.now(UTC)):
+            return self._caller(key)
+        if given is not None and (wait_s := self._failures.take(address)) > 0:
+            raise Refused(
+                "too_many_requests", "too many unknown keys from this address", retry_after_s=round(wait_s) or 1
+            )
+        raise Refused("unauthenticated", "send a key of this gateway as `Authorization: Bearer ms_…`")
+
+    def reload(self) -> None:
+        """Read the file again, whether it changed or not."""
+        self._stamp = _stamp(self._path)
+        try:
+            self._keys = _by_digest(KeyFile.read(self._path))
+            self.is_sound = True
+        except (OSError, ValueError):
+            # Its text may hold what was meant to be secret.
+            log.error("the file of keys can't be read: the keys before it stay")  # noqa: TRY400
+            self.is_sound = False
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            if _stamp(self._path) != self._stamp:
+                self.reload()
+
+    def _caller(self, key: Key) -> Caller:
+        grants = None if self._policy is None else self._policy.principals.get(key.principal, ())
+        return Caller(key.id, key.principal, key.user_id, grants)
+
+
+def _by_digest(file: KeyFile) -> Mapping[str, Key]:
+    return {key.sha256: key for key in file.keys}
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _key_in(headers: Headers) -> str | None:
+    """Return the key that was sent; None for none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "").strip()
+    return given[:MAX_KEY_CHARS] or None

@@ -1,0 +1,43 @@
+"""Whether the service answers: asked at most every few seconds, for any number of callers of `/ready`."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from modestream_client.failures import MemoryClientError, MemoryServiceError
+
+from gateway.service.wire import Wire
+
+KEPT_S = 2.0
+"""Seconds that an answer is kept: `/ready` needs no key, so asking it costs the worker nothing."""
+
+TIMEOUT_S = 3.0
+"""Limit of one question to the worker."""
+
+PROBE_USER_ID = "modestream-probe"
+"""A user without memories, as that of `up`."""
+
+
+def readiness_of(wire: Wire) -> Callable[[], Awaitable[bool]]:
+    """Return a probe that is true if a worker has answered a command lately, even with a refusal."""
+    checked_at, was_ready = float("-inf"), False
+
+    async def is_ready() -> bool:
+        nonlocal checked_at, was_ready
+        if time.monotonic() - checked_at > KEPT_S:
+            was_ready = await _answers(wire)
+            checked_at = time.monotonic()
+        return was_ready
+
+    return is_ready
+
+
+async def _answers(wire: Wire) -> bool:
+    scope = {"user_id": PROBE_USER_ID, "project_id": "default"}
+    record = {"schema": "command.v1", "command": "list_modes", "scope": scope, "arguments": {}}
+    try:
+        await wire.request("commands", record, principal=None, timeout=TIMEOUT_S)
+    except MemoryServiceError as error:
+        return error.code not in ("internal", "unavailable")
+    except MemoryClientError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""`python -m streams gateway`: one process that serves HTTP until SIGTERM or SIGINT.
+
+Guaranteed: it starts without a broker; it ends within seconds of a signal, also with open event streams.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from gateway.http.app import create_app
+from gateway.http.hosts import AllowedHosts
+from gateway.keys.key_callers import KeyCallers
+from gateway.readiness import readiness_of
+from gateway.service.boundaries import Boundaries
+from gateway.service.feed import Feed
+from gateway.service.service import MemoryService
+from gateway.settings import GatewaySettings
+from gateway.wire.feeds import Feeds
+from gateway.wire.follow import Cluster
+from gateway.wire.kafka import KafkaWire
+from schemas.state.policies import Policy
+
+GRACEFUL_S = 3
+"""Seconds that open answers may take after a signal; event streams would hold it up for ever."""
+
+KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+
+
+def run_gateway(settings: GatewaySettings) -> int:
+    """Serve until a signal; return the exit code."""
+    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
+    # Its reconnects are logged by the wire.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        app = build_app(settings)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"gateway: a file of keys or grants can't be read: {error}\n")
+        return os.EX_CONFIG
+    try:
+        listening = listen(*settings.address)
+    except OSError as error:
+        sys.stderr.write(f"gateway: {settings.gateway_bind} can't be listened on: {error.strerror}\n")
+        return os.EX_UNAVAILABLE
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(app, listening))
+
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def build_app(settings: GatewaySettings) -> FastAPI:
+    """Build the app over Kafka. Raises OSError or ValueError for a file that can't be read."""
+    cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+    wire, keys = KafkaWire(*cluster), _keys(settings)
+    boundaries, feed = Boundaries(), Feed()
+    feeds = Feeds(cluster, boundaries, feed)
+    service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
+    answers = readiness_of(wire)
+
+    async def is_ready() -> bool:
+        return (keys is None or keys.is_sound) and await answers()
+
+    return create_app(
+        service,
+        is_ready,
+        scope=settings.scope_model,
+        callers=keys,
+        hosts=AllowedHosts(settings.gateway_hosts),
+        limits=settings.gateway_limits,
+        running=[lambda: wire, feeds.running, *([] if keys is None else [lambda: _reloading(keys)])],
+    )
+
+
+def _keys(settings: GatewaySettings) -> KeyCallers | None:
+    if settings.gateway_keys is None:
+        return None
+    policy = None
+    if settings.authorization is not None:
+        policy = Policy.model_validate_json(settings.authorization.read_bytes())
+    return KeyCallers(settings.gateway_keys, policy, settings.gateway_limits.failed_logins_per_minute)
+
+
+@asynccontextmanager
+async def _reloading(keys: KeyCallers) -> AsyncIterator[None]:
+    """Read the keys again on SIGHUP."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, keys.reload)
+    yield
+    loop.remove_signal_handler(signal.SIGHUP)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048)
+
+
+async def _serve(app: FastAPI, listening: socket.socket) -> int:
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACEFUL_S,
+    )
+    for order in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
+        asyncio.get_running_loop().add_signal_handler(order, lambda: None)
+    await uvicorn.Server(config).serve(sockets=[listening])
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's, where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,70 @@
+"""Check a caller's grants before anything is written. Pure. The service checks again, by the principal.
+
+A refusal says nothing about what exists.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.service.calls import Caller
+from gateway.service.failures import Refused
+from schemas.scopes import ANY_VALUE
+from schemas.state.policies import Permission, admits
+
+PROJECT = "project_id"
+
+
+def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
+    """Raise Refused, `not_allowed`, unless the caller may do this in any project of the user."""
+    if caller.own_user not in (None, user_id):
+        raise _refused(permission)
+    if caller.grants is not None and not _granted(caller, user_id, permission):
+        raise _refused(permission)
+
+
+def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission) -> None:
+    """Raise Refused, `not_allowed`, unless the grants cover one of the projects, or all of them for a write.
+
+    A read of several projects is narrowed by the service to those that are granted.
+    """
+    require_user(caller, scope["user_id"], permission)
+    projects = _projects(scope.get(PROJECT))
+    if caller.grants is None or projects is None:
+        return
+    granted = [_admits_project(caller, scope["user_id"], permission, project) for project in projects]
+    if not (any(granted) if permission == "read" else all(granted)):
+        raise _refused(permission)
+
+
+def may_see(caller: Caller, user_id: str) -> bool:
+    """True if the caller may read anything of the user."""
+    return caller.own_user in (None, user_id) and (caller.grants is None or bool(_granted(caller, user_id, "read")))
+
+
+def may_read_project(caller: Caller, user_id: str, project: str | None) -> bool:
+    """True if the caller may read this project of the user; one that is not known only with a grant for all."""
+    if caller.grants is None:
+        return caller.own_user in (None, user_id)
+    if project is None:
+        return any(grant.project_id is None for grant in _granted(caller, user_id, "read"))
+    return _admits_project(caller, user_id, "read", project)
+
+
+def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:
+    return any(admits(grant.project_id, project) for grant in _granted(caller, user_id, permission))
+
+
+def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
+    grants = caller.grants or ()
+    return [grant for grant in grants if permission in grant.may and admits(grant.user_id, user_id)]
+
+
+def _projects(value: object) -> Sequence[str] | None:
+    """Return the named projects; None for any."""
+    if isinstance(value, str):
+        return None if value == ANY_VALUE else (value,)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else ()
+
+
+def _refused(permission: Permission) -> Refused:
+    return Refused("not_allowed", f"this key may not {permission} here")

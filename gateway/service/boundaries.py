@@ -1,0 +1,101 @@
+"""What the deployment has of each user, kept in memory from the topic of boundaries; totals over all of them.
+
+Enters: the records of that topic, tombstones included. Guaranteed: bounded; totals cost nothing to ask for.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from modestream_client.boundary import boundary_key
+from pydantic_core import from_json
+
+from gateway.service.wire import Json
+
+MAX_BOUNDARIES = 200_000
+"""Boundaries that are kept, some 200 MB; more are counted as `not_listed`, and any Kafka tool can read them."""
+
+LAST = "\U0010ffff"
+"""Sorts behind every text."""
+
+
+class Boundaries:
+    """The latest `boundary.v1` of every boundary, in the order of their names."""
+
+    def __init__(self, limit: int = MAX_BOUNDARIES) -> None:
+        self._limit = limit
+        self._values: dict[str, Json] = {}
+        self._names: list[str] = []
+        self._totals: Counter[str] = Counter()
+        self._modes: Counter[str] = Counter()
+        self._not_listed: set[int] = set()
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        """Take one record; what can't be read is ignored."""
+        try:
+            name, boundary = (key or b"").decode(), None if value is None else from_json(value)
+            self._put(name, boundary)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
+
+    def user(self, user_id: str) -> Json | None:
+        """Return one user's; None if there is none."""
+        return self._values.get(boundary_key([user_id]))
+
+    def after(self, prefix: str, cursor: str | None) -> Iterator[Json]:
+        """Yield those of users whose name begins with `prefix`, behind the boundary `cursor`."""
+        encoded = boundary_key([prefix])
+        start = bisect_left(self._names, encoded)
+        if cursor is not None:
+            start = max(start, bisect_right(self._names, cursor))
+        for position in range(start, bisect_right(self._names, encoded + LAST)):
+            yield self._values[self._names[position]]
+
+    def totals(self) -> Json:
+        """Return the sums over all boundaries."""
+        return totals_of(len(self._names), self._totals, self._modes) | (
+            {"not_listed": len(self._not_listed)} if self._not_listed else {}
+        )
+
+    def _put(self, name: str, boundary: Json | None) -> None:
+        before = self._values.get(name)
+        if before is None and boundary is not None and len(self._values) >= self._limit:
+            self._not_listed.add(hash(name))
+            return
+        if before is not None:
+            _count(before, -1, self._totals, self._modes)
+        if boundary is not None:
+            _count(boundary, 1, self._totals, self._modes)
+            if before is None:
+                insort(self._names, name)
+            self._values[name] = boundary
+        elif before is not None:
+            del self._values[name]
+            del self._names[bisect_left(self._names, name)]
+
+
+def sum_up(boundaries: list[Json]) -> Json:
+    """Return the sums over some boundaries."""
+    totals: Counter[str] = Counter()
+    modes: Counter[str] = Counter()
+    for one in boundaries:
+        _count(one, 1, totals, modes)
+    return totals_of(len(boundaries), totals, modes)
+
+
+def totals_of(boundaries: int, totals: Counter[str], modes: Counter[str]) -> Json:
+    """Return sums as `/v1/deployment` shows them."""
+    counted = {name: totals[name] for name in ("projects", "conversations", "memories")}
+    embedding = {name: totals[f"embedding.{name}"] for name in ("ready", "pending", "stale", "failed")}
+    shown: dict[str, Any] = {name: count for name, count in sorted(modes.items()) if count}
+    return {"boundaries": boundaries, **counted, "embedding": embedding, "modes": shown}
+
+
+def _count(boundary: Json, sign: int, totals: Counter[str], modes: Counter[str]) -> None:
+    for name in ("projects", "conversations", "memories"):
+        totals[name] += sign * int(boundary[name])
+    for name, count in boundary["embedding"].items():
+        totals[f"embedding.{name}"] += sign * int(count)
+    for name, mode in boundary["modes"].items():
+        modes[name] += sign * int(mode["memories"])

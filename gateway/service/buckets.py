@@ -1,0 +1,29 @@
+"""Token buckets by name: how often something may happen, with bursts. Bounded memory."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+MAX_BUCKETS = 10_000
+"""Names that are remembered; the one that was used longest ago is forgotten first."""
+
+
+class Buckets:
+    """`rate` a second for each name, and `burst` at once."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = max(1.0, burst)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> float:
+        """Take one token of a name; return 0, or the seconds until there is one again."""
+        now = self._clock()
+        left, at = self._left.pop(name, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        wait_s = 0.0 if left >= 1 else (1 - left) / self._rate
+        self._left[name] = (left - 1 if wait_s == 0 else left, now)
+        if len(self._left) > MAX_BUCKETS:
+            self._left.popitem(last=False)
+        return wait_s

@@ -1,0 +1,54 @@
+"""A call: the caller with its grants, the user that it is about, and the time that its answer may take."""
+
+import time
+from dataclasses import dataclass
+
+from gateway.service.failures import Refused, out_of_time
+from schemas.state.policies import Grant
+
+DEFAULT_WAIT_S = 10.0
+"""Seconds that an answer may take where the caller names no limit (docs/contract.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a call.
+
+    `principal` goes to the service with every request. `grants` are what the policy gives it; None: no policy, so
+    everything. `own_user` is the only user that it may name; None: any that its grants admit. `name` stands in logs and
+    limits, and is never a key.
+    """
+
+    name: str = "anonymous"
+    principal: str | None = None
+    own_user: str | None = None
+    grants: tuple[Grant, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call about a user. `deadline` is a time of `time.monotonic`, `request_id` identifies it in logs."""
+
+    caller: Caller
+    user_id: str
+    deadline: float
+    request_id: str = "-"
+
+    @classmethod
+    def within(cls, caller: Caller, user_id: str, wait_s: float = DEFAULT_WAIT_S, request_id: str = "-") -> "Call":
+        """Return a call that ends within `wait_s` seconds from now."""
+        return cls(caller, user_id, time.monotonic() + wait_s, request_id)
+
+    def remaining_s(self) -> float:
+        """Return the seconds left. Raises Refused, `timeout`, if there are none."""
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
+            raise out_of_time()
+        return remaining
+
+
+def own_user_of(caller: Caller) -> str:
+    """Return the user of a caller that has one of its own. Raises Refused, `invalid_value`."""
+    if caller.own_user is None:
+        raise Refused("invalid_value", "this key has no user of its own: name the user in the path", "user_id")
+    return caller.own_user

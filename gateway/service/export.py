@@ -1,0 +1,51 @@
+"""Export turns as `turn.v1`, page by page: publishing them again changes nothing."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gateway.service.calls import Call
+from gateway.service.reads import Reads
+from gateway.service.wire import Json
+
+PAGE_ITEMS = 200
+"""Turns of one page: some 300 kB with usual texts, never more than a reply may have."""
+
+PAGE_WAIT_S = 30.0
+"""Seconds that one page may take; the whole export may take as long as its reader does."""
+
+SAME_FIELDS = ("turn_id", "scope", "conversation_id", "role", "speaker", "occurred_at", "mode", "importance")
+"""Fields of a listed turn that the record has under the same name."""
+
+
+class Export:
+    """Pages of turns in, records out."""
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+
+    async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncIterator[list[Json]]:
+        """Return the turns, oldest first, in pages. Raises Refused where not even the first page can be had."""
+        asked = {**fields, "types": ["episodic"], "order": "oldest", "include_superseded": True, "limit": PAGE_ITEMS}
+        return self._pages(call, scope, asked, await self._reads.list(call, "memories", scope, asked))
+
+    async def _pages(self, call: Call, scope: Json, asked: Json, page: Json) -> AsyncIterator[list[Json]]:
+        while True:
+            yield [turn_of(item) for item in page["items"] if item["turn_id"] is not None]
+            if page["next"] is None:
+                return
+            later = replace(call, deadline=time.monotonic() + PAGE_WAIT_S)
+            page = await self._reads.list(later, "memories", scope, {**asked, "cursor": page["next"]})
+
+
+def turn_of(item: Json) -> Json:
+    """Return the record that this listed turn was made from, with the mode that it is in now."""
+    same = {name: item[name] for name in SAME_FIELDS}
+    return {
+        "schema": "turn.v1",
+        **same,
+        "content": item["text"],
+        "resources": item.get("resources", []),
+        "metadata": item["metadata"],
+    }

@@ -1,0 +1,118 @@
+"""One memory, or what is to be forgotten: show, move, edit, correct, forget.
+
+A memory of another user, and one that is in no project of this user, are the same: not found.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.service.access import PROJECT
+from gateway.service.answers import result_of
+from gateway.service.calls import Call
+from gateway.service.failures import Refused
+from gateway.service.requests import CheckedRequests
+from gateway.service.turns import Turn, Turns
+from gateway.service.wire import Json
+
+MAX_PROJECTS = 500
+"""Projects in which a memory is looked for when no project is named: one page of a list."""
+
+AT_ONCE = 16
+"""Questions at the same time while a memory is looked for."""
+
+KEPT_OF_TURN = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "importance", "resources", "metadata")
+"""Fields of a record that its next version repeats."""
+
+
+class Memories:
+    """Commands on memories. `scope` has the project, or nothing: then all projects of the user are searched."""
+
+    def __init__(self, requests: CheckedRequests, turns: Turns, scope_fields: frozenset[str]) -> None:
+        self._requests = requests
+        self._turns = turns
+        self._scope_fields = scope_fields
+
+    async def get(self, call: Call, scope: Json, memory_id: str) -> Json:
+        """Return the whole record. Raises Refused, `not_found`."""
+        if isinstance(scope.get(PROJECT), str) and scope[PROJECT] != "*":
+            return await self._get(call, scope, memory_id)
+        for page in await self._scopes_to_search(call, scope):
+            found = await asyncio.gather(*(self._get_or_none(call, one, memory_id) for one in page))
+            if (record := next((one for one in found if one is not None), None)) is not None:
+                return record
+        raise _not_found()
+
+    async def move(self, call: Call, scope: Json, memory_id: str, mode: str) -> Json:
+        """Move a memory to another mode; return its record."""
+        where = (await self.get(call, scope, memory_id))["scope"]
+        await self._command(call, "set_memory_mode", where, {"memory_id": memory_id, "mode": mode})
+        return await self._get(call, where, memory_id)
+
+    async def correct(self, call: Call, scope: Json, memory_id: str, interaction_mode: str) -> Json:
+        """Correct what a turn is for; return its record."""
+        where = (await self.get(call, scope, memory_id))["scope"]
+        arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
+        await self._command(call, "set_interaction_mode", where, arguments)
+        return await self._get(call, where, memory_id)
+
+    async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:
+        """Give a turn another text, as a new version of it; return its record."""
+        record = await self.get(call, scope, memory_id)
+        if record.get("turn_id") is None:
+            raise Refused(
+                "invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text"
+            )
+        fields = {name: record[name] for name in KEPT_OF_TURN if record.get(name) is not None}
+        stored = await self._turns.add(call, Turn(_without_user(record["scope"]), {**fields, "content": text}))
+        edited = await self._get(call, record["scope"], memory_id)
+        return {**edited, "read_after": stored.body["read_after"]}
+
+    async def forget(self, call: Call, scope: Json, memory_id: str) -> Json:
+        """Forget a memory and what derives from it; return `{"forgotten": n}`, 0 where there is none."""
+        try:
+            where = (await self.get(call, scope, memory_id))["scope"]
+        except Refused as refused:
+            if refused.code != "not_found":
+                raise
+            return {"forgotten": 0}
+        return await self._command(call, "forget", where, {"memory_id": memory_id})
+
+    async def forget_all(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
+        """Forget a conversation, a project or the user: `what` are the arguments of `forget`."""
+        return await self._command(call, "forget", scope, what)
+
+    async def _scopes_to_search(self, call: Call, scope: Json) -> list[list[Json]]:
+        """Return the scopes to look in, the default project first: most memories are there."""
+        asked = {**dict.fromkeys(self._scope_fields, "*"), **scope}
+        fields = {"what": "projects", "limit": MAX_PROJECTS, "include_superseded": True}
+        listed = (await self._requests.ask(call, "list.v1", asked, fields)).result["items"]
+        scopes = sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != "default")
+        return [scopes[start : start + AT_ONCE] for start in range(0, len(scopes), AT_ONCE)]
+
+    async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
+        return await self._command(call, "get_memory", scope, {"memory_id": memory_id})
+
+    async def _get_or_none(self, call: Call, scope: Json, memory_id: str) -> Json | None:
+        try:
+            return await self._get(call, scope, memory_id)
+        except Refused as refused:
+            if refused.code in ("not_found", "not_allowed"):
+                return None
+            raise
+
+    async def _command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Json:
+        try:
+            return result_of(await self._requests.command(call, name, _without_user(scope), arguments))
+        except Refused as refused:
+            if refused.code == "not_found":
+                raise _not_found() from None
+            raise
+
+
+def _not_found() -> Refused:
+    return Refused("not_found", "this user has no memory of that id", "memory_id")
+
+
+def _without_user(scope: Json) -> Json:
+    return {name: value for name, value in scope.items() if name != "user_id"}

@@ -1,0 +1,108 @@
+"""The only way from a door to the service: check access, send with the caller's principal, translate errors.
+
+Enters: a call, and a record without `schema` and scope. Leaves: the reply. Guaranteed: nothing is sent for a caller
+whose grants do not cover it; nothing waits beyond the call's deadline; only the service's own sentences are passed on.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from modestream_client.answers import Reply
+from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.offsets import Written
+from modestream_client.records import build_record
+
+from gateway.service.access import require_scope
+from gateway.service.calls import Call
+from gateway.service.failures import Refused, failed, out_of_time, unavailable
+from gateway.service.wire import Json, Wire
+from schemas.messages.commands import READING_COMMANDS
+from schemas.state.policies import Permission
+
+log = logging.getLogger(__name__)
+
+OWN_FAULTS = frozenset({"internal", "reply_topic_refused", "unknown_schema", "unknown_command", "invalid_json"})
+"""Codes of a service that does not understand this gateway, or failed: the caller can do nothing about them."""
+
+FIELD_PREFIXES = ("scope.", "arguments.")
+"""What the service's fields have before the name that the caller used."""
+
+
+class CheckedRequests:
+    """Sends what the caller's grants cover."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def ask(self, call: Call, schema: str, scope: Json, fields: Mapping[str, Any]) -> Reply:
+        """Ask a question on the topic `retrieve`, such as `retrieve.v1`. Raises Refused."""
+        record = build_record(schema, **{**fields, "scope": {**scope, "user_id": call.user_id}})
+        reply, _ = await self.send(call, "retrieve", record, "read")
+        return reply
+
+    async def command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Reply:
+        """Send a command. Raises Refused."""
+        full = {**scope, "user_id": call.user_id}
+        record = build_record("command.v1", command=name, scope=full, arguments=arguments)
+        reply, _ = await self.send(call, "commands", record, "read" if name in READING_COMMANDS else "manage")
+        return reply
+
+    async def send(
+        self, call: Call, topic: str, record: Json, permission: Permission, *, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
+        require_scope(call.caller, record["scope"], permission)
+        with _translated_errors(call, permission):
+            return await self._wire.request(
+                topic, record, principal=call.caller.principal, timeout=call.remaining_s(), deadline=deadline
+            )
+
+    async def write(self, call: Call, topic: str, record: Json, permission: Permission) -> Written:
+        """Send a record with its scope, and wait only until it is written. Raises Refused."""
+        require_scope(call.caller, record["scope"], permission)
+        with _translated_errors(call, permission):
+            return await self._wire.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records. Raises Refused, `unavailable`."""
+        try:
+            return await self._wire.partition_of(user_id)
+        except MemoryClientError as error:
+            log.warning("no partitions: %s", error)
+            raise unavailable() from None
+
+
+@contextmanager
+def _translated_errors(call: Call, permission: Permission) -> Iterator[None]:
+    try:
+        yield
+    except MemoryServiceError as error:
+        raise refused_by_service(error.code, error.message, error.field, call) from None
+    except MemoryTimeout as error:
+        log.warning("request %s: %s", call.request_id, error)
+        raise out_of_time(writes=permission != "read") from None
+    except MemoryClientError as error:
+        log.warning("request %s: %s", call.request_id, error)
+        raise unavailable() from None
+
+
+def refused_by_service(code: str, message: str, field: str | None, call: Call) -> Refused:
+    """Return the refusal of an error of the service, in the caller's terms."""
+    if code == "unavailable":
+        log.warning("request %s: %s", call.request_id, message)
+        return unavailable()
+    if code == "not_allowed":
+        return Refused("not_allowed", "this key may not do this here")
+    if code in OWN_FAULTS:
+        log.error("request %s: %s: %s", call.request_id, code, message)
+        return failed()
+    return Refused(code, message, _callers_field(field))  # type: ignore[arg-type]
+
+
+def _callers_field(field: str | None) -> str | None:
+    for prefix in FIELD_PREFIXES:
+        if field and field.startswith(prefix):
+            return field.removeprefix(prefix)
+    return field

@@ -1,0 +1,42 @@
+"""The service object: what every door calls, so that no door forgets a check."""
+
+from collections.abc import Awaitable, Callable
+
+from gateway.service.boundaries import Boundaries
+from gateway.service.event_streams import EventStreams, already_begun
+from gateway.service.export import Export
+from gateway.service.feed import Feed
+from gateway.service.jobs import Jobs
+from gateway.service.layers import Layers
+from gateway.service.memories import Memories
+from gateway.service.modes import Modes
+from gateway.service.reads import Reads
+from gateway.service.requests import CheckedRequests
+from gateway.service.turns import Turns
+from gateway.service.users import Users
+from gateway.service.wire import Wire
+from schemas.scopes import BOUNDARY_FIELD, Scope
+
+
+class MemoryService:
+    """Every call of the gateway, by topic. Each takes a `Call`, returns JSON, and raises Refused and nothing else."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        scope: type[Scope] = Scope,
+        boundaries: Boundaries | None = None,
+        feed: Feed | None = None,
+        begin_events: Callable[[], Awaitable[None]] = already_begun,
+    ) -> None:
+        """`scope` is the scope model of the deployment; `boundaries` and `feed` are filled by the wire's followers."""
+        requests = CheckedRequests(wire)
+        self.turns = Turns(requests)
+        self.reads = Reads(requests)
+        self.memories = Memories(requests, self.turns, frozenset(scope.model_fields) - {BOUNDARY_FIELD})
+        self.modes = Modes(requests)
+        self.layers = Layers(requests)
+        self.jobs = Jobs(requests)
+        self.users = Users(boundaries or Boundaries(), self.layers)
+        self.export = Export(self.reads)
+        self.events = EventStreams(requests, feed or Feed(), begin_events)

@@ -1,0 +1,76 @@
+"""The users of a deployment, and its totals: only what the caller may see."""
+
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+
+from gateway.service.access import may_see
+from gateway.service.boundaries import Boundaries, sum_up
+from gateway.service.calls import Call, Caller
+from gateway.service.cursors import cursor_of, place_of
+from gateway.service.failures import Refused
+from gateway.service.layers import Layers
+from gateway.service.wire import Json
+
+
+class Users:
+    """Lists boundaries, and sums them up."""
+
+    def __init__(self, boundaries: Boundaries, layers: Layers) -> None:
+        self._boundaries = boundaries
+        self._layers = layers
+
+    def list(self, caller: Caller, prefix: str, limit: int, cursor: str | None) -> Json:
+        """Return a page of `boundary.v1` in the order of names. Raises Refused for a cursor of another list."""
+        place = place_of(cursor, prefix)
+        named = _named_users(caller)
+        if named is None:
+            found = self._boundaries.after(prefix, place)
+        else:
+            shown = sorted(filter(None, map(self._boundaries.user, named)), key=lambda one: str(one["boundary"]))
+            matching = (one for one in shown if one["scope"]["user_id"].startswith(prefix))
+            found = (one for one in matching if place is None or one["boundary"] > place)
+        page = list(islice(found, limit + 1))
+        after = cursor_of(page[limit - 1]["boundary"], prefix) if len(page) > limit else None
+        return {"items": page[:limit], "next": after}
+
+    async def deployment(self, call: Call) -> Json:
+        """Return totals over the users that the caller may see, and the state of the deployment.
+
+        A service that does not answer shows in `health` as null: the totals are known all the same.
+        """
+        named = _named_users(call.caller)
+        if named is None:
+            totals = self._boundaries.totals()
+        else:
+            totals = sum_up([one for one in map(self._boundaries.user, named) if one is not None])
+        return {**totals, **await self._state(call), "versions": _versions()}
+
+    async def _state(self, call: Call) -> Json:
+        try:
+            health = await self._layers.health(call, {})
+        except Refused:
+            return {"lag": None, "language_model": None, "vector_index": None}
+        return {name: value for name, value in health.items() if name not in ("modes", "jobs", "telemetry")}
+
+
+def _named_users(caller: Caller) -> list[str] | None:
+    """Return the users that the caller may see by name; None for all."""
+    if caller.own_user is not None:
+        return [caller.own_user] if may_see(caller, caller.own_user) else []
+    if caller.grants is None:
+        return None
+    readable = [grant.user_id for grant in caller.grants if "read" in grant.may]
+    if None in readable:
+        return None
+    return sorted({user for users in readable if users is not None for user in users})
+
+
+def _versions() -> Json:
+    return {"client": _version("modestream-client")}
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,96 @@
+"""Settings of the gateway: environment variables with the prefix `MODESTREAM_`, or the same names in a `.env` file."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from modestream_client.kafka.security import KafkaSecurity
+from pydantic import BeforeValidator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from gateway.http.limits import Limits
+from schemas.scope_models import load_scope
+from schemas.scopes import Scope
+
+DEFAULT_PORT = 8080
+
+
+def _parted(value: object) -> object:
+    return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+
+
+class GatewaySettings(BaseSettings):
+    """Each field is read from `MODESTREAM_<NAME>`; a wrong one is refused at the start."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    broker: str = "kafka://127.0.0.1:9092"
+    """Kafka's address; several are separated by `;`."""
+
+    topic_prefix: str = "memory."
+    """Prefix of all topic names."""
+
+    scope_model: Annotated[type[Scope], BeforeValidator(load_scope)] = Scope
+    """The scope model of the deployment."""
+
+    authorization: Path | None = None
+    """The file of grants to principals, the same as the worker's."""
+
+    gateway_bind: str = f"127.0.0.1:{DEFAULT_PORT}"
+    """Address and port to listen on; other than loopback needs keys."""
+
+    gateway_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parted)] = ()
+    """Public names of this gateway, `host` or `host:port`, parted by commas; loopback is served in any case."""
+
+    gateway_keys: Path | None = None
+    """A file of keys; none: loopback only, and every caller may do everything."""
+
+    gateway_limits: Limits = Limits()
+    """Bounds and rates: JSON."""
+
+    kafka_security: KafkaSecurity | None = None
+    """TLS and SASL towards Kafka: JSON, the same as the worker's."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Level of the logs on standard error."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's addresses, joined by commas."""
+        return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        return bind_address(self.gateway_bind)
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> Any:
+        host, _ = bind_address(self.gateway_bind)
+        if self.gateway_keys is None and not is_loopback(host):
+            raise ValueError(
+                f"GATEWAY_BIND={self.gateway_bind} is reachable by others: set GATEWAY_KEYS, or bind to 127.0.0.1"
+            )
+        return self
+
+
+def bind_address(text: str) -> tuple[str, int]:
+    """Part `host:port`. Raises ValueError.
+
+    >>> bind_address("[::1]:8080")
+    ('::1', 8080)
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"GATEWAY_BIND={text} is not host:port, such as 127.0.0.1:8080")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """True for `localhost` and addresses of the loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

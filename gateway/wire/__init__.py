@@ -1,0 +1,1 @@
+"""The gateway's connection to the service, over Kafka."""

@@ -1,0 +1,86 @@
+"""The wire over Kafka: one connection for all callers, opened as soon as there is a broker.
+
+Guaranteed: starts without a broker, and serves as soon as there is one; a broker that goes away and comes back needs no
+restart. Until it is open, requests raise `MemoryUnreachable`.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from modestream_client.answers import Reply
+from modestream_client.failures import MemoryClientError, MemoryUnreachable
+from modestream_client.kafka.security import KafkaSecurity
+from modestream_client.kafka.transport import KafkaTransport
+from modestream_client.offsets import Written
+
+from gateway.service.wire import Json
+
+log = logging.getLogger(__name__)
+
+CONNECT_S = 10.0
+"""Limit of one attempt to connect; every request has a limit of its own."""
+
+RETRY_S = 1.0
+"""The pause between two attempts to open the connection."""
+
+
+class KafkaWire:
+    """Implements `gateway.service.wire.Wire`, as `async with KafkaWire(…) as wire`."""
+
+    def __init__(self, bootstrap: str, topic_prefix: str, security: KafkaSecurity | None = None) -> None:
+        self._bootstrap = bootstrap
+        self._topic_prefix = topic_prefix
+        self._security = security
+        self._transport: KafkaTransport | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to connect; returns at once."""
+        self._opening = asyncio.create_task(self._open())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect; waiting requests raise `MemoryClosed`."""
+        if self._opening is not None:
+            self._opening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._opening
+        if self._transport is not None:
+            transport, self._transport = self._transport, None
+            await transport.close()
+
+    async def request(
+        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        """Send a record and wait for its reply."""
+        return await self._connected().request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+
+    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
+        """Send a record and wait until Kafka has it."""
+        return await self._connected().write(topic, value, principal=principal, timeout=timeout)
+
+    async def partition_of(self, user_id: str) -> int:
+        """Return the partition of the user's records."""
+        return await self._connected().partition_of(user_id)
+
+    def _connected(self) -> KafkaTransport:
+        if self._transport is None:
+            raise MemoryUnreachable("not connected yet")
+        return self._transport
+
+    async def _open(self) -> None:
+        while self._transport is None:
+            transport = KafkaTransport(self._bootstrap, self._topic_prefix, CONNECT_S, security=self._security)
+            try:
+                await transport.open()
+            except MemoryClientError as error:
+                log.warning("not connected: %s", error)
+                await transport.close()
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._transport = transport
