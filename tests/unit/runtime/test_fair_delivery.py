@@ -1,4 +1,4 @@
-"""Delivery with users who take turns: order within a user, acknowledgement in the order of the log."""
+"""Delivery with users that take turns: order within a user, acknowledgement in the order of the log."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
