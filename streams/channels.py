@@ -10,6 +10,7 @@ from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest
+from schemas.messages.maps import MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import bind_scope
@@ -41,6 +42,7 @@ def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
         "retrieve.v1": bind_scope(RetrieveRequest, scope),
         "assemble.v1": bind_scope(AssembleRequest, scope),
         "list.v1": bind_scope(ListRequest, scope),
+        "map.v1": bind_scope(MapRequest, scope),
     }
     turn, command = bind_scope(Turn, scope), bind_scope(Command, scope)
     trigger, change, job = bind_scope(ConsolidationTrigger, scope), bind_scope(Change, scope), bind_scope(Job, scope)

@@ -2,7 +2,7 @@
 
     turns ─► Remember ─► remembered ─► Embed, Understand ─► embedded ─► Remember
              a language model, in the background ─► understood ─► Remember
-    retrieve ─► Retrieve, Assemble, List ─► replies
+    retrieve ─► Retrieve, Assemble, List, DrawMap ─► replies
     Remember ─► learned ─► Intend, Categorize
     commands ─► HandleCommands, Intend, Categorize, SuggestModes ─► replies, changes or jobs
     changes ─► Remember ─► replies        jobs ─► Maintain ─► embedded, replies
@@ -26,6 +26,7 @@ from agents.context.assemble import Assemble
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
+from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.ports.command_types import CommandHandler
@@ -72,6 +73,7 @@ class PartitionAgents:
     retrieve: Retrieve
     assemble: Assemble
     list_memories: List
+    draw_map: DrawMap
     commands: HandleCommands
     intend: Intend
     categorize: Categorize
@@ -156,6 +158,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     topics, meters, stores, publisher = ctx.topics, ctx.meters, ctx.stores, ctx.publisher
     channels = input_channels(topics, ctx.scope_model)
     own_writes = OwnWrites(ctx.progress, ctx.clock, ctx.log_ends)
+    draw_map_at = lambda partition: agents.at(partition).draw_map  # noqa: E731
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
 
@@ -173,6 +176,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         turns_log=ctx.turns_log,
         on_changed=hooks.on_changed,
         after_forgetting=AfterForgetting(ctx.jobs, ctx.commit, ctx.boundaries, topics.boundaries),
+        draw_map_at=draw_map_at,
     )
     events = RememberEvents(
         event_reader(MEMORY_EVENTS),
@@ -188,6 +192,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         event_reader(REMEMBERED_EVENTS),
         agents.embed,
         lambda partition: agents.at(partition).understand,
+        draw_map_at,
         hooks.ask_model,
         publisher,
         topics,
@@ -198,6 +203,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).retrieve,
         lambda partition: agents.at(partition).assemble,
         lambda partition: agents.at(partition).list_memories,
+        draw_map_at,
         own_writes,
         meters,
     )
@@ -233,18 +239,18 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     applied = CommittingStep(events, ctx.commit)
     all_steps = [
         Subscription(topics.turns, (Remember,), remembered),
-        Subscription(topics.remembered, (Embed, Understand), embed),
+        Subscription(topics.remembered, (Embed, Understand, DrawMap), embed),
         Subscription(topics.understood, (Remember,), applied),
         Subscription(topics.embedded, (Remember,), applied),
         Subscription(topics.learned, (Intend,), intentions),
         Subscription(topics.learned, (Categorize,), categories),
         Subscription(
             topics.retrieve,
-            (Retrieve, Assemble, List),
+            (Retrieve, Assemble, List, DrawMap),
             RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_REQUESTS),
         ),
         Subscription(topics.commands, command_agents, command_step),
-        Subscription(topics.changes, (Remember,), changed),
+        Subscription(topics.changes, (Remember, DrawMap), changed),
         Subscription(topics.jobs, (Maintain,), RequestStep(serve(channels.jobs, jobs), window=64)),
         Subscription(
             topics.consolidate,

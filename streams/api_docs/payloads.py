@@ -32,6 +32,7 @@ from schemas.messages.commands import (
     SetInteractionMode,
     SetMemoryMode,
 )
+from schemas.messages.maps import MapResult
 from schemas.messages.replies import ReplyWarning
 from schemas.messages.retrieval import RetrieveResult
 from schemas.messages.turns import TurnAccepted
@@ -106,6 +107,7 @@ RESULTS: Mapping[str, Any] = {
     "retrieve.v1": RetrieveResult,
     "assemble.v1": AssembleResult,
     "list.v1": ListResult,
+    "map.v1": MapResult,
     "command.v1": dict[str, Any],
     "consolidate.v1": Consolidation,
 }

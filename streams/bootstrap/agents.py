@@ -23,6 +23,9 @@ from agents.context.snapshot import SnapshotReader
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
+from agents.maps.draw_map import DrawMap
+from agents.maps.layouts import Layouts
+from agents.maps.map_memories import MapMemories
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
@@ -35,6 +38,8 @@ from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.stability import AssessStability
 from agents.understanding.understand import Understand
+from streams.adapters.maps.layout_files import LayoutFiles
+from streams.adapters.maps.layout_threads import LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
@@ -83,6 +88,8 @@ class BuildAgents:
         self._deployment = deployment
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
         self._category_vectors = CategoryVectors()
+        self._layout_files = LayoutFiles(settings.data_dir / "maps")
+        self._layout_threads = LayoutThreads()
         self._asks_model = len(settings.llm_profiles) > 0
         self._stability = AssessStability(
             lambda: [ctx.stores.interactions.get(partition) for partition in ctx.served_partitions()], ctx.clock
@@ -129,6 +136,7 @@ class BuildAgents:
             retrieve=retrieve,
             assemble=self._assemble(stores, retrieve),
             list_memories=List(words, memories, stores.modes),
+            draw_map=self._draw_map(stores, spaces),
             commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
             intend=intend,
             categorize=self._categorize(partition, stores, spaces),
@@ -166,6 +174,11 @@ class BuildAgents:
             self._limits(),
             self._stability,
         )
+
+    def _draw_map(self, stores: PartitionStores, spaces: VectorSpaces) -> DrawMap:
+        points = MapMemories(stores.words)
+        layouts = Layouts(points, self._index, self._layout_files, self._layout_threads, self._ctx.clock)
+        return DrawMap(stores.memories, stores.modes, spaces, self._index, points, layouts)
 
     def _limits(self) -> ContextLimits:
         chosen = self._settings

@@ -177,6 +177,17 @@ async def test_vectors_are_returned_normalised(index: VectorIndex) -> None:
     assert vectors[memory(2)].pooled == pytest.approx([0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("token_dim", [0, 4])
+async def test_pooled_vectors_are_those_of_whole_points(index: VectorIndex, token_dim: int) -> None:
+    space, tokens = space_of(token_dim=token_dim), X.reshape(1, 4) if token_dim else None
+    assert await index.pooled(space, [memory(1)]) == {}
+    await index.upsert(space, [point(n, vector=vector(n, 3, 0, -4), tokens=tokens) for n in range(300)])
+    asked = [memory(n) for n in (*range(299), 999, 5)]
+    pooled, whole = await index.pooled(space, asked), await index.vectors(space, asked)
+    assert set(pooled) == set(whole) == {memory(n) for n in range(299)}
+    assert all(np.array_equal(pooled[one], whole[one].pooled) for one in whole)
+
+
 async def test_returned_vectors_can_be_written_to_another_space(index: VectorIndex) -> None:
     renamed = space_of(mode="renamed")
     await index.upsert(SPACE, [point(1, vector=vector(1, 2, 3, 4))])

@@ -93,6 +93,10 @@ class FakeIndex:
         known = [points[one] for one in validate_ids(memory_ids) if one in points]
         return {one.memory_id: Encoded(unit(one.vector), rows_of(space, one)) for one in known}
 
+    async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the pooled vectors of stored points, of length 1."""
+        return {memory_id: one.pooled for memory_id, one in (await self.vectors(space, memory_ids)).items()}
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         """Return the number of points of a partition in a space."""
         return sum(point.partition == partition for point in self._points(space).values())

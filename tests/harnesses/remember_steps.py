@@ -89,6 +89,7 @@ class RememberSteps(WorkerHarness):
             turns_log=self.ctx.turns_log,
             on_changed=lambda change, partition: self.changed.append((change, partition)),
             after_forgetting=AfterForgetting(self.ctx.jobs, self.ctx.commit, self.ctx.boundaries, TOPICS.boundaries),
+            draw_map_at=lambda _: self.draw_map,
         )
 
     async def apply(self, requested: Change, offset: int = 0) -> Any:

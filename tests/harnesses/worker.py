@@ -38,6 +38,7 @@ from streams.flow.support.progress import AppliedOffsets
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
+from tests.builders.maps import draw_map_over
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import PARTITIONS, record, turn
 from tests.fakes.clock import FakeClock
@@ -106,6 +107,7 @@ class WorkerHarness:
         self.spaces = VectorSpaces(here.modes, self.embedders)
         self.remember = remember_over(here, self.embedders, asks_model=asks_model)
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
+        self.draw_map = draw_map_over(here, self.spaces, self.index, self.clock, directory / "maps")
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())
         template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
@@ -129,6 +131,7 @@ class WorkerHarness:
             EventReader(REMEMBERED_EVENTS, self.ctx.replies),
             self.embed,
             lambda _: self.understand,
+            lambda _: self.draw_map,
             ask_model,
             self.publisher,
             TOPICS,

@@ -64,6 +64,10 @@ class ExactIndex:
         """See `upsert`."""
         raise NotImplementedError
 
+    async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """See `upsert`."""
+        raise NotImplementedError
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         """See `upsert`."""
         raise NotImplementedError

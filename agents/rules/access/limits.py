@@ -6,9 +6,10 @@ from math import prod
 from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
+from schemas.messages.maps import MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 
-SelectorRequest = RetrieveRequest | AssembleRequest | ListRequest
+SelectorRequest = RetrieveRequest | AssembleRequest | ListRequest | MapRequest
 """A request with a selector."""
 
 

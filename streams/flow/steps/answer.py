@@ -1,4 +1,4 @@
-"""Handlers of the retrieve topic: hits, contexts and lists, after the caller's own writes are applied."""
+"""Handlers of the retrieve topic: hits, contexts, lists and maps, after the caller's own writes are applied."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,13 @@ from itertools import starmap
 from typing import Any
 
 from agents.context.assemble import Assemble
+from agents.maps.draw_map import DrawMap
 from agents.ports.clock import Clock
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
+from schemas.messages.maps import MapRequest
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -84,13 +86,14 @@ class OwnWrites:
 
 
 class AnswerQuery:
-    """Handles `retrieve.v1`, `assemble.v1` and `list.v1`."""
+    """Handles `retrieve.v1`, `assemble.v1`, `list.v1` and `map.v1`."""
 
     def __init__(
         self,
         retrieve_at: Callable[[int], Retrieve],
         assemble_at: Callable[[int], Assemble],
         list_at: Callable[[int], List],
+        draw_map_at: Callable[[int], DrawMap],
         own_writes: OwnWrites,
         meters: Meters,
     ) -> None:
@@ -98,19 +101,25 @@ class AnswerQuery:
         self._retrieve_at = retrieve_at
         self._assemble_at = assemble_at
         self._list_at = list_at
+        self._draw_map_at = draw_map_at
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
     async def __call__(
-        self, request: RetrieveRequest | AssembleRequest | ListRequest, record: Record, options: ReplyOptions
+        self,
+        request: RetrieveRequest | AssembleRequest | ListRequest | MapRequest,
+        record: Record,
+        options: ReplyOptions,
     ) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
         if isinstance(request, AssembleRequest):
             return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
         if isinstance(request, ListRequest):
             return await self._answer(self._list_at(record.partition).answer, request, record, options)
+        if isinstance(request, MapRequest):
+            return await self._answer(self._draw_map_at(record.partition).answer, request, record, options)
         with self._meters.retrieve_seconds.time():
             handled = await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):

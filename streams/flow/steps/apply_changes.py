@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agents.maps.draw_map import DrawMap
 from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
 from agents.rules.memory.views import build_memory_view
@@ -90,6 +91,7 @@ class ApplyChanges:
         turns_log: TurnsLog | None,
         on_changed: OnChanged,
         after_forgetting: AfterForgetting,
+        draw_map_at: Callable[[int], DrawMap],
     ) -> None:
         """Without `turns_log` all turns are applied before any change arrives."""
         self._remember_at = remember_at
@@ -102,6 +104,7 @@ class ApplyChanges:
         self._turns_log = turns_log
         self._on_changed = on_changed
         self._after_forgetting = after_forgetting
+        self._draw_map_at = draw_map_at
         self._redelivered_until: dict[int, int] = {}
         """By partition, the offset after the last change that was applied before its delivery."""
 
@@ -110,6 +113,7 @@ class ApplyChanges:
         is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
         self._on_changed(change, record.partition)
+        await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
         writes = after.clear_answers(change, record.partition)
         return HandlerResult(

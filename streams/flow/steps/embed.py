@@ -4,10 +4,12 @@ Many memories are in flight at once; vectors are written in batches, in order. O
 that a turn costs one write of its record. Language models are asked in the background.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.embedding.embed import Embed, EncodedMemory
+from agents.maps.draw_map import DrawMap
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
 from schemas.internal.events import Forgotten, Remembered
@@ -53,6 +55,7 @@ class EmbedRemembered:
         reader: EventReader,
         embed: Embed,
         understand_at: Callable[[int], Understand],
+        draw_map_at: Callable[[int], DrawMap],
         ask_model: AskModel,
         publisher: Publisher,
         topics: Topics,
@@ -63,6 +66,7 @@ class EmbedRemembered:
         self._reader = reader
         self._embed = embed
         self._understand_at = understand_at
+        self._draw_map_at = draw_map_at
         self._ask_model = ask_model
         self._publisher = publisher
         self._topics = topics
@@ -81,6 +85,7 @@ class EmbedRemembered:
             return
         batch = [one.encoded for one in memories]
         events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
+        await self._outdate(memories)
         latest = {one.encoded.memory_id: one for one in memories}
         sent = []
         for event in events:
@@ -94,6 +99,15 @@ class EmbedRemembered:
         for one in latest.values():
             if one.encoded.memory is not None and one.encoded.memory.reading.status == "pending":
                 self._ask_model(one.partition, one.encoded.memory)
+
+    async def _outdate(self, memories: Sequence[EmbeddedMemory]) -> None:
+        """Take edited memories from the kept maps: their vectors have changed."""
+        edited: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+        for one in memories:
+            if (memory := one.encoded.memory) is not None and memory.version > 1:
+                edited[one.partition, memory.boundary].append(memory.memory_id)
+        for (partition, boundary), memory_ids in edited.items():
+            await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
     async def _encode(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
         encoded = await until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)

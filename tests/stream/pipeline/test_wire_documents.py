@@ -45,6 +45,7 @@ async def use_everything(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]
     await pipeline.assemble("water the tomatoes", conversation_id="c1")
     for what in ("memories", "conversations", "projects"):
         await pipeline.list_page(what, limit=1)
+    await pipeline.ask(names.retrieve, {"schema": "map.v1", "scope": {"user_id": "u1"}, "mode": "*", "limit": 3})
     memory_id = found["result"]["hits"][0]["memory_id"]
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
     await pipeline.command("set_memory_mode", memory_id=memory_id, mode="garden")

@@ -15,6 +15,7 @@ from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.lists import ListRequest
+from schemas.messages.maps import MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -44,6 +45,7 @@ MESSAGES: dict[str, type[Any]] = {
     "retrieve.v1": RetrieveRequest,
     "assemble.v1": AssembleRequest,
     "list.v1": ListRequest,
+    "map.v1": MapRequest,
     "command.v1": Command,
 }
 

@@ -109,7 +109,7 @@ def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     }
     assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}
-    assert received == {"turn", "retrieve", "assemble", "list", "command", "consolidate"}
+    assert received == {"turn", "retrieve", "assemble", "list", "map", "command", "consolidate"}
     for name in received:
         [reply] = DOCUMENT["operations"][name]["reply"]["messages"]
         assert reply["$ref"].endswith(f"/{name}.v1.reply")

@@ -123,6 +123,17 @@ class EdgeIndex:
                 await asyncio.sleep(0)
         return found
 
+    async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        ids = contract.validate_ids(memory_ids)
+        found: dict[str, Vector] = {}
+        if (shard := self._collections.readable(space)) is None:
+            return found
+        with shard.in_use():
+            for batch in batches(ids, contract.POINT_BATCH_SIZE):
+                found |= shard.ask(edge_requests.pooled_query(space.fingerprint, batch))
+                await asyncio.sleep(0)
+        return found
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         return self._collections.count(space, partition)
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
-from schemas.models.vectors import Encoded, MemoryFilter, Point
+from schemas.models.vectors import Encoded, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.shared import qdrant_payload as payload
 
@@ -61,6 +61,17 @@ def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callabl
     def request(engine: edge.EdgeShard) -> dict[str, Encoded]:
         records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
         return {str(record.id): payload.decode_point_vectors(fingerprint, record.vector) for record in records}
+
+    return request
+
+
+def pooled_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, Vector]]:
+    """Request the pooled vectors of these points."""
+    name = payload.pooled_name(fingerprint)
+
+    def request(engine: edge.EdgeShard) -> dict[str, Vector]:
+        records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True if name is None else [name])
+        return {str(record.id): payload.decode_pooled_vector(record.vector) for record in records}
 
     return request
 

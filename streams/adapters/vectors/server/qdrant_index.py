@@ -104,6 +104,19 @@ class QdrantIndex:
             }
         return found
 
+    async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        ids = contract.validate_ids(memory_ids)
+        found: dict[str, Vector] = {}
+        if (name := await self._collections.readable(space)) is None:
+            return found
+        using = payload.pooled_name(space.fingerprint)
+        for batch in batches(ids, contract.POINT_BATCH_SIZE):
+            wanted = True if using is None else [using]
+            request = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=wanted)
+            records = await self._collections.ask(name, request)
+            found |= {str(record.id): payload.decode_pooled_vector(record.vector) for record in records}
+        return found
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         if (name := await self._collections.readable(space)) is None:
             return 0

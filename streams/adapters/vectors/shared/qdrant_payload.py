@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.models.vectors import Encoded, MemoryFilter, Point
+from schemas.models.vectors import Encoded, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 
 TENANT = "boundary"
@@ -105,3 +105,8 @@ def decode_point_vectors(fingerprint: Fingerprint, stored: Any) -> Encoded:
     named = stored if isinstance(stored, dict) else {POOLED: stored}
     rows = named.get(TOKENS) or np.empty((0, fingerprint.token_dim))
     return Encoded(np.array(named[POOLED], np.float32), np.array(rows, np.float32))
+
+
+def decode_pooled_vector(stored: Any) -> Vector:
+    """Return the pooled vector of a point that was read without its token vectors."""
+    return np.array(stored[POOLED] if isinstance(stored, dict) else stored, np.float32)

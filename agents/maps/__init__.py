@@ -1,0 +1,1 @@
+"""Maps: where the memories of a mode lie in a plane."""

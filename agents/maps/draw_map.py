@@ -1,0 +1,148 @@
+"""Answer map requests: the memories of a mode as points in a plane, a cloud for each vector space.
+
+Every point belongs to the request's selector; memories without a vector are counted. What is forgotten while a map is
+made is not on it. Kept maps are derived from the vector index, and lose a memory when it is forgotten, moved or edited.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from agents.maps.layouts import DrawnCloud, Layouts
+from agents.maps.map_memories import CloudMemories, MapMemories, location_of, spaces_by_mode
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.stores import Memories, Modes
+from agents.ports.vector_index import VectorIndex
+from agents.rules.answer.hits import SearchWarning, warn_other_modes
+from agents.rules.maps.map_layout import MapLayout
+from agents.rules.query.plans import count_other_modes, current_mode, requested_modes
+from schemas.failures import ModelMissing
+from schemas.messages.maps import MAX_POINT_TEXT_CHARS, MapCloud, MapPoint, MapRequest, MapResult
+from schemas.models.vectors import MemoryFilter
+from schemas.moments import iso, milliseconds_of
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
+from schemas.state.modes import VectorSpace
+
+RECORDS_AT_ONCE = 100
+"""Records that are read between two pauses for the event loop: some 6 ms."""
+
+DECIMALS = 5
+"""Of a coordinate: a hundredth of a pixel on a large screen, and less of a reply than all digits."""
+
+
+class DrawMap:
+    """Map requests in, clouds out; changed memories in, their points taken out of the kept maps."""
+
+    def __init__(
+        self,
+        memories: Memories,
+        modes: Modes,
+        spaces: VectorSpaces,
+        index: VectorIndex,
+        map_memories: MapMemories,
+        layouts: Layouts,
+    ) -> None:
+        self._memories = memories
+        self._modes = modes
+        self._spaces = spaces
+        self._index = index
+        self._map_memories = map_memories
+        self._layouts = layouts
+
+    async def answer(self, request: MapRequest) -> tuple[MapResult, list[SearchWarning]]:
+        """Return result and warnings. Raises Rejected for an undeclared mode, Unavailable without the index."""
+        collections = await self._index.spaces()
+        stored = [VectorSpace.held_by(name, fingerprint) for name, fingerprint in collections.items()]
+        where = self._where(request)
+        spaces = spaces_by_mode(where.modes or (), stored, self._current(where))
+        warnings = self._other_modes(where) if request.mode is None else []
+        clouds = self._map_memories.clouds(where, spaces, request.limit)
+        return MapResult(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
+
+    async def prune(self, boundary: str) -> None:
+        """Take what was forgotten or moved out of a user's kept maps."""
+        await self._layouts.prune(boundary)
+
+    async def outdate(self, boundary: str, edited: Sequence[str]) -> None:
+        """Take memories with a new text out of a user's kept maps: they get another place."""
+        await self._layouts.outdate(boundary, edited)
+
+    def _where(self, request: MapRequest) -> MemoryFilter:
+        """Return the filter of a request, with the names of its modes."""
+        boundary, scope = request.scope.boundary, request.scope.fields()
+        declared, projects = self._modes.get(boundary), scope.get(PROJECT_FIELD)
+        if request.mode is None:
+            names = [current_mode(None, declared, projects)]
+        else:
+            names = requested_modes(request.mode, declared, projects)
+        return MemoryFilter(
+            boundary=boundary,
+            scope=scope,
+            modes=tuple(names),
+            since_ms=None if request.since is None else milliseconds_of(request.since),
+            until_ms=None if request.until is None else milliseconds_of(request.until),
+        )
+
+    def _current(self, where: MemoryFilter) -> dict[str, VectorSpace]:
+        """Return the space of each mode whose model is loaded; a project's own mode may have another one besides."""
+        found: dict[str, VectorSpace] = {}
+        for mode in self._spaces.visible(where.boundary, where.scope.get(PROJECT_FIELD)):
+            try:
+                found.setdefault(mode.name, self._spaces.resolve(mode)[1])
+            except ModelMissing:
+                continue
+        return found
+
+    def _other_modes(self, where: MemoryFilter) -> list[SearchWarning]:
+        columns = self._map_memories.columns(where.boundary)
+        return warn_other_modes(count_other_modes(columns, where, include_superseded=False))
+
+    async def _cloud(self, boundary: str, cloud: CloudMemories) -> MapCloud:
+        space = None if cloud.space is None else cloud.space.fingerprint.digest
+        if cloud.space is None or not cloud.shown:
+            return _cloud_of(cloud, space, None, [], cloud.left_out)
+        drawn = await self._layouts.draw(boundary, cloud.space, cloud)
+        row_of = drawn.layout.rows()
+        placed = [(one, row_of[one]) for one in cloud.shown if one in row_of]
+        points = await self._points(placed, drawn.layout)
+        # What was read before a pause may be forgotten or moved by now.
+        present = self._map_memories.are_present(boundary, location_of(cloud.space), [one.memory_id for one in points])
+        points = [one for one, is_present in zip(points, present.tolist(), strict=True) if is_present]
+        return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
+
+    async def _points(self, placed: Iterable[tuple[str, int]], layout: MapLayout) -> list[MapPoint]:
+        """Return the points of memories in these rows of a layout; pauses for the event loop."""
+        points = []
+        for number, (memory_id, row) in enumerate(placed):
+            if (memory := self._memories.get(memory_id)) is not None:
+                x, y = layout.places[row].tolist()
+                points.append(_point_of(memory, x, y))
+            if number % RECORDS_AT_ONCE == RECORDS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return points
+
+
+def _point_of(memory: Memory, x: float, y: float) -> MapPoint:
+    return MapPoint(
+        memory_id=memory.memory_id,
+        x=round(x, DECIMALS),
+        y=round(y, DECIMALS),
+        conversation_id=memory.conversation_id,
+        type=memory.type,
+        occurred_at=iso(memory.occurred_at),
+        text=memory.text[:MAX_POINT_TEXT_CHARS],
+    )
+
+
+def _cloud_of(
+    cloud: CloudMemories, space: str | None, drawn: DrawnCloud | None, points: list[MapPoint], left_out: int
+) -> MapCloud:
+    return MapCloud(
+        mode=cloud.mode,
+        space=space,
+        method="principal_components" if drawn is not None and drawn.is_projected else "neighbour_graph",
+        made_at=None if drawn is None else iso(drawn.layout.made_at),
+        settled=drawn is None or drawn.is_settled,
+        points=points,
+        left_out=left_out,
+    )

@@ -1,0 +1,180 @@
+"""Make and keep the map of each vector space of a user.
+
+Enters: the memories of a cloud. Leaves: their places. Guaranteed: a point that has a place keeps it until the map is
+laid out again, which happens when a fifth of the memories is new, from the old places; small maps are laid out before
+the answer, large ones in the background, by principal components until then.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from agents.maps.map_memories import CloudMemories, MapMemories, location_of, place_of_collection
+from agents.maps.map_vectors import read_rows
+from agents.ports.clock import Clock
+from agents.ports.map_layouts import LayoutThreads, MapLayouts
+from agents.ports.vector_index import VectorIndex
+from agents.rules.maps.map_layout import MapLayout, lay_out_from
+from agents.rules.maps.placement import place_among
+from agents.rules.maps.principal_components import PrincipalPlane
+from agents.rules.maps.stopping import Stopped
+from schemas.failures import Unavailable
+from schemas.state.modes import VectorSpace
+
+MAX_AT_ONCE = 500
+"""Memories that are laid out before the answer: a fifth of a second."""
+
+MAX_WAITING = 16
+"""Maps that wait for their layout, some 2 MB each; another one is begun with a later request."""
+
+MapKey = tuple[str, str]
+"""A boundary and a collection."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCloud:
+    """The places of a cloud's memories; `layout` has them, and `is_settled` says that no better one is being made."""
+
+    layout: MapLayout
+    is_settled: bool
+    is_projected: bool = False
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A map in the making: until then it is a projection. `outdated` are memories whose vector changed meanwhile."""
+
+    plane: PrincipalPlane | None = None
+    projected: MapLayout | None = None
+    outdated: set[str] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+
+class Layouts:
+    """The maps of one partition's users."""
+
+    def __init__(
+        self, memories: MapMemories, index: VectorIndex, kept: MapLayouts, threads: LayoutThreads, clock: Clock
+    ) -> None:
+        self._memories = memories
+        self._index = index
+        self._kept = kept
+        self._threads = threads
+        self._clock = clock
+        self._waiting: dict[MapKey, _Waiting] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def draw(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> DrawnCloud:
+        """Return the places of a cloud's memories. Raises Unavailable while the index is not reachable."""
+        async with self._lock(boundary):
+            old = await self._kept.load(boundary, space.collection)
+            layout = None if old is None else self._memories.present_on(boundary, location_of(space), old)
+            has_grown = layout is None or layout.has_grown(cloud.total)
+            if has_grown and cloud.total <= MAX_AT_ONCE:
+                layout, has_grown = await self._lay_out_now(boundary, space, cloud, layout), False
+            elif has_grown:
+                self._begin(boundary, space, cloud, layout)
+            if layout is None:
+                return DrawnCloud(await self._project(boundary, space, cloud), is_settled=False, is_projected=True)
+            layout = await self._place(space, layout, cloud.shown)
+            if layout is not old:
+                await self._save(boundary, space, layout)
+            return DrawnCloud(layout, is_settled=not has_grown)
+
+    async def prune(self, boundary: str) -> None:
+        """Take out of the kept maps of a boundary what is no longer in their space."""
+        for collection in self._kept.collections(boundary):
+            async with self._lock(boundary):
+                layout = await self._kept.load(boundary, collection)
+                if layout is not None:
+                    left = self._memories.present_on(boundary, place_of_collection(collection), layout)
+                    await self._keep(boundary, collection, layout, left)
+
+    async def outdate(self, boundary: str, memory_ids: Sequence[str]) -> None:
+        """Take memories out of the kept maps whose vectors have changed: they get another place."""
+        for key, one in self._waiting.items():
+            if key[0] == boundary:
+                one.outdated.update(memory_ids)
+        if not memory_ids or not self._kept.collections(boundary):
+            return
+        async with self._lock(boundary):
+            for collection in self._kept.collections(boundary):
+                layout = await self._kept.load(boundary, collection)
+                if layout is not None:
+                    await self._keep(boundary, collection, layout, layout.without(memory_ids))
+
+    async def _keep(self, boundary: str, collection: str, old: MapLayout, layout: MapLayout) -> None:
+        if layout is not old:
+            await self._kept.save(boundary, collection, layout)
+
+    async def _lay_out_now(
+        self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None
+    ) -> MapLayout:
+        async with self._threads.turn_soon():
+            ids, rows = await read_rows(self._index, space, self._memories.to_lay_out(boundary, location_of(space)))
+            places = await self._threads.run(partial(lay_out_from, old, ids, rows))
+        return MapLayout.new(ids, places, cloud.total, self._clock.now())
+
+    async def _place(self, space: VectorSpace, layout: MapLayout, shown: Sequence[str]) -> MapLayout:
+        """Return the map with a place for each shown memory that has a vector; the others stay where they are."""
+        row_of = layout.rows()
+        if not (missing := [one for one in shown if one not in row_of]):
+            return layout
+        async with self._threads.turn_soon():
+            ids, rows = await read_rows(self._index, space, missing)
+            laid_out, among = await read_rows(self._index, space, layout.ids[: layout.remaining] if ids else ())
+            places = layout.places[[row_of[one] for one in laid_out]]
+            placed = await self._threads.run(partial(place_among, rows, among, places))
+        return layout.extended(ids, placed) if ids else layout
+
+    async def _save(self, boundary: str, space: VectorSpace, layout: MapLayout) -> None:
+        """Keep a map, without what was forgotten since it was read."""
+        kept = self._memories.present_on(boundary, location_of(space), layout.trimmed())
+        await self._kept.save(boundary, space.collection, kept)
+
+    async def _project(self, boundary: str, space: VectorSpace, cloud: CloudMemories) -> MapLayout:
+        """Return the places of a cloud's memories by principal components."""
+        one = self._waiting.get((boundary, space.collection)) or _Waiting()
+        if one.projected is None:
+            one.projected = MapLayout.new([], np.zeros((0, 2), np.float32), cloud.total, self._clock.now())
+        known = frozenset(one.projected.ids)
+        async with self._threads.turn_soon():
+            ids, rows = await read_rows(self._index, space, [each for each in cloud.shown if each not in known])
+            if ids:
+                plane = one.plane or await self._threads.run(partial(PrincipalPlane.of, rows))
+                plane = one.plane or await self._threads.run(partial(PrincipalPlane.of, rows))
+                one.plane = plane
+                one.projected = one.projected.extended(ids, await self._threads.run(partial(plane.project, rows)))
+        return one.projected
+
+    def _begin(self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None) -> None:
+        """Begin to lay out a map in the background, unless that is under way."""
+        key = boundary, space.collection
+        if key in self._waiting or len(self._waiting) >= MAX_WAITING:
+            return
+        self._waiting[key] = waiting = _Waiting()
+        waiting.task = asyncio.create_task(self._lay_out_later(key, space, cloud, old))
+
+    async def _lay_out_later(
+        self, key: MapKey, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None
+    ) -> None:
+        """Lay out a map, and keep it; if that fails, a later request begins again."""
+        boundary, waiting = key[0], self._waiting[key]
+        try:
+            async with self._threads.turn():
+                ids, rows = await read_rows(self._index, space, self._memories.to_lay_out(boundary, location_of(space)))
+                places = await self._threads.run_long(lambda stop: lay_out_from(old, ids, rows, stop))
+            layout = MapLayout.new(ids, places, cloud.total, self._clock.now())
+            async with self._lock(boundary):
+                await self._save(boundary, space, layout.without(waiting.outdated))
+        except (Unavailable, Stopped):
+            pass
+        finally:
+            del self._waiting[key]
+
+    def _lock(self, boundary: str) -> asyncio.Lock:
+        return self._locks.setdefault(boundary, asyncio.Lock())

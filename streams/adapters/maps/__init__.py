@@ -1,0 +1,1 @@
+"""Kept maps on the disk, and the threads in which they are laid out."""

@@ -1,0 +1,93 @@
+"""Kept maps as files: one for each collection of a user, below a folder for the user.
+
+Enters: maps of memories, which are ids with places, no texts. Leaves: the same after a restart. Guaranteed: a damaged
+file is deleted, and a map that can't be written is lost: it is derived, and made again. Files are replaced as a whole.
+"""
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import structlog
+
+from agents.rules.maps.map_layout import MapLayout
+
+FORMAT = 1
+"""Of the files; those of another format are made again."""
+
+SUFFIX = ".npz"
+
+log = structlog.get_logger()
+
+
+class LayoutFiles:
+    """Implements `agents.ports.map_layouts.MapLayouts` in a directory of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def collections(self, boundary: str) -> Sequence[str]:
+        folder = self._folder(boundary)
+        return sorted(file.name.removesuffix(SUFFIX) for file in folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
+
+    async def load(self, boundary: str, collection: str) -> MapLayout | None:
+        file = self._file(boundary, collection)
+        return await asyncio.to_thread(_read, file) if file.exists() else None
+
+    async def save(self, boundary: str, collection: str, layout: MapLayout) -> None:
+        await asyncio.to_thread(_write, self._file(boundary, collection), layout)
+
+    def _folder(self, boundary: str) -> Path:
+        # A boundary may have any characters, and more than a file name.
+        return self._root / hashlib.sha256(boundary.encode()).hexdigest()[:32]
+
+    def _file(self, boundary: str, collection: str) -> Path:
+        return self._folder(boundary) / f"{collection}{SUFFIX}"
+
+
+def _read(file: Path) -> MapLayout | None:
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            layout = _layout_of(stored)
+    # A broken archive raises what its parser happens to meet.
+    except Exception as problem:
+        log.warning("a kept map can't be read: it is made again", problem=repr(problem))
+        file.unlink(missing_ok=True)
+        return None
+    return layout
+
+
+def _layout_of(stored: np.lib.npyio.NpzFile) -> MapLayout:
+    format_, laid_out, remaining, total = stored["numbers"].tolist()
+    ids, places = tuple(one.decode() for one in stored["ids"].tolist()), stored["places"]
+    if format_ != FORMAT or places.shape != (len(ids), 2) or not np.isfinite(places).all() or remaining > len(ids):
+        raise ValueError("not the file of a map")
+    return MapLayout(ids, places, laid_out, remaining, total, datetime.fromisoformat(str(stored["made_at"])))
+
+
+def _write(file: Path, layout: MapLayout) -> None:
+    if not layout.ids:
+        file.unlink(missing_ok=True)
+        if file.parent.is_dir() and not any(file.parent.iterdir()):
+            file.parent.rmdir()
+        return
+    draft = file.with_suffix(".new")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as out:
+            np.savez(
+                out,
+                numbers=np.array([FORMAT, layout.laid_out, layout.remaining, layout.total]),
+                ids=np.array(layout.ids, np.bytes_),
+                places=layout.places,
+                made_at=np.array(layout.made_at.isoformat()),
+            )
+        draft.replace(file)
+    except OSError as problem:
+        log.warning("a map can't be kept: it is made again", problem=repr(problem))
+        # The former file may have points of what is forgotten.
+        shutil.rmtree(file.parent, ignore_errors=True)

@@ -1,0 +1,22 @@
+"""`DrawMap` over the stores of a partition, with kept maps in a directory."""
+
+from pathlib import Path
+
+from agents.maps.draw_map import DrawMap
+from agents.maps.layouts import Layouts
+from agents.maps.map_memories import MapMemories
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.clock import Clock
+from agents.ports.vector_index import VectorIndex
+from streams.adapters.maps.layout_files import LayoutFiles
+from streams.adapters.maps.layout_threads import LayoutThreads
+from streams.flow.stores.stores import PartitionStores
+
+
+def draw_map_over(
+    stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex, clock: Clock, directory: Path
+) -> DrawMap:
+    """Return `DrawMap` with maps that are kept in this directory."""
+    points = MapMemories(stores.words)
+    layouts = Layouts(points, index, LayoutFiles(directory), LayoutThreads(), clock)
+    return DrawMap(stores.memories, stores.modes, spaces, index, points, layouts)
