@@ -151,6 +151,7 @@ class _MemoryReader:
             **memory_fields(memory, part.shown_as),
             importance=memory.importance,
             metadata=memory.metadata,
+            resources=tuple(resource.model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,
         )
         return BuiltItem(_exact(item, memory), listed, len(listed.model_dump_json()))

@@ -2,16 +2,20 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from modestream_client.hits import MemoryFields
 
 
 class ListedMemory(MemoryFields):
-    """One memory of a list. `importance` is the one that the turn was given, `superseded_by` a memory id."""
+    """One memory of a list. `importance` is the one that the turn was given, `superseded_by` a memory id.
+
+    `resources` are the turn's attachments, as they were published; left out where there are none.
+    """
 
     importance: float | None
     metadata: dict[str, Any]
+    resources: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=lambda resources: not resources)
     superseded_by: str | None
 
 

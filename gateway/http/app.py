@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from starlette.middleware import Middleware
 
 from gateway.http.contract import Shapes
+from gateway.http.document import document_app
 from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
 from gateway.http.limits import Limit, Limits
@@ -84,7 +84,7 @@ def create_app(
         app.include_router(router)
     for path, mounted in (mounts or {}).items():
         app.mount(path, mounted)
-    _document(app, shapes)
+    document_app(app, shapes)
     return app
 
 
@@ -97,14 +97,3 @@ def _lifespan(running: Sequence[Running]) -> Any:
             yield
 
     return lifespan
-
-
-def _document(app: FastAPI, shapes: Shapes) -> None:
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            document.setdefault("components", {}).setdefault("schemas", {}).update(shapes.components())
-            app.openapi_schema = document
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,207 @@
+"""The models of answers, for the OpenAPI document: results of the wire, with what HTTP adds to them.
+
+Answers are sent as the service gives them, and may grow; a test holds them against these models.
+"""
+
+from typing import Any
+
+from modestream_client.assembled import AssembleResult
+from modestream_client.hits import Hit
+from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
+from modestream_client.results.layers import ShownCategories, ShownCategory
+from modestream_client.results.maps import MemoryMap
+from modestream_client.results.memory import WholeMemory
+from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
+from modestream_client.results.upkeep import ServiceHealth
+from modestream_client.vocabulary import ModeSource, Strategy
+from pydantic import BaseModel
+
+from schemas.messages.boundaries import Boundary
+
+
+class Problem(BaseModel):
+    """An error, by RFC 9457. `code` is for programs, `detail` for people, `request_id` for the operator's log."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | None
+    request_id: str
+
+
+class Warning(BaseModel):  # noqa: A001 - its name on the wire
+    """What an answer lacks, such as `not_caught_up`, `degraded`, `other_modes`, `forgotten`."""
+
+    code: str
+    message: str
+
+
+class WithWarnings(BaseModel):
+    """An answer to a question."""
+
+    warnings: list[Warning]
+
+
+class StoredTurn(BaseModel):
+    """A turn that is durable. `read_after` goes into reads that must see it."""
+
+    memory_id: str
+    turn_id: str
+    mode: str
+    mode_source: ModeSource
+    version: int
+    duplicate: bool
+    warnings: list[Warning]
+    read_after: str | None = None
+
+
+class TurnError(BaseModel):
+    """Why one turn of several was refused."""
+
+    code: str
+    message: str
+    field: str | None
+
+
+class RefusedTurn(BaseModel):
+    """In the place of a turn that was refused."""
+
+    error: TurnError
+
+
+class StoredTurns(BaseModel):
+    """What became of several turns, in their order."""
+
+    results: list[StoredTurn | RefusedTurn]
+    read_after: str | None
+
+
+class SearchAnswer(WithWarnings):
+    """Hits, best first."""
+
+    hits: list[Hit]
+    modes: list[str]
+    strategy: Strategy
+    intention: dict[str, Any] | None = None
+    categories: list[dict[str, Any]] = []
+    diagnostics: dict[str, Any] = {}
+
+
+class ContextAnswer(AssembleResult, WithWarnings):
+    """A prompt within its budget."""
+
+
+class _Page(WithWarnings):
+    next: str | None
+    total: int
+
+
+class MemoryPage(_Page):
+    """A page of memories."""
+
+    items: list[ListedMemory]
+
+
+class ConversationPage(_Page):
+    """A page of conversations."""
+
+    items: list[ListedConversation]
+
+
+class ProjectPage(_Page):
+    """A page of projects."""
+
+    items: list[ListedProject]
+
+
+class MapAnswer(MemoryMap, WithWarnings):
+    """A cloud for each vector space."""
+
+
+class Forgotten(BaseModel):
+    """How many memories were forgotten."""
+
+    forgotten: int
+
+
+class UserPage(BaseModel):
+    """A page of users."""
+
+    items: list[Boundary]
+    next: str | None
+
+
+class Deployment(BaseModel, extra="allow"):
+    """Totals over the users that the caller may see, and the state of the deployment."""
+
+    boundaries: int
+    projects: int
+    conversations: int
+    memories: int
+    embedding: dict[str, int]
+    modes: dict[str, int]
+    lag: Any
+    versions: dict[str, str | None]
+
+
+class Me(BaseModel):
+    """The caller. `grants` of null: everything."""
+
+    name: str
+    principal: str | None
+    user_id: str | None
+    grants: list[dict[str, Any]] | None
+
+
+class Status(BaseModel):
+    """The state of the gateway."""
+
+    status: str
+
+
+class RunningJob(BaseModel):
+    """A job that runs."""
+
+    job_id: str
+    state: str
+
+
+class AnyResult(BaseModel, extra="allow"):
+    """A result of the service, as the contract describes it."""
+
+
+ANSWERS: dict[str, type[BaseModel]] = {
+    "live": Status,
+    "ready": Status,
+    "get_me": Me,
+    "search_memories": SearchAnswer,
+    "assemble_context": ContextAnswer,
+    "list_memories": MemoryPage,
+    "list_conversations": ConversationPage,
+    "list_projects": ProjectPage,
+    "get_map": MapAnswer,
+    "get_memory": WholeMemory,
+    "change_memory": WholeMemory,
+    "forget_memory": Forgotten,
+    "forget_conversation": Forgotten,
+    "forget_project": Forgotten,
+    "forget_user": Forgotten,
+    "list_modes": DeclaredModes,
+    "declare_mode": ShownMode,
+    "rename_mode": ShownMode,
+    "delete_mode": DeletedMode,
+    "set_default_mode": DefaultModes,
+    "suggest_modes": ModeSuggestions,
+    "list_categories": ShownCategories,
+    "get_category": ShownCategory,
+    "declare_category": ShownCategory,
+    "get_health": ServiceHealth,
+    "list_users": UserPage,
+    "get_deployment": Deployment,
+}
+"""The model of the answer with status 200, by operation; others are `AnyResult`."""
+
+FURTHER: tuple[type[BaseModel], ...] = (Problem, StoredTurn, StoredTurns, RunningJob, AnyResult)
+"""Models that the document names beside those."""
