@@ -1,4 +1,4 @@
-"""Settings of all doors: where the service is. Environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
+"""Where the service is, for all doors: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
 
 from typing import Annotated, Literal
 
