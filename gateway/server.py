@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
 from gateway.keys.key_callers import KeyCallers
+from gateway.mcp.door import McpDoor
 from gateway.readiness import readiness_of
 from gateway.service.boundaries import Boundaries
 from gateway.service.feed import Feed
@@ -40,6 +41,8 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
     # Its reconnects are logged by the wire.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    # It logs every request as the end of a session.
+    logging.getLogger("mcp").setLevel(logging.WARNING)
     try:
         app = build_app(settings)
     except (OSError, ValueError) as error:
@@ -64,6 +67,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
     boundaries, feed = Boundaries(), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
+    mcp = McpDoor(service, settings.gateway_mcp_tools)
     answers = readiness_of(wire)
 
     async def is_ready() -> bool:
@@ -76,7 +80,8 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         callers=keys,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
-        running=[lambda: wire, feeds.running, *([] if keys is None else [lambda: _reloading(keys)])],
+        routes=mcp.routes,
+        running=[lambda: wire, feeds.running, mcp.running, *([] if keys is None else [lambda: _reloading(keys)])],
     )
 
 

@@ -2,38 +2,19 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from modestream_client.kafka.security import KafkaSecurity
 from pydantic import BeforeValidator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
+from gateway.connection_settings import ConnectionSettings, parted
 from gateway.http.limits import Limits
-from schemas.scope_models import load_scope
-from schemas.scopes import Scope
 
 DEFAULT_PORT = 8080
 
 
-def _parted(value: object) -> object:
-    return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
-
-
-class GatewaySettings(BaseSettings):
+class GatewaySettings(ConnectionSettings):
     """Each field is read from `MODESTREAM_<NAME>`; a wrong one is refused at the start."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
-    )
-
-    broker: str = "kafka://127.0.0.1:9092"
-    """Kafka's address; several are separated by `;`."""
-
-    topic_prefix: str = "memory."
-    """Prefix of all topic names."""
-
-    scope_model: Annotated[type[Scope], BeforeValidator(load_scope)] = Scope
-    """The scope model of the deployment."""
 
     authorization: Path | None = None
     """The file of grants to principals, the same as the worker's."""
@@ -41,7 +22,7 @@ class GatewaySettings(BaseSettings):
     gateway_bind: str = f"127.0.0.1:{DEFAULT_PORT}"
     """Address and port to listen on; other than loopback needs keys."""
 
-    gateway_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parted)] = ()
+    gateway_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parted)] = ()
     """Public names of this gateway, `host` or `host:port`, parted by commas; loopback is served in any case."""
 
     gateway_keys: Path | None = None
@@ -49,17 +30,6 @@ class GatewaySettings(BaseSettings):
 
     gateway_limits: Limits = Limits()
     """Bounds and rates: JSON."""
-
-    kafka_security: KafkaSecurity | None = None
-    """TLS and SASL towards Kafka: JSON, the same as the worker's."""
-
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Level of the logs on standard error."""
-
-    @property
-    def bootstrap(self) -> str:
-        """The broker's addresses, joined by commas."""
-        return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
 
     @property
     def address(self) -> tuple[str, int]:

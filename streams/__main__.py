@@ -57,6 +57,8 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     key = commands.add_parser("key", help="keys of the gateway")
     _add_key_commands(key)
     key.set_defaults(run=_key)
+    mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER")
+    mcp.set_defaults(run=_mcp)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
@@ -115,6 +117,13 @@ def _key(options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.settings import GatewaySettings
 
     return run_key_command(options, _read(GatewaySettings).gateway_keys)
+
+
+def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:
+    from gateway.connection_settings import StdioSettings
+    from gateway.stdio import run_stdio
+
+    return run_stdio(_read(StdioSettings))
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 
 from gateway.http.contract import Shapes
 from gateway.http.document import document_app
@@ -46,8 +47,12 @@ def create_app(
     limits: Limits | None = None,
     running: Sequence[Running] = (),
     mounts: Mapping[str, Any] | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> FastAPI:
-    """Build the application. `running` is entered at its start; `mounts` are ASGI apps by path, taken last."""
+    """Build the application.
+
+    `running` is entered at its start. `routes` are those of other doors; `mounts` are ASGI apps by path, taken last.
+    """
     shapes = Shapes(scope)
     app = FastAPI(
         title="modestream",
@@ -82,6 +87,7 @@ def create_app(
         export_routes(service, shapes),
     ):
         app.include_router(router)
+    app.router.routes.extend(routes)
     for path, mounted in (mounts or {}).items():
         app.mount(path, mounted)
     document_app(app, shapes)

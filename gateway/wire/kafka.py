@@ -30,7 +30,12 @@ RETRY_S = 1.0
 class KafkaWire:
     """Implements `gateway.service.wire.Wire`, as `async with KafkaWire(…) as wire`."""
 
-    def __init__(self, bootstrap: str, topic_prefix: str, security: KafkaSecurity | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, topic_prefix: str, security: KafkaSecurity | None = None, *, patience_s: float = 0
+    ) -> None:
+        """`patience_s`: seconds that requests wait for the first connection before they are refused."""
+        self._patience_s = patience_s
+        self._opened = asyncio.Event()
         self._bootstrap = bootstrap
         self._topic_prefix = topic_prefix
         self._security = security
@@ -58,17 +63,22 @@ class KafkaWire:
         self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
     ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply."""
-        return await self._connected().request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+        transport = await self._connected(timeout)
+        return await transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
         """Send a record and wait until Kafka has it."""
-        return await self._connected().write(topic, value, principal=principal, timeout=timeout)
+        transport = await self._connected(timeout)
+        return await transport.write(topic, value, principal=principal, timeout=timeout)
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records."""
-        return await self._connected().partition_of(user_id)
+        return await (await self._connected(self._patience_s)).partition_of(user_id)
 
-    def _connected(self) -> KafkaTransport:
+    async def _connected(self, timeout: float) -> KafkaTransport:
+        if self._transport is None and (patience_s := min(timeout, self._patience_s)) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), patience_s)
         if self._transport is None:
             raise MemoryUnreachable("not connected yet")
         return self._transport
@@ -84,3 +94,4 @@ class KafkaWire:
                 await asyncio.sleep(RETRY_S)
             else:
                 self._transport = transport
+                self._opened.set()

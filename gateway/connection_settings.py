@@ -1,0 +1,70 @@
+"""Where the service is, for all doors: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
+
+from typing import Annotated, Literal
+
+from modestream_client.kafka.security import KafkaSecurity
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from schemas.scope_models import load_scope
+from schemas.scopes import Scope, ScopeValue
+
+
+def parted(value: object) -> object:
+    """Part a text at its commas; leave all else as it is."""
+    return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+
+
+def known_tools(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of tools. Raises ValueError for one that is none."""
+    known = (*USUAL_TOOLS, *MORE_TOOLS)
+    if unknown := [one for one in names if one not in known]:
+        raise ValueError(f"there is no tool {unknown[0]!r}; there are: {', '.join(known)}")
+    return names
+
+
+class ConnectionSettings(BaseSettings):
+    """Each field is read from `MODESTREAM_<NAME>`; a wrong one is refused at the start."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    broker: str = "kafka://127.0.0.1:9092"
+    """Kafka's address; several are separated by `;`."""
+
+    topic_prefix: str = "memory."
+    """Prefix of all topic names."""
+
+    scope_model: Annotated[type[Scope], BeforeValidator(load_scope)] = Scope
+    """The scope model of the deployment."""
+
+    gateway_mcp_tools: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parted), AfterValidator(known_tools)] = (
+        USUAL_TOOLS
+    )
+    """The MCP tools that are served, parted by commas; `declare_mode` and others are served only if they are named."""
+
+    kafka_security: KafkaSecurity | None = None
+    """TLS and SASL towards Kafka: JSON, the same as the worker's."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Level of the logs on standard error."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's addresses, joined by commas."""
+        return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
+
+
+class StdioSettings(ConnectionSettings):
+    """Settings of the Model Context Protocol on standard input and output: it serves one user."""
+
+    user: ScopeValue
+    """The user whose memories they are."""
+
+    project: ScopeValue = "default"
+    """The project of calls that name none."""
+
+    principal: str | None = None
+    """The sender, where the deployment has a file of grants."""

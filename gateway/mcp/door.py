@@ -1,0 +1,100 @@
+"""The protocol over HTTP, stateless: `/mcp` for the key's own user, `/mcp/users/{user_id}` for one that is named.
+
+Guaranteed: the hosts, origins, callers and limits of the gateway hold here too, as its middleware is around this; a
+user outside the caller's grants is refused before a message is read. Sessions and streams are not offered: every
+request stands alone, so any gateway answers any of them.
+"""
+
+from collections.abc import Collection
+from typing import get_args
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from gateway.http.calls import decoded
+from gateway.http.problems import problem
+from gateway.mcp.place import Place
+from gateway.mcp.server import Context, build_server
+from gateway.service.access import require_user
+from gateway.service.calls import Call, Caller, own_user_of
+from gateway.service.failures import Refused
+from gateway.service.service import MemoryService
+from gateway.tool_names import USUAL_TOOLS
+from schemas.state.policies import Permission
+
+OWN_PATH = "/mcp"
+USER_PATH = "/mcp/users/{user_id}"
+
+USER = "modestream.mcp_user"
+"""The key of the user in an ASGI scope."""
+
+PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
+
+CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+"""`gateway.http.hosts` checks hosts and origins around all paths, with one setting for all of them."""
+
+
+class McpDoor:
+    """Adds the protocol to the app: `routes` in it, and `running` as long as it runs."""
+
+    def __init__(self, service: MemoryService, tool_names: Collection[str] = USUAL_TOOLS) -> None:
+        self._manager = StreamableHTTPSessionManager(
+            build_server(service, place_of, tool_names),
+            json_response=True,
+            stateless=True,
+            security_settings=CHECKED_BEFORE,
+        )
+        self.running = self._manager.run
+        """Entered once, in the lifespan of the app."""
+        self.routes: list[BaseRoute] = [Route(path, _Endpoint(self._manager)) for path in (OWN_PATH, USER_PATH)]
+
+
+class _Endpoint:
+    """An ASGI app: Starlette hands requests of any method to one that is no function."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["method"] != "POST":
+            # A GET would open a stream on which nothing is ever sent.
+            raise HTTPException(405, headers={"Allow": "POST"})
+        try:
+            user = _user_of(scope)
+        except Refused as refused:
+            await problem(refused, str(scope.get("request_id", "-")))(scope, receive, send)
+            return
+        await self._manager.handle_request({**scope, USER: user}, receive, send)
+
+
+def place_of(context: Context) -> Place:
+    """Return the place of a request that came over HTTP."""
+    assert context.request is not None
+    scope: Scope = context.request.scope
+    return Place(Call.within(scope["caller"], scope[USER], request_id=str(scope.get("request_id", "-"))))
+
+
+def _user_of(scope: Scope) -> str:
+    """Return the user that the path or the key names. Raises Refused."""
+    caller: Caller = scope["caller"]
+    named = scope["path_params"].get("user_id")
+    try:
+        user = own_user_of(caller) if named is None else decoded(named)
+    except ValueError:
+        raise Refused("invalid_value", "a name in a path is UTF-8, percent-encoded once", "user_id") from None
+    _require_any(caller, user)
+    return user
+
+
+def _require_any(caller: Caller, user: str) -> None:
+    """Raise Refused, `not_allowed`, unless the caller may do anything here; each tool checks what it needs."""
+    for permission in PERMISSIONS:
+        try:
+            return require_user(caller, user, permission)
+        except Refused as error:
+            refused = error
+    raise refused

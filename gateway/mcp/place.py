@@ -1,0 +1,30 @@
+"""Where a request of the protocol is: the call with its user, and the project that holds unless a tool names one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from gateway.service.access import PROJECT
+from gateway.service.calls import Call
+from gateway.service.wire import Json
+
+DEFAULT_PROJECT = "default"
+"""The project of requests that name none (docs/contract.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One request's call and project. The connection decides about both: no argument of a tool names a user."""
+
+    call: Call
+    project: str = DEFAULT_PROJECT
+
+    def scope(self, project: str | None = None) -> Json:
+        """Return the scope without its user."""
+        return {PROJECT: project or self.project}
+
+
+PlaceOf = Callable[[ServerRequestContext[Any, Any]], Place]
+"""Returns the place of a request. Raises Refused."""
