@@ -40,7 +40,8 @@ async def answer_all(lists: CountedLists, requests: list[ListRequest]) -> None:
     """Answer these requests concurrently."""
     agent = cast("List", lists)
     unused = cast("Any", None)
-    answer = AnswerQuery(unused, unused, lambda _: agent, OwnWrites(AppliedOffsets(), FakeClock()), Meters())
+    own_writes = OwnWrites(AppliedOffsets(), FakeClock())
+    answer = AnswerQuery(unused, unused, lambda _: agent, unused, own_writes, Meters())
     await asyncio.gather(*(answer(one, record({}), ReplyOptions()) for one in requests))
 
 
