@@ -7,6 +7,7 @@ from typing import Any
 from schemas.messages.records import Record
 from tests.worlds.consolidation import remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
+from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS
 from tests.worlds.mode_commands import declare, remember_turn
 
 Json = dict[str, Any]
@@ -27,8 +28,9 @@ async def state(pipeline: InMemoryPipeline, job_id: str, user: str = "u1") -> Js
 
 async def ended(pipeline: InMemoryPipeline, job_id: str) -> Json:
     """Return the answer to `get_job` once the job has ended."""
-    while (found := await state(pipeline, job_id)).get("state") == "running":
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+        while (found := await state(pipeline, job_id)).get("state") == "running":
+            await asyncio.sleep(0.01)
     return found
 
 
