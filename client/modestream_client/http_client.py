@@ -40,8 +40,8 @@ class HttpMemoryClient(MemoryCalls):
         An `httpx.AsyncClient` of the program, for proxies and certificates of its own; stays open.
 
     Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
-    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; a record that the gateway has no
-    route for is a ValueError in `request` and `command`.
+    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
+    no route for (`rename_category`, and unknown commands) is a ValueError.
     """
 
     def __init__(

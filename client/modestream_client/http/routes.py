@@ -28,7 +28,6 @@ COMMANDS = {
     "declare_category": ("PUT", "/categories/{name}"),
     "list_categories": ("GET", "/categories"),
     "get_category": ("GET", "/categories/{name}"),
-    "rename_category": ("POST", "/categories/{name}/rename"),
     "delete_category": ("DELETE", "/categories/{name}"),
     "get_intention": ("GET", "/intention"),
     "set_intention": ("PUT", "/intention"),
