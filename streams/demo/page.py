@@ -48,6 +48,12 @@ def context_lines(query: str, budget_tokens: int, context: Context) -> Iterator[
     yield from (textwrap.shorten(line, WIDTH, placeholder=" …") for line in body.splitlines())
 
 
+def http_lines(url: str, user_id: str, body: str) -> list[str]:
+    """Return the header of a question over HTTP: the command that asks it, and the address of all operations."""
+    command = [f"curl {url}/v1/users/{user_id}/memories/search \\", "  -H 'content-type: application/json' \\"]
+    return ["", RULE, f"The same over HTTP; {url}/openapi.json describes every operation.", *command, f"  -d '{body}'"]
+
+
 def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
     """Yield the lines of a hit: score, speaker, time; text; quotes of its resources; origin."""
     yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"

@@ -11,6 +11,7 @@ from typing import Any
 from modestream_client import Answer, MemoryClient, MemoryClientError
 from modestream_client.hits import Evidence, Hit
 
+from streams.demo.over_http import ask_over_http
 from streams.demo.page import answer_lines, context_lines, question_lines
 from streams.demo.publishing import PrintLine, correct_modes, declare_modes, publish_turns, wait_until_embedded
 
@@ -77,8 +78,10 @@ CALL_TIMEOUT_S = 30.0
 """Limit of one call: the first one may reach a worker that is still starting."""
 
 
-async def run_demo(bootstrap: str, print_line: PrintLine, topic_prefix: str = "memory.") -> int:
-    """Run the demo against the service on this broker.
+async def run_demo(
+    bootstrap: str, print_line: PrintLine, topic_prefix: str = "memory.", *, url: str | None = None
+) -> int:
+    """Run the demo against the service on this broker, and its end against the gateway at `url`.
 
     Return 0, or 1 if a query found nothing or the service did not answer.
     """
@@ -95,7 +98,10 @@ async def run_demo(bootstrap: str, print_line: PrintLine, topic_prefix: str = "m
                 await run_query(memory, n, question, print_line) for n, question in enumerate(script["questions"], 1)
             ]
             await assemble_prompt(memory, script["context"], print_line)
+        found = all(answer.hits for answer in answers)
+        if url is not None:
+            found &= await ask_over_http(url, DEMO_USER_ID, script["questions"][0], CALL_TIMEOUT_S, print_line)
     except MemoryClientError as failure:
         print_line(f"The demo can't go on: {failure}")
         return 1
-    return 0 if all(answer.hits for answer in answers) else 1
+    return 0 if found else 1

@@ -37,20 +37,21 @@ async def run_demo_system(data_dir: Path, settings: Settings) -> int:
         start_new_session=True,
     )
     try:
-        bootstrap = await _ready(system)
-        if bootstrap is None:
+        addresses = await _ready(system)
+        if addresses is None:
             return await system.wait() or 1
-        return await run_demo(bootstrap, print, settings.topic_prefix)
+        return await run_demo(addresses["bootstrap"], print, settings.topic_prefix, url=addresses.get("http"))
     finally:
         await _end(system)
 
 
-async def _ready(system: Process) -> str | None:
+async def _ready(system: Process) -> dict[str, str] | None:
+    """Return the addresses in the ready line by name; None if the system ends before."""
     assert system.stdout is not None
     async for line in system.stdout:
         message = line.decode().strip()
         if message.startswith("ready bootstrap="):
-            return message.removeprefix("ready bootstrap=").partition(" ")[0]
+            return dict(one.split("=", 1) for one in message.split()[1:])
     return None
 
 

@@ -8,7 +8,7 @@ import pytest
 from modestream_client import Answer, Context, Notice
 from modestream_client.hits import Evidence, Hit
 
-from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, question_lines
+from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, http_lines, question_lines
 from streams.demo.script import CONVERSATION
 
 SCRIPT: dict[str, Any] = json.loads(CONVERSATION.read_text(encoding="utf-8"))
@@ -128,3 +128,12 @@ def test_prompt_shows_interaction_mode_token_counts_and_memories() -> None:
 def test_warnings_and_empty_answers_are_shown() -> None:
     lines = list(answer_lines(Answer((), (Notice("degraded", "no vectors"),), ("general",), "lexical"), 3.2, {}))
     assert lines == ["nothing found, lexical search in mode general, 3.2 ms round trip", "warning degraded: no vectors"]
+
+
+def test_question_over_http_is_a_command_to_copy() -> None:
+    lines = http_lines("http://127.0.0.1:8080", "demo", '{"query": "where?"}')
+    assert lines[-3:] == [
+        "curl http://127.0.0.1:8080/v1/users/demo/memories/search \\",
+        "  -H 'content-type: application/json' \\",
+        '  -d \'{"query": "where?"}\'',
+    ]
