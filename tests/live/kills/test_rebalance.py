@@ -9,7 +9,7 @@ test requests all turns of a user.
 import asyncio
 
 from tests.worlds.live.flow import Flow
-from tests.worlds.live.processes import Deployment
+from tests.worlds.live.processes import Deployment, eventually
 
 TURNS = 240
 
@@ -55,10 +55,14 @@ async def test_worker_joins_while_the_vector_store_is_away(deployment: Deploymen
     async with deployment.client() as client:
         await client.remember("The lamp is in the hall.")
         second = deployment.start("second")
-        async with asyncio.timeout(60):
+
+        async def shared() -> bool:
             # It ends when its turn of the rebalance has waited for long enough; its supervisor would start it again.
-            while first.is_running and not await second.served_partitions():
-                await asyncio.sleep(0.2)
-        first = first if first.is_running else deployment.start("first")
-        await deployment.served_by(first, second)
+            nonlocal first
+            if not first.is_running:
+                first = deployment.start("first")
+            parts = [await worker.served_partitions() for worker in (first, second) if worker.is_running]
+            return all(parts) and sum(map(len, parts)) == deployment.partitions == len(set().union(*parts))
+
+        await eventually(shared, "both workers serve all partitions")
         assert [hit.text for hit in (await client.retrieve("where is the lamp?")).hits] == ["The lamp is in the hall."]
