@@ -145,10 +145,10 @@ class Layouts:
         async with self._threads.turn_soon():
             ids, rows = await read_rows(self._index, space, [each for each in cloud.shown if each not in known])
             if ids:
-                plane = one.plane or await self._threads.run(partial(PrincipalPlane.of, rows))
-                plane = one.plane or await self._threads.run(partial(PrincipalPlane.of, rows))
-                one.plane = plane
-                one.projected = one.projected.extended(ids, await self._threads.run(partial(plane.project, rows)))
+                if one.plane is None:
+                    one.plane = await self._threads.run(partial(PrincipalPlane.of, rows))
+                places = await self._threads.run(partial(one.plane.project, rows))
+                one.projected = one.projected.extended(ids, places)
         return one.projected
 
     def _begin(self, boundary: str, space: VectorSpace, cloud: CloudMemories, old: MapLayout | None) -> None:
