@@ -7,6 +7,8 @@ made is not on it. Kept maps are derived from the vector index, and lose a memor
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from modestream_client.results.maps import MemoryCloud, MemoryMap, PlacedMemory
+
 from agents.maps.layouts import DrawnCloud, Layouts
 from agents.maps.map_memories import CloudMemories, MapMemories, location_of, spaces_by_mode
 from agents.modes.vector_spaces import VectorSpaces
@@ -16,7 +18,7 @@ from agents.rules.answer.hits import SearchWarning, warn_other_modes
 from agents.rules.maps.map_layout import MapLayout
 from agents.rules.query.plans import count_other_modes, current_mode, requested_modes
 from schemas.failures import ModelMissing
-from schemas.messages.maps import MAX_POINT_TEXT_CHARS, MapCloud, MapPoint, MapRequest, MapResult
+from schemas.messages.maps import MAX_POINT_TEXT_CHARS, MapRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import iso, milliseconds_of
 from schemas.scopes import PROJECT_FIELD
@@ -49,7 +51,7 @@ class DrawMap:
         self._map_memories = map_memories
         self._layouts = layouts
 
-    async def answer(self, request: MapRequest) -> tuple[MapResult, list[SearchWarning]]:
+    async def answer(self, request: MapRequest) -> tuple[MemoryMap, list[SearchWarning]]:
         """Return result and warnings. Raises Rejected for an undeclared mode, Unavailable without the index."""
         collections = await self._index.spaces()
         stored = [VectorSpace.held_by(name, fingerprint) for name, fingerprint in collections.items()]
@@ -57,7 +59,7 @@ class DrawMap:
         spaces = spaces_by_mode(where.modes or (), stored, self._current(where))
         warnings = self._other_modes(where) if request.mode is None else []
         clouds = self._map_memories.clouds(where, spaces, request.limit)
-        return MapResult(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
+        return MemoryMap(clouds=[await self._cloud(where.boundary, cloud) for cloud in clouds]), warnings
 
     async def prune(self, boundary: str) -> None:
         """Take what was forgotten or moved out of a user's kept maps."""
@@ -97,7 +99,7 @@ class DrawMap:
         columns = self._map_memories.columns(where.boundary)
         return warn_other_modes(count_other_modes(columns, where, include_superseded=False))
 
-    async def _cloud(self, boundary: str, cloud: CloudMemories) -> MapCloud:
+    async def _cloud(self, boundary: str, cloud: CloudMemories) -> MemoryCloud:
         space = None if cloud.space is None else cloud.space.fingerprint.digest
         if cloud.space is None or not cloud.shown:
             return _cloud_of(cloud, space, None, [], cloud.left_out)
@@ -110,7 +112,7 @@ class DrawMap:
         points = [one for one, is_present in zip(points, present.tolist(), strict=True) if is_present]
         return _cloud_of(cloud, space, drawn, points, cloud.left_out + len(cloud.shown) - len(placed))
 
-    async def _points(self, placed: Iterable[tuple[str, int]], layout: MapLayout) -> list[MapPoint]:
+    async def _points(self, placed: Iterable[tuple[str, int]], layout: MapLayout) -> list[PlacedMemory]:
         """Return the points of memories in these rows of a layout; pauses for the event loop."""
         points = []
         for number, (memory_id, row) in enumerate(placed):
@@ -122,8 +124,8 @@ class DrawMap:
         return points
 
 
-def _point_of(memory: Memory, x: float, y: float) -> MapPoint:
-    return MapPoint(
+def _point_of(memory: Memory, x: float, y: float) -> PlacedMemory:
+    return PlacedMemory(
         memory_id=memory.memory_id,
         x=round(x, DECIMALS),
         y=round(y, DECIMALS),
@@ -135,9 +137,9 @@ def _point_of(memory: Memory, x: float, y: float) -> MapPoint:
 
 
 def _cloud_of(
-    cloud: CloudMemories, space: str | None, drawn: DrawnCloud | None, points: list[MapPoint], left_out: int
-) -> MapCloud:
-    return MapCloud(
+    cloud: CloudMemories, space: str | None, drawn: DrawnCloud | None, points: list[PlacedMemory], left_out: int
+) -> MemoryCloud:
+    return MemoryCloud(
         mode=cloud.mode,
         space=space,
         method="principal_components" if drawn is not None and drawn.is_projected else "neighbour_graph",

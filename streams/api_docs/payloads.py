@@ -6,6 +6,7 @@ from typing import Any, Literal, Union
 
 from modestream_client.assembled import AssembleResult
 from modestream_client.listed import ListResult
+from modestream_client.results.maps import MemoryMap
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
@@ -32,7 +33,6 @@ from schemas.messages.commands import (
     SetInteractionMode,
     SetMemoryMode,
 )
-from schemas.messages.maps import MapResult
 from schemas.messages.replies import ReplyWarning
 from schemas.messages.retrieval import RetrieveResult
 from schemas.messages.turns import TurnAccepted
@@ -107,7 +107,7 @@ RESULTS: Mapping[str, Any] = {
     "retrieve.v1": RetrieveResult,
     "assemble.v1": AssembleResult,
     "list.v1": ListResult,
-    "map.v1": MapResult,
+    "map.v1": MemoryMap,
     "command.v1": dict[str, Any],
     "consolidate.v1": Consolidation,
 }

@@ -1,8 +1,13 @@
 """Maps of memories, parsed from replies."""
 
+from typing import Literal
+
 from pydantic import BaseModel
 
 from modestream_client.vocabulary import MemoryType
+
+MapMethod = Literal["neighbour_graph", "principal_components"]
+"""`neighbour_graph`: what is near in meaning lies near; `principal_components`: at once, until the other is made."""
 
 
 class PlacedMemory(BaseModel, frozen=True):
@@ -20,13 +25,14 @@ class PlacedMemory(BaseModel, frozen=True):
 class MemoryCloud(BaseModel, frozen=True):
     """The memories of one vector space in a plane: near in meaning is near here.
 
-    `settled` is False while a better layout is being made, from `made_at` on. `left_out` counts memories without a
-    vector, and those beyond the limit.
+    `space` is the digest of the space, None while the mode's model was never loaded. `made_at` is the time of the
+    layout, None without points. `settled` is False while a better layout is being made. `left_out` counts memories
+    without a vector, and those beyond the limit.
     """
 
     mode: str
     space: str | None
-    method: str
+    method: MapMethod
     made_at: str | None
     settled: bool
     points: tuple[PlacedMemory, ...]

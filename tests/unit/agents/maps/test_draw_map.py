@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modestream_client.results.maps import MemoryCloud
 
 from agents.maps import layouts
 from agents.maps.draw_map import DrawMap
 from schemas.failures import Unavailable
-from schemas.messages.maps import MapCloud, MapRequest
+from schemas.messages.maps import MapRequest
 from schemas.models.vectors import Vector
 from schemas.scopes import Selector
 from schemas.state.memories import Memory
@@ -57,13 +58,13 @@ class MapHarness(RetrievalHarness):
         self.words.remove(0, memory.memory_id)
         self.records.pop(memory.memory_id, None)
 
-    async def cloud(self, **fields: Any) -> MapCloud:
+    async def cloud(self, **fields: Any) -> MemoryCloud:
         scope = {"user_id": fields.pop("user", "ana"), "project_id": fields.pop("project", "*")}
         selector = Selector.model_validate(scope)
         [found] = (await self.draw_map.answer(MapRequest(scope=selector, **fields)))[0].clouds
         return found
 
-    async def settled(self, **fields: Any) -> MapCloud:
+    async def settled(self, **fields: Any) -> MemoryCloud:
         async with asyncio.timeout(20):
             while not (found := await self.cloud(**fields)).settled:
                 await asyncio.sleep(0.05)
@@ -77,7 +78,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MapHarness:
     return MapHarness(tmp_path)
 
 
-def places(cloud: MapCloud) -> dict[str, tuple[float, float]]:
+def places(cloud: MemoryCloud) -> dict[str, tuple[float, float]]:
     return {one.memory_id: (one.x, one.y) for one in cloud.points}
 
 
