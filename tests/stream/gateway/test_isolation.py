@@ -163,24 +163,24 @@ async def test_file_of_keys_may_break_change_and_go(
     keys.write_bytes(good)
     assert await statuses() == [200, 200, 200]
     os.unlink(keys)
-    assert (await statuses())[2] == 503
+    assert await statuses() == [401, 401, 503]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"Authorization": "Basic b3duZXI6"},
-        {"Authorization": "ms_owner"}, {"Authorization": "Bearer ms_Owner"}, {"Authorization": "Bearer ms_owner ms_x"},
-        {"X-API-Key": ""}, {"X-API-Key": "owner"}, {"X-User-Id": "u1"}, {"X-Principal": "owner"}, {"principal": "owner"},
-        {"Cookie": "ms=ms_owner"}, {"Authorization": "Bearer " + "ä" * 10}, {"Authorization": "Bearer " + "x" * 9000},
-    ],
+async def test_what_is_no_key_is_refused_alike(gateway: GuardedGateway) -> None:
+    for name, value in NO_KEYS:
+        answer = await gateway.http.get("/v1/me", headers=[(name.encode(), value.encode())])
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), (name, value)
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "ms_owner" not in answer.text
+
+
+NO_KEYS = (
+    ("Authorization", "Bearer"), ("Authorization", "Bearer "), ("Authorization", "Basic b3duZXI6"),
+    ("Authorization", "ms_owner"), ("Authorization", "Bearer ms_Owner"), ("Authorization", "Bearer ms_owner ms_x"),
+    ("Authorization", "Bearer " + "ä" * 10), ("Authorization", "Bearer " + "x" * 9000), ("X-API-Key", ""),
+    ("X-API-Key", "owner"), ("X-User-Id", "u1"), ("X-Principal", "owner"), ("principal", "owner"),
+    ("Cookie", "ms=ms_owner"),
 )  # fmt: skip
-async def test_what_is_no_key_is_refused_alike(gateway: GuardedGateway, headers: dict[str, str]) -> None:
-    encoded = {name: value.encode() for name, value in headers.items()}
-    answer = await gateway.http.get("/v1/me", headers=encoded)
-    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
-    assert answer.headers["www-authenticate"] == "Bearer"
-    assert "ms_owner" not in answer.text
 
 
 async def test_guessing_keys_is_slowed_and_known_keys_are_not(tmp_path: Path, keys: Path) -> None:
