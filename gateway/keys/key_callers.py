@@ -1,6 +1,6 @@
 """The caller of a request, by its key: looked up by digest in a file that is read again when it changes.
 
-A broken file keeps the keys that were read before, and `is_sound` tells `/ready`.
+A broken file keeps the keys that were read before, a file that is gone keeps none, and `is_sound` tells `/ready`.
 """
 
 import logging
@@ -38,7 +38,7 @@ class KeyCallers:
         self._stamp = _stamp(path)
         self._looked_at = time.monotonic()
         self.is_sound = True
-        """False while the file can't be read."""
+        """False while the file can't be read, or is gone."""
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a key. Raises Refused: `unauthenticated`, or `too_many_requests` after many failures."""
@@ -57,7 +57,9 @@ class KeyCallers:
         self._stamp = _stamp(self._path)
         try:
             self._keys = _by_digest(KeyFile.read(self._path))
-            self.is_sound = True
+            self.is_sound = self._stamp is not None
+            if not self.is_sound:
+                log.error("the file of keys is gone: no key is valid until it is there again")
         except (OSError, ValueError):
             # Its text may hold what was meant to be secret.
             log.error("the file of keys can't be read: the keys before it stay")  # noqa: TRY400

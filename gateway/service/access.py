@@ -13,6 +13,9 @@ from schemas.state.policies import Permission, admits
 
 PROJECT = "project_id"
 
+DEFAULT_PROJECT = "default"
+"""The project of requests that name none (docs/contract.md)."""
+
 
 def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
     """Raise Refused, `not_allowed`, unless the caller may do this in any project of the user."""
@@ -60,7 +63,9 @@ def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
 
 
 def _projects(value: object) -> Sequence[str] | None:
-    """Return the named projects; None for any."""
+    """Return the named projects, or the one that is meant where none is named; None for any."""
+    if value is None:
+        return (DEFAULT_PROJECT,)
     if isinstance(value, str):
         return None if value == ANY_VALUE else (value,)
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else ()

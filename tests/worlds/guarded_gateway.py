@@ -1,0 +1,181 @@
+"""The gateway in front of the in-memory pipeline, with keys and grants: real doors, service and worker, no network."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from modestream_client.answers import Reply
+from modestream_client.offsets import Written
+
+from agents.commands.admit import Admit
+from gateway.http.app import create_app
+from gateway.http.limits import Limits
+from gateway.keys.key_callers import KeyCallers
+from gateway.keys.key_file import Key, KeyFile, digest_of
+from gateway.mcp.door import McpDoor
+from gateway.service.service import MemoryService
+from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from schemas.state.policies import Policy
+from streams.adapters.authorization.policy_file import PolicyFile
+from tests.worlds.in_memory_client import InMemoryTransport
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+Json = dict[str, Any]
+
+POLICY = Policy.model_validate(
+    {
+        "principals": {
+            "owner": [{"user_id": "u1"}],
+            "reader": [{"user_id": "u1", "may": ["read"]}],
+            "writer": [{"user_id": "u1", "may": ["write"]}],
+            "stranger": [{"user_id": "u2"}],
+            "of_one_project": [{"user_id": "u1", "project_id": "p1"}],
+        }
+    }
+)
+"""Grants of the principals: each has a key of its name."""
+
+UNLIMITED = Limits(reads_per_second=1e6, writes_per_second=1e6, failed_logins_per_minute=1e6)
+
+
+class RecordingWire:
+    """The in-memory transport; `sent` are the records that were written, as topic and record."""
+
+    def __init__(self, pipeline: InMemoryPipeline) -> None:
+        self._transport = InMemoryTransport(pipeline)
+        self.sent: list[tuple[str, Json]] = []
+
+    async def request(
+        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        self.sent.append((topic, value))
+        return await self._transport.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+
+    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
+        self.sent.append((topic, value))
+        return await self._transport.write(topic, value, principal=principal, timeout=timeout)
+
+    async def partition_of(self, user_id: str) -> int:
+        return await self._transport.partition_of(user_id)
+
+
+@dataclass
+class GuardedGateway:
+    """The app, an HTTP client of it, and the records that it wrote."""
+
+    app: FastAPI
+    http: httpx.AsyncClient
+    wire: RecordingWire
+
+    async def ask(self, method: str, path: str, key: str | None = None, **how: Any) -> httpx.Response:
+        """Send a request with the key of this name, if any."""
+        headers = {**how.pop("headers", {}), **headers_of(key)}
+        return await self.http.request(method, path, headers=headers, **how)
+
+    async def begin(self, path: str, key: str | None = None, headers: Mapping[str, str] | None = None) -> int:
+        """Return the status of an answer without an end, and hang up: the HTTP client in process would wait for it."""
+        request = self.http.build_request("GET", path, headers={**(headers or {}), **headers_of(key)})
+        return await _status_of(self.app, request)
+
+    async def mcp(self, method: str, key: str | None = None, path: str = "/mcp/users/u1", **params: Any) -> Any:
+        """Send a message of the protocol; return the answer."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+        return await self.ask("POST", path, key, json=message, headers=headers)
+
+
+def headers_of(key: str | None) -> dict[str, str]:
+    """Return the headers with a key; none without one."""
+    return {} if key is None else {"Authorization": f"Bearer ms_{key}"}
+
+
+def write_keys(path: Path, *names: str, **more: Any) -> None:
+    """Write a file with the key `ms_NAME` for each principal."""
+    keys = [Key(id=name, sha256=digest_of(f"ms_{name}"), principal=name, **more) for name in names]
+    KeyFile(keys=tuple(keys)).write(path)
+
+
+def pipeline_with_grants(directory: Path, policy: Policy = POLICY) -> InMemoryPipeline:
+    """Return a pipeline whose worker knows the grants too."""
+    return InMemoryPipeline(directory, admit=Admit(PolicyFile(policy)))
+
+
+@asynccontextmanager
+async def gateway_of(
+    pipeline: InMemoryPipeline, keys: Path | None = None, limits: Limits = UNLIMITED, policy: Policy | None = POLICY
+) -> AsyncIterator[GuardedGateway]:
+    """Run a gateway in front of a running pipeline; without a file of `keys` every caller may do everything."""
+    callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
+    wire = RecordingWire(pipeline)
+    service = MemoryService(wire)
+    door = McpDoor(service, (*USUAL_TOOLS, *MORE_TOOLS))
+
+    async def is_ready() -> bool:
+        return callers is None or callers.is_sound
+
+    app = create_app(service, is_ready, callers=callers, limits=limits, routes=door.routes, running=[door.running])
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+    async with _alive(app), client:
+        yield GuardedGateway(app, client, wire)
+
+
+@asynccontextmanager
+async def _alive(app: FastAPI) -> AsyncIterator[None]:
+    """Run the lifespan in a task of its own, as a server does: a fixture may end in another task than it began in."""
+    started, ending = asyncio.Event(), asyncio.Event()
+
+    async def live() -> None:
+        async with app.router.lifespan_context(app):
+            started.set()
+            await ending.wait()
+
+    life = asyncio.create_task(live())
+    await started.wait()
+    try:
+        yield
+    finally:
+        ending.set()
+        await life
+
+
+async def _status_of(app: FastAPI, request: httpx.Request) -> int:
+    status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> Any:
+        if (first := next(messages, None)) is not None:
+            return first
+        await status
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            status.set_result(message["status"])
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.url.path,
+        "raw_path": request.url.raw_path.partition(b"?")[0],
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "client": ("127.0.0.1", 1),
+        "server": ("localhost", 80),
+        "root_path": "",
+    }
+    answering = asyncio.create_task(app(scope, receive, send))
+    try:
+        async with asyncio.timeout(10):
+            return await status
+    finally:
+        answering.cancel()
+        with suppress(asyncio.CancelledError):
+            await answering
