@@ -13,6 +13,9 @@ from schemas.state.policies import Permission, admits
 
 PROJECT = "project_id"
 
+DEFAULT_PROJECT = "default"
+"""The project of a scope that names none (docs/contract.md)."""
+
 
 def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
     """Raise Refused, `not_allowed`, unless the caller may do this in any project of the user."""
@@ -28,7 +31,7 @@ def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission)
     A read of several projects is narrowed by the service to those that are granted.
     """
     require_user(caller, scope["user_id"], permission)
-    projects = _projects(scope.get(PROJECT))
+    projects = _projects(scope.get(PROJECT, DEFAULT_PROJECT))
     if caller.grants is None or projects is None:
         return
     granted = [_admits_project(caller, scope["user_id"], permission, project) for project in projects]
