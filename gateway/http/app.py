@@ -27,11 +27,9 @@ from gateway.http.routes.reads import read_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
+from gateway.http.sizes import CheckSizes
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
-
-MAX_BODY_BYTES = 16 * 1024 * 1024
-"""Bytes of a body (docs/contract.md)."""
 
 Running = Callable[[], AbstractAsyncContextManager[Any]]
 """Something that runs as long as the app."""
@@ -61,12 +59,12 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=MAX_BODY_BYTES,
         lifespan=_lifespan(running),
         middleware=[
             Middleware(RequestIds),
             Middleware(RawPaths),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
+            Middleware(CheckSizes),
             Middleware(Identify, callers=callers or OpenCallers()),
             Middleware(Limit, limits=limits or Limits()),
         ],

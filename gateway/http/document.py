@@ -38,7 +38,7 @@ def _build(app: FastAPI, shapes: Shapes) -> dict[str, Any]:
         title=app.title, version=app.version, summary=app.summary, description=DESCRIPTION, routes=app.routes
     )
     components = document.setdefault("components", {})
-    components["schemas"] = shapes.components() | _answers()
+    components["schemas"] = _portable(shapes.components() | _answers())
     components["responses"] = {"Problem": {"description": "An error.", "content": {MEDIA_TYPE: _schema("Problem")}}}
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A key, `ms_…`; none on a keyless gateway."},
@@ -47,8 +47,19 @@ def _build(app: FastAPI, shapes: Shapes) -> dict[str, Any]:
     document["security"] = [{"bearer": []}, {"key": []}, {}]
     for path, item in document["paths"].items():
         for operation in item.values():
+            operation["parameters"] = _portable(operation.get("parameters", []))
             _describe(operation, is_open=path in OPEN_PATHS)
     return document
+
+
+def _portable(schema: Any) -> Any:
+    """Return a schema with patterns that every reader of JSON Schema knows: the end of a text is `$`."""
+    if isinstance(schema, dict):
+        return {
+            name: value.replace(r"\z", "$") if name == "pattern" and isinstance(value, str) else _portable(value)
+            for name, value in schema.items()
+        }
+    return [_portable(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _describe(operation: dict[str, Any], *, is_open: bool) -> None:

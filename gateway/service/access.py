@@ -31,7 +31,7 @@ def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission)
     A read of several projects is narrowed by the service to those that are granted.
     """
     require_user(caller, scope["user_id"], permission)
-    projects = _projects(scope.get(PROJECT))
+    projects = _projects(scope.get(PROJECT, DEFAULT_PROJECT))
     if caller.grants is None or projects is None:
         return
     granted = [_admits_project(caller, scope["user_id"], permission, project) for project in projects]
@@ -63,9 +63,7 @@ def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
 
 
 def _projects(value: object) -> Sequence[str] | None:
-    """Return the named projects, or the one that is meant where none is named; None for any."""
-    if value is None:
-        return (DEFAULT_PROJECT,)
+    """Return the named projects; None for any."""
     if isinstance(value, str):
         return None if value == ANY_VALUE else (value,)
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else ()

@@ -55,8 +55,8 @@ def accepts(bootstrap: str) -> bool:
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:
     with supervised(directory, port := free_port()) as up:
-        assert await up.line() == f"ready bootstrap=127.0.0.1:{port}\n"
-        pids = [up.pid_of("worker"), up.pid_of("broker")]
+        assert (await up.line()).startswith(f"ready bootstrap=127.0.0.1:{port} http=http://127.0.0.1:")
+        pids = [up.pid_of("worker"), up.pid_of("broker"), up.pid_of("gateway")]
         assert json.loads((directory / "given").read_text()) == {"pid": pids[0], "broker": f"kafka://127.0.0.1:{port}"}
         assert all(map(is_alive, pids))
         assert await up.end(order) == 0
@@ -140,7 +140,7 @@ async def test_next_supervisor_cleans_up_after_a_killed_one(directory: Path) -> 
         await first.end(signal.SIGKILL)
         assert all(map(is_alive, orphans))
         with supervised(directory, port) as second:
-            assert await second.line() == f"ready bootstrap=127.0.0.1:{port}\n"
+            assert (await second.line()).startswith(f"ready bootstrap=127.0.0.1:{port} http=http://127.0.0.1:")
             assert not any(map(is_alive, orphans))
             assert is_alive(second.pid_of("worker"))
             assert is_alive(second.pid_of("broker"))

@@ -1,4 +1,4 @@
-"""`up` with the toy worker: `python toy_up.py DATA_DIR PORT`."""
+"""`up` with the toy worker and gateway: `python toy_up.py DATA_DIR PORT`."""
 
 import asyncio
 import json
@@ -20,4 +20,6 @@ if __name__ == "__main__":
         return False
 
     worker = (sys.executable, str(Path(__file__).with_name("toy_worker.py")))
-    sys.exit(asyncio.run(run_up(UpOptions(directory, port, probe, worker=worker, liveness_interval_s=0.1))))
+    gateway = (sys.executable, str(Path(__file__).with_name("toy_gateway.py")))
+    options = UpOptions(directory, port, probe, 0, worker, gateway, liveness_interval_s=0.1)
+    sys.exit(asyncio.run(run_up(options)))

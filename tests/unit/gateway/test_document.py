@@ -1,0 +1,57 @@
+"""The OpenAPI document: whole, and not changed silently. `python -m tests.unit.gateway.test_document` writes it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+from jsonschema import Draft202012Validator
+
+from gateway.http.app import create_app
+from gateway.service.service import MemoryService
+from tests.fakes.wire import FakeWire
+from tests.worlds.gateway import always_ready
+
+COMMITTED = Path(__file__).parents[3] / "docs" / "openapi.json"
+
+
+def document() -> dict[str, Any]:
+    return create_app(MemoryService(FakeWire()), always_ready).openapi()
+
+
+def operations() -> list[dict[str, Any]]:
+    return [operation for item in document()["paths"].values() for operation in item.values()]
+
+
+def test_the_committed_document_is_the_served_one() -> None:
+    assert json.loads(COMMITTED.read_text()) == document(), "docs/openapi.json is old: run this module to write it"
+
+
+def test_every_operation_has_a_name_of_its_own_and_a_problem() -> None:
+    names = [operation["operationId"] for operation in operations()]
+    assert len(names) == len(set(names))
+    assert all("default" in operation["responses"] for operation in operations())
+
+
+def test_every_reference_leads_somewhere() -> None:
+    text = json.dumps(document())
+    components = document()["components"]
+    for part in text.split('"$ref": "#/components/')[1:]:
+        kind, name = part.partition('"')[0].split("/")
+        assert name in components[kind]
+
+
+def test_examples_are_valid() -> None:
+    whole = document()
+    for name, schema in whole["components"]["schemas"].items():
+        validator = Draft202012Validator({**schema, "components": whole["components"]})
+        for example in schema.get("examples", ()):
+            assert not list(validator.iter_errors(example)), name
+
+
+async def test_it_is_served(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/openapi.json")).json()["openapi"].startswith("3.1")
+
+
+if __name__ == "__main__":
+    COMMITTED.write_text(json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n")

@@ -1,0 +1,199 @@
+"""Keys: the caller is decided by the file of keys and the policy, before anything is written."""
+
+import argparse
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.http.app import create_app
+from gateway.http.identity import OPEN_PATHS
+from gateway.keys import key_callers
+from gateway.keys.commands import add_key_commands, run_key_command
+from gateway.keys.key_callers import KeyCallers
+from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
+from gateway.service.service import MemoryService
+from schemas.state.policies import Policy
+from tests.fakes.wire import FakeWire
+from tests.worlds.gateway import always_ready, http_over
+
+POLICY = Policy.model_validate_json(
+    '{"principals": {"app": [{"user_id": "*"}], "reader": [{"user_id": "u1", "may": ["read"]}],'
+    ' "one": [{"user_id": "u1", "project_id": "p1"}]}}'
+)
+WRITES = {"POST", "PUT", "PATCH", "DELETE"}
+READS = ("/memories/search", "/contexts")
+
+
+class Keyed:
+    """A file of keys, and the keys themselves by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.keys: dict[str, str] = {}
+
+    def add(self, name: str, principal: str, user_id: str | None = None, expires: datetime | None = None) -> None:
+        secret = self.keys[name] = new_key()
+        key = Key(id=name, sha256=digest_of(secret), principal=principal, user_id=user_id, expires=expires)
+        KeyFile.read(self.path).with_key(key).write(self.path)
+
+    def headers(self, name: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.keys[name]}"}
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Keyed:
+    made = Keyed(tmp_path / "keys.json")
+    made.add("app", "app")
+    made.add("reader", "reader")
+    made.add("one", "one")
+    made.add("own", "app", user_id="u1")
+    made.add("old", "app", expires=datetime.now(UTC) - timedelta(seconds=1))
+    made.add("stranger", "nothing-granted")
+    return made
+
+
+@pytest.fixture
+def callers(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> KeyCallers:
+    monkeypatch.setattr(key_callers, "LOOK_EVERY_S", 0)
+    return KeyCallers(keyed.path, POLICY, failed_logins_per_minute=1000)
+
+
+@pytest.fixture
+async def http(wire: FakeWire, callers: KeyCallers) -> AsyncIterator[httpx.AsyncClient]:
+    async with http_over(wire, callers=callers) as client:
+        yield client
+
+
+def routes() -> list[tuple[str, str]]:
+    """Every operation of the document, as method and path, that is not open to all."""
+    paths = create_app(MemoryService(FakeWire()), always_ready).openapi()["paths"]
+    return [(method.upper(), path) for path, item in paths.items() if path not in OPEN_PATHS for method in item]
+
+
+def path_of(path: str, user: str) -> str:
+    return re.sub(r"{[^}]+}", "x", path.replace("{user_id}", user))
+
+
+USER_ROUTES = [(method, path) for method, path in routes() if "{user_id}" in path]
+
+
+def test_the_walk_has_all_routes() -> None:
+    assert len(USER_ROUTES) > 30
+
+
+@pytest.mark.parametrize(("method", "path"), routes())
+async def test_every_route_needs_a_key(http: httpx.AsyncClient, wire: FakeWire, method: str, path: str) -> None:
+    answer = await http.request(method, path_of(path, "u1"))
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert wire.sent == []
+
+
+@pytest.mark.parametrize("name", ["own", "reader", "one", "stranger"])
+@pytest.mark.parametrize(("method", "path"), USER_ROUTES)
+async def test_no_route_serves_another_user(
+    http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed, method: str, path: str, name: str
+) -> None:
+    answer = await http.request(method, path_of(path, "u2"), headers=keyed.headers(name))
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+    assert wire.sent == []
+
+
+@pytest.mark.parametrize(("method", "path"), [one for one in USER_ROUTES if one[0] in WRITES])
+async def test_a_reading_key_writes_nothing(
+    http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed, method: str, path: str
+) -> None:
+    if path.endswith(READS):
+        return
+    body = {"mode": "notes"} if method == "PATCH" else {}
+    wire.results["get_memory"] = {"memory_id": "x", "scope": {"user_id": "u1"}}
+    wire.results["list.v1"] = {"items": [{"scope": {"user_id": "u1", "project_id": "p1"}}]}
+    answer = await http.request(method, path_of(path, "u1"), headers=keyed.headers("reader"), json=body)
+    assert answer.status_code == 403
+    assert {record.get("command") for record in wire.records} <= {"get_memory", None}
+    assert {topic for topic, _, _ in wire.sent} <= {"retrieve", "commands"}
+
+
+async def test_the_principal_goes_with_every_request(http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed) -> None:
+    answer = await http.post("/v1/users/u1/memories/search", json={"query": "q"}, headers=keyed.headers("reader"))
+    assert answer.status_code == 200, answer.text
+    [(_, _, principal)] = wire.sent
+    assert principal == "reader"
+
+
+async def test_a_grant_of_one_project_is_none_of_another(http: httpx.AsyncClient, keyed: Keyed) -> None:
+    turn = {"conversation_id": "c", "role": "user", "content": "x"}
+    statuses = [
+        (
+            await http.post("/v1/users/u1/turns", json=turn | {"project_id": one}, headers=keyed.headers("one"))
+        ).status_code
+        for one in ("p1", "p2")
+    ]
+    assert statuses == [201, 403]
+
+
+async def test_a_key_may_come_in_its_own_header(http: httpx.AsyncClient, keyed: Keyed) -> None:
+    me = (await http.get("/v1/me", headers={"X-API-Key": keyed.keys["own"]})).json()
+    assert (me["name"], me["principal"], me["user_id"]) == ("own", "app", "u1")
+
+
+@pytest.mark.parametrize("headers", [{"Authorization": "Bearer ms_x"}, {"Authorization": "Basic x"}, {"X-API-Key": ""}])
+async def test_an_unknown_key_is_none(http: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    assert (await http.get("/v1/me", headers=headers)).status_code == 401
+
+
+async def test_an_expired_key_is_none(http: httpx.AsyncClient, keyed: Keyed) -> None:
+    assert (await http.get("/v1/me", headers=keyed.headers("old"))).status_code == 401
+
+
+async def test_a_revoked_key_ends_and_a_new_one_begins_without_a_restart(http: httpx.AsyncClient, keyed: Keyed) -> None:
+    KeyFile.read(keyed.path).without("app").write(keyed.path)
+    keyed.add("new", "app")
+    assert (await http.get("/v1/me", headers=keyed.headers("app"))).status_code == 401
+    assert (await http.get("/v1/me", headers=keyed.headers("new"))).status_code == 200
+
+
+async def test_a_broken_file_keeps_the_keys_before_it(
+    http: httpx.AsyncClient, keyed: Keyed, callers: KeyCallers
+) -> None:
+    keyed.path.write_text("{")
+    assert (await http.get("/v1/me", headers=keyed.headers("app"))).status_code == 200
+    assert not callers.is_sound
+
+
+async def test_many_unknown_keys_of_an_address_are_slowed_down(wire: FakeWire, keyed: Keyed) -> None:
+    async with http_over(wire, callers=KeyCallers(keyed.path, POLICY, failed_logins_per_minute=3)) as http:
+        statuses = [(await http.get("/v1/me", headers={"X-API-Key": "ms_x"})).status_code for _ in range(5)]
+        assert statuses == [401, 401, 401, 429, 429]
+        assert (await http.get("/v1/me", headers=keyed.headers("app"))).status_code == 200
+
+
+async def test_open_paths_need_no_key(http: httpx.AsyncClient) -> None:
+    assert [(await http.get(path)).status_code for path in sorted(OPEN_PATHS)] == [200, 200, 200]
+
+
+def test_keys_are_added_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "keys.json"
+    parser = argparse.ArgumentParser()
+    add_key_commands(parser)
+
+    def run(*words: str) -> int:
+        return run_key_command(parser.parse_args(words), path)
+
+    assert run("add", "--principal", "app", "--user", "u1", "--label", "phone") == 0
+    secret = capsys.readouterr().out.strip()
+    [key] = KeyFile.read(path).keys
+    assert secret.startswith("ms_")
+    assert key.sha256 == digest_of(secret)
+    assert secret not in path.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+    assert run("list") == 0
+    assert capsys.readouterr().out.split() == [key.id, "app", "u1", "phone"]
+    assert run("revoke", key.id) == 0
+    assert run("revoke", key.id) == 1
+    assert KeyFile.read(path).keys == ()
+    assert run("add", "--principal", "app", "--expires", "soon") == 1

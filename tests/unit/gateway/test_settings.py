@@ -1,0 +1,52 @@
+"""Settings of the gateway: a wrong one is refused at the start, with a sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.settings import GatewaySettings
+from streams.up.ports import choose_http_port, free_port
+
+
+def settings(**given: Any) -> GatewaySettings:
+    return GatewaySettings(_env_file=None, **given)
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1:8080", "localhost:1", "[::1]:8080", "127.9.9.9:80"])
+def test_loopback_needs_no_keys(bind: str) -> None:
+    assert settings(gateway_bind=bind).address[1] > 0
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0:8080", "192.168.1.5:8080", "[::]:8080", "memory.example:80"])
+def test_another_address_needs_keys(bind: str) -> None:
+    with pytest.raises(ValidationError, match="GATEWAY_KEYS"):
+        settings(gateway_bind=bind)
+    assert settings(gateway_bind=bind, gateway_keys=Path("keys.json")).address[0]
+
+
+@pytest.mark.parametrize("bind", ["8080", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", ":8080"])
+def test_what_is_no_address_is_refused(bind: str) -> None:
+    with pytest.raises(ValidationError, match="host:port"):
+        settings(gateway_bind=bind)
+
+
+def test_hosts_are_parted_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODESTREAM_GATEWAY_HOSTS", "memory.example, memory.example:8443")
+    assert settings().gateway_hosts == ("memory.example", "memory.example:8443")
+
+
+def test_limits_are_json_without_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODESTREAM_GATEWAY_LIMITS", '{"reads_per_second": 5}')
+    assert settings().gateway_limits.reads_per_second == 5
+    monkeypatch.setenv("MODESTREAM_GATEWAY_LIMITS", '{"read_per_second": 5}')
+    with pytest.raises(ValidationError, match="read_per_second"):
+        settings()
+
+
+def test_a_port_that_is_taken_is_replaced_by_a_free_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.up.ports.is_free", lambda _: False)
+    assert choose_http_port(None) != 8080
+    assert choose_http_port(0) > 0
+    assert choose_http_port(port := free_port()) == port

@@ -1,0 +1,101 @@
+"""Users and totals: from the topic of boundaries, and only those that the caller may see."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.service.boundaries import Boundaries
+from gateway.service.calls import Call, Caller
+from gateway.service.failures import Refused
+from gateway.service.service import MemoryService
+from schemas.state.policies import Grant
+from tests.fakes.wire import FakeWire
+from tests.worlds.gateway import http_over
+
+
+def record(user: str, memories: int = 1) -> bytes:
+    counts = {"projects": 1, "conversations": 2, "memories": memories}
+    embedding = {"ready": memories, "pending": 0, "stale": 0, "failed": 0}
+    modes = {"general": {"memories": memories, "embedder": "general"}}
+    boundary = {"schema": "boundary.v1", "boundary": user, "scope": {"user_id": user}, "first": None, "last": None}
+    return json.dumps({**boundary, **counts, "embedding": embedding, "modes": modes}).encode()
+
+
+def filled(*users: str) -> Boundaries:
+    boundaries = Boundaries()
+    for user in users:
+        boundaries.apply(user.encode(), record(user))
+    return boundaries
+
+
+def names(page: dict[str, Any]) -> list[str]:
+    return [one["boundary"] for one in page["items"]]
+
+
+def test_totals_follow_every_change() -> None:
+    boundaries = filled("u1", "u2")
+    boundaries.apply(b"u1", record("u1", memories=5))
+    boundaries.apply(b"u2", None)
+    totals = boundaries.totals()
+    assert (totals["boundaries"], totals["memories"], totals["conversations"]) == (1, 5, 2)
+    assert totals["embedding"]["ready"] == 5
+    assert totals["modes"] == {"general": 5}
+
+
+@pytest.mark.parametrize("value", [b"{", b"[]", b"{}", b'{"memories": 1}'])
+def test_what_can_not_be_read_changes_nothing(value: bytes) -> None:
+    boundaries = filled("u1")
+    boundaries.apply(b"u2", value)
+    assert boundaries.totals()["boundaries"] == 1
+
+
+def test_more_users_than_are_kept_are_counted() -> None:
+    boundaries = Boundaries(limit=2)
+    for number in range(4):
+        boundaries.apply(f"u{number}".encode(), record(f"u{number}"))
+    assert (boundaries.totals()["boundaries"], boundaries.totals()["not_listed"]) == (2, 2)
+
+
+def test_pages_have_every_user_once() -> None:
+    users = MemoryService(FakeWire(), boundaries=filled("a1", "b1", "a3", "a2", "a4")).users
+    first = users.list(Caller(), "a", 3, None)
+    assert names(first) == ["a1", "a2", "a3"]
+    second = users.list(Caller(), "a", 3, first["next"])
+    assert (names(second), second["next"]) == (["a4"], None)
+    with pytest.raises(Refused, match="cursor"):
+        users.list(Caller(), "b", 3, first["next"])
+
+
+@pytest.mark.parametrize(
+    ("caller", "seen"),
+    [
+        (Caller(), ["u1", "u2", "u3"]),
+        (Caller(own_user="u2"), ["u2"]),
+        (Caller(grants=(Grant.model_validate({"user_id": ["u1", "u3", "u9"]}),)), ["u1", "u3"]),
+        (Caller(grants=(Grant.model_validate({"user_id": "u1", "may": ["write"]}),)), []),
+        (Caller(grants=()), []),
+    ],
+)
+async def test_a_caller_sees_its_own_users(caller: Caller, seen: list[str]) -> None:
+    service = MemoryService(FakeWire(), boundaries=filled("u1", "u2", "u3"))
+    assert names(service.users.list(caller, "", 50, None)) == seen
+    call = Call.within(caller, "u1")
+    assert (await service.users.deployment(call))["boundaries"] == len(seen)
+
+
+async def test_the_state_names_no_topic_and_no_address() -> None:
+    wire = FakeWire()
+    lag, service = {"memory.turns": 3}, {"topic_prefix": "memory."}
+    wire.results["health"] = {"modes": {}, "lag": lag, "service": service, "vector_index": "unavailable: 10.0.0.7"}
+    async with http_over(MemoryService(wire, boundaries=filled("u1"))) as http:
+        shown = (await http.get("/v1/deployment")).json()
+    assert (shown["lag"], shown["vector_index"], "service" in shown) == ({"turns": 3}, "unavailable", False)
+
+
+async def test_totals_are_told_without_a_service() -> None:
+    wire = FakeWire()
+    wire.failure = Refused("unavailable", "gone")
+    async with http_over(MemoryService(wire, boundaries=filled("u1"))) as http:
+        assert (await http.get("/v1/deployment")).json()["boundaries"] == 1
+        assert (await http.get("/v1/users?limit=0")).status_code == 422
