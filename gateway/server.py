@@ -19,6 +19,7 @@ from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
+from gateway.mem0.door import BODIES, mem0_routes
 from gateway.readiness import readiness_of
 from gateway.service.boundaries import Boundaries
 from gateway.service.feed import Feed
@@ -80,7 +81,8 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         callers=keys,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
-        routes=mcp.routes,
+        routes=[*mcp.routes, *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ())],
+        bodies=BODIES if settings.gateway_mem0 else (),
         running=[lambda: wire, feeds.running, mcp.running, *([] if keys is None else [lambda: _reloading(keys)])],
     )
 

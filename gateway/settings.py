@@ -28,6 +28,9 @@ class GatewaySettings(ConnectionSettings):
     gateway_keys: Path | None = None
     """A file of keys; none: loopback only, and every caller may do everything."""
 
+    gateway_mem0: bool = False
+    """Serve mem0's shape under `/mem0`."""
+
     gateway_limits: Limits = Limits()
     """Bounds and rates: JSON."""
 

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
@@ -46,10 +47,12 @@ def create_app(
     running: Sequence[Running] = (),
     mounts: Mapping[str, Any] | None = None,
     routes: Sequence[BaseRoute] = (),
+    bodies: Sequence[type[BaseModel]] = (),
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are those of other doors; `mounts` are ASGI apps by path, taken last.
+    `running` is entered at its start. `routes` are those of other doors, `bodies` their models; `mounts` are ASGI
+    apps by path, taken last.
     """
     shapes = Shapes(scope)
     app = FastAPI(
@@ -88,7 +91,7 @@ def create_app(
     app.router.routes.extend(routes)
     for path, mounted in (mounts or {}).items():
         app.mount(path, mounted)
-    document_app(app, shapes)
+    document_app(app, shapes, bodies)
     return app
 
 

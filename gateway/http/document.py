@@ -1,9 +1,11 @@
 """The OpenAPI document: the framework's, with the shapes of bodies and answers, problems and keys."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway.http.answers import ANSWERS, FURTHER, AnyResult
@@ -22,23 +24,24 @@ Names in paths are percent-encoded once. Send a turn again with the same `turn_i
 """
 
 
-def document_app(app: FastAPI, shapes: Shapes) -> None:
-    """Let the app build its document once, at the first request for it."""
+def document_app(app: FastAPI, shapes: Shapes, bodies: Sequence[type[BaseModel]] = ()) -> None:
+    """Let the app build its document once, at the first request for it; `bodies` are those of other doors."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _build(app, shapes)
+            app.openapi_schema = _build(app, shapes, bodies)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _build(app: FastAPI, shapes: Shapes) -> dict[str, Any]:
+def _build(app: FastAPI, shapes: Shapes, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, summary=app.summary, description=DESCRIPTION, routes=app.routes
     )
     components = document.setdefault("components", {})
-    components["schemas"] = _portable(shapes.components() | _answers())
+    schemas = shapes.components() | _schemas({*ANSWERS.values(), *FURTHER}) | _schemas(bodies)
+    components["schemas"] = _portable(schemas)
     components["responses"] = {"Problem": {"description": "An error.", "content": {MEDIA_TYPE: _schema("Problem")}}}
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A key, `ms_…`; none on a keyless gateway."},
@@ -80,8 +83,7 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
         operation["security"] = []
 
 
-def _answers() -> dict[str, Any]:
-    models = {*ANSWERS.values(), *FURTHER}
+def _schemas(models: Collection[type[BaseModel]]) -> dict[str, Any]:
     ordered = sorted(models, key=lambda model: model.__name__)
     _, schema = models_json_schema([(model, "validation") for model in ordered], ref_template=REF)
     return dict(schema.get("$defs", {}))

@@ -14,7 +14,7 @@ from gateway.service.buckets import Buckets
 from gateway.service.calls import Caller
 from gateway.service.failures import RETRY_AFTER_S, Refused
 
-READING_POSTS = ("/memories/search", "/contexts")
+READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
 """Ends of paths that are posted to and only read."""
 
 STREAMS = ("/events", "/export")
@@ -87,4 +87,4 @@ class Limit:
 
 
 def _only_reads(scope: Scope) -> bool:
-    return scope["method"] in ("GET", "HEAD", "OPTIONS") or scope["path"].endswith(READING_POSTS)
+    return scope["method"] in ("GET", "HEAD", "OPTIONS") or scope["path"].rstrip("/").endswith(READING_POSTS)

@@ -26,6 +26,10 @@ MAX_KEY_CHARS = 256
 """Characters of a key that is looked at: others are none of ours."""
 
 
+SCHEMES = ("bearer", "token")
+"""Schemes of a key in `Authorization`; mem0's client library says `Token`."""
+
+
 class KeyCallers:
     """Implements `gateway.http.identity.Callers` over a file of keys and a policy."""
 
@@ -92,5 +96,5 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 def _key_in(headers: Headers) -> str | None:
     """Return the key that was sent; None for none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "").strip()
+    given = token.strip() if scheme.lower() in SCHEMES else headers.get("x-api-key", "").strip()
     return given[:MAX_KEY_CHARS] or None

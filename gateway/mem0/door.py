@@ -1,0 +1,192 @@
+"""The routes under `/mem0`: those of mem0's server, and those that its client library asks for.
+
+Guaranteed: hosts, callers and limits of the gateway hold here too; a user is one that the key may use, and a memory's
+id is looked up among that user's memories alone; each path is served with and without a slash at its end.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from gateway.http.calls import PathName, caller_of
+from gateway.http.contract import Shapes
+from gateway.http.preferences import wait_of
+from gateway.http.problems import request_id_of
+from gateway.http.shapes import BodyReader, QueryReader, scope_fields_of
+from gateway.mem0.answers import history_of, memory_of
+from gateway.mem0.bodies import Mem0Add, Mem0Filter, Mem0Ids, Mem0ListQuery, Mem0PageQuery, Mem0Search, Mem0Update
+from gateway.mem0.calls import ANY_PROJECT, Mem0Calls
+from gateway.mem0.ids import Ids, Places, ids_of
+from gateway.service.access import require_user
+from gateway.service.calls import Call
+from gateway.service.failures import Refused
+from gateway.service.service import MemoryService
+from gateway.service.wire import Json
+from schemas.scopes import Scope
+from schemas.state.policies import Permission
+
+DEFAULT_TOP_K = 10
+"""Hits of a search that names no number (docs/contract.md)."""
+
+BODIES: Sequence[type[BaseModel]] = (Mem0Add, Mem0Filter, Mem0Search, Mem0Update)
+"""The bodies of the routes, for the document."""
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
+
+Endpoint = Callable[..., Awaitable[JSONResponse]]
+
+
+def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter:
+    """Return the routes of mem0's shape."""
+    places = Places(scope_fields_of(scope))
+    calls = Mem0Calls(service, Shapes(scope), places)
+    router = APIRouter(prefix="/mem0", tags=["mem0"])
+    _add_lists(router, calls)
+    _add_memories(router, service, places)
+
+    async def ping(_: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok", "org_id": None, "project_id": None, "user_email": None})
+
+    _serve(router, "GET", ("/v1/ping",), ping, "mem0_ping", "The key is valid")
+    return router
+
+
+def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
+    body, search, filters = (_body(one) for one in (Mem0Add, Mem0Search, Mem0Filter))
+    query, pages, owner = (QueryReader(one, frozenset()) for one in (Mem0ListQuery, Mem0PageQuery, Mem0Ids))
+
+    async def add(request: Request, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+        fields = (await body.read(request)).fields
+        ids = ids_of(fields)
+        results = await calls.add(_call(request, ids, "write"), ids, fields, idempotency_key)
+        return JSONResponse({"results": results})
+
+    async def list_all(request: Request) -> JSONResponse:
+        fields = {"top_k": Mem0ListQuery().top_k, **query.read(request).fields}
+        ids = ids_of(fields)
+        page = await calls.list_page(_call(request, ids, "read"), ids, fields["top_k"])
+        return JSONResponse({"results": page["items"]})
+
+    async def list_pages(request: Request) -> JSONResponse:
+        page = Mem0PageQuery(**pages.read(request).fields)
+        ids = ids_of((await filters.read(request, is_optional=True)).fields)
+        listed = await calls.list_page(_call(request, ids, "read"), ids, page.page_size, page.page)
+        return JSONResponse(_page(request, page, listed))
+
+    async def find(request: Request) -> JSONResponse:
+        fields = (await search.read(request)).fields
+        ids = ids_of(fields)
+        top_k = fields.get("top_k") or fields.get("limit") or DEFAULT_TOP_K
+        threshold = fields.get("threshold") or 0.0
+        hits = await calls.search(_call(request, ids, "read"), ids, fields["query"], top_k, threshold)
+        return JSONResponse({"results": hits})
+
+    async def delete_all(request: Request) -> JSONResponse:
+        ids = ids_of(owner.read(request).fields)
+        if ids.user_id is None:
+            raise Refused("invalid_value", "to forget much at once, name the user", "user_id")
+        await calls.forget_all(_call(request, ids, "manage"), ids)
+        return JSONResponse({"message": "All relevant memories deleted"})
+
+    both = ("/memories", "/v1/memories")
+    _serve(router, "POST", (*both, "/v3/memories/add"), add, "mem0_add", "Store messages", body.openapi())
+    _serve(router, "GET", both, list_all, "mem0_list", "List memories, newest first", query.openapi())
+    paged = {**filters.openapi(is_optional=True), **pages.openapi()}
+    _serve(router, "POST", ("/v3/memories", "/v2/memories"), list_pages, "mem0_pages", "List a page", paged)
+    searches = ("/search", "/v1/memories/search", "/v2/memories/search", "/v3/memories/search")
+    _serve(router, "POST", searches, find, "mem0_search", "Search memories", search.openapi())
+    _serve(router, "DELETE", both, delete_all, "mem0_delete_all", "Forget a user, agent or run", owner.openapi())
+
+
+def _add_memories(router: APIRouter, service: MemoryService, places: Places) -> None:
+    update = _body(Mem0Update)
+    query = QueryReader(Mem0Ids, frozenset())
+
+    def call_of(request: Request, permission: Permission) -> Call:
+        return _call(request, ids_of(query.read(request).fields), permission)
+
+    async def get(request: Request, memory_id: PathName) -> JSONResponse:
+        memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
+        return JSONResponse(memory_of(places, memory))
+
+    async def history(request: Request, memory_id: PathName) -> JSONResponse:
+        memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
+        return JSONResponse(history_of(memory))
+
+    async def edit(request: Request, memory_id: PathName) -> JSONResponse:
+        call = call_of(request, "write")
+        fields = (await update.read(request)).fields
+        memory = await service.memories.edit(call, ANY_PROJECT, memory_id, _text_of(fields))
+        return JSONResponse({"message": "Memory updated successfully!", **memory_of(places, memory)})
+
+    async def delete(request: Request, memory_id: PathName) -> JSONResponse:
+        done = await service.memories.forget(call_of(request, "manage"), ANY_PROJECT, memory_id)
+        if not done["forgotten"]:
+            raise Refused("not_found", "this user has no memory of that id", "memory_id")
+        return JSONResponse({"message": "Memory deleted successfully!"})
+
+    both = ("/memories/{memory_id}", "/v1/memories/{memory_id}")
+    _serve(router, "GET", both, get, "mem0_get", "Show a memory", query.openapi())
+    document = {**update.openapi(), **query.openapi()}
+    _serve(router, "PUT", both, edit, "mem0_update", "Edit the text of a memory", document)
+    _serve(router, "DELETE", both, delete, "mem0_delete", "Forget a memory", query.openapi())
+    versions = tuple(f"{path}/history" for path in both)
+    _serve(router, "GET", versions, history, "mem0_history", "Show the versions of a memory", query.openapi())
+
+
+def _serve(
+    router: APIRouter,
+    method: str,
+    paths: Sequence[str],
+    endpoint: Endpoint,
+    name: str,
+    summary: str,
+    document: Json | None = None,
+) -> None:
+    """Serve an endpoint at several paths; the document shows the first."""
+    for path in (f"{one}{slash}" for one in paths for slash in ("", "/")):
+        router.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            operation_id=name,
+            summary=summary,
+            openapi_extra=document,
+            include_in_schema=path == paths[0],
+        )
+
+
+def _call(request: Request, ids: Ids, permission: Permission) -> Call:
+    """Return the call about the named user, or the key's own. Raises Refused."""
+    caller = caller_of(request)
+    user = ids.user_id or caller.own_user
+    if user is None:
+        raise Refused("invalid_value", "give `user_id`: this key has no user of its own", "user_id")
+    require_user(caller, user, permission)
+    return Call.within(caller, user, wait_of(request.headers.get("prefer")), request_id_of(request))
+
+
+def _body(model: type[BaseModel]) -> BodyReader:
+    return BodyReader(model, frozenset())
+
+
+def _text_of(fields: Json) -> str:
+    texts = [fields[name] for name in ("text", "data") if fields.get(name) is not None]
+    if len(texts) != 1 or not texts[0]:
+        raise Refused("invalid_value", "give the new text as `text`", "text")
+    return str(texts[0])
+
+
+def _page(request: Request, page: Mem0PageQuery, listed: Json) -> dict[str, Any]:
+    def address(number: int) -> str:
+        return str(request.url.include_query_params(page=number, page_size=page.page_size))
+
+    return {
+        "count": listed["total"],
+        "next": None if listed["next"] is None else address(page.page + 1),
+        "previous": address(page.page - 1) if page.page > 1 else None,
+        "results": listed["items"],
+    }

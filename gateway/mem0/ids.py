@@ -1,0 +1,93 @@
+"""mem0's ids of a request, and where they lie here. Pure.
+
+`agent_id` and `run_id` are fields of the scope where its model has them. Else an agent's memories are a project, and a
+run is a conversation, so that both can be filtered by exactly.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gateway.service.access import PROJECT
+from gateway.service.failures import Refused
+from gateway.service.wire import Json
+from schemas.scopes import ANY_VALUE
+
+NO_RUN = "mem0"
+"""The conversation of messages without a run."""
+
+NO_AGENT = "default"
+"""The project of messages without an agent (docs/contract.md)."""
+
+NAMES = ("user_id", "agent_id", "run_id")
+
+
+class Ids(NamedTuple):
+    """The ids of one request."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+
+
+class Places:
+    """Scopes and conversations of ids, in a deployment with these scope fields (without the user)."""
+
+    def __init__(self, scope_fields: frozenset[str]) -> None:
+        self._fields = scope_fields
+        self._agent = "agent_id" if "agent_id" in scope_fields else PROJECT
+        self._run = "run_id" if "run_id" in scope_fields else None
+
+    def scope(self, ids: Ids) -> Json:
+        """Return the scope of a write."""
+        named = {self._agent: ids.agent_id} | ({self._run: ids.run_id} if self._run else {})
+        return {field: value for field, value in named.items() if value is not None}
+
+    def selector(self, ids: Ids) -> Json:
+        """Return the selector of a read: any value of what is not named."""
+        return {**dict.fromkeys(self._fields, ANY_VALUE), **self.scope(ids)}
+
+    def conversation(self, ids: Ids) -> str | None:
+        """Return the conversation that a read is bound to; None if the scope says it, or for all."""
+        return None if self._run else ids.run_id
+
+    def ids(self, memory: Mapping[str, Any]) -> Json:
+        """Return the ids of a memory as mem0 shows them."""
+        scope = memory["scope"]
+        agent = scope.get(self._agent)
+        run = scope.get(self._run) if self._run else memory["conversation_id"]
+        return {
+            "user_id": scope["user_id"],
+            "agent_id": None if self._agent == PROJECT and agent == NO_AGENT else agent,
+            "run_id": None if not self._run and run == NO_RUN else run,
+        }
+
+
+def ids_of(fields: Mapping[str, Any]) -> Ids:
+    """Return the ids of a body or query, those within `filters` included. Raises Refused.
+
+    >>> ids_of({"user_id": "u1", "filters": {"AND": [{"run_id": "r1"}]}})
+    Ids(user_id='u1', agent_id=None, run_id='r1')
+    """
+    named: dict[str, str] = {}
+    given = [(name, name, fields[name]) for name in NAMES if fields.get(name) is not None]
+    for field, name, value in (*given, *_flattened(fields.get("filters") or {}, "filters")):
+        if name not in NAMES:
+            raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
+        if not isinstance(value, str) or value in ("", ANY_VALUE):
+            raise Refused("invalid_value", "an id is one string here, and no pattern", field)
+        if named.setdefault(name, value) != value:
+            raise Refused("invalid_value", f"`{name}` is given twice, with two values", field)
+    return Ids(**named)
+
+
+def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:
+    """Yield field, name and value of each filter; `AND` is what filters side by side are."""
+    if not isinstance(filters, dict):
+        raise Refused("invalid_value", "filters are objects", path)
+    for name, value in filters.items():
+        field = f"{path}.{str(name)[:80]}"
+        if name == "AND" and isinstance(value, list):
+            for place, one in enumerate(value):
+                yield from _flattened(one, f"{field}.{place}")
+        else:
+            yield field, name, value
