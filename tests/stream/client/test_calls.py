@@ -95,8 +95,9 @@ async def test_any_name_can_be_a_user_a_project_and_a_conversation(memory: Memor
 
 async def use_name(memory: MemoryCalls, name: str) -> None:
     """Write, read and forget under a name."""
-    scope = {"user_id": name, "project_id": name}
-    said = await memory.remember("The kettle is blue.", conversation_id=name, turn_id=name, **scope)
+    said = await memory.remember(
+        "The kettle is blue.", conversation_id=name, turn_id=name, user_id=name, project_id=name
+    )
     assert said.memory_id is not None
     assert (await memory.get_memory(said.memory_id, user_id=name, project_id=name)).conversation_id == name
     assert await memory.forget(conversation_id=name, user_id=name, project_id=name) == 1

@@ -1,0 +1,61 @@
+"""Google ADK's memory service: sessions in, memories that answer a question out.
+
+    runner = Runner(agent=agent, app_name="shop", memory_service=ModestreamMemoryService(memory), …)
+
+The app's name is the project, the user's id the user, a session a conversation, an event a turn. Adding a session again
+changes nothing but what is new. `memory` is an open `MemoryClient` or `HttpMemoryClient`. Needs the extra `adk`.
+"""
+
+from datetime import UTC, datetime
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.hits import Hit
+
+USER = "user"
+"""The author of a user's events; all others are agents."""
+
+
+class ModestreamMemoryService(BaseMemoryService):
+    """Stores sessions, and searches them by user and app."""
+
+    def __init__(self, memory: MemoryCalls, *, top_k: int = 10) -> None:
+        """`top_k` is the number of memories that answer a question, 1 to 100."""
+        self._memory = memory
+        self._top_k = top_k
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Store the events of a session that have a text, in order. Raises MemoryClientError."""
+        for event in session.events:
+            if text := _text_of(event):
+                await self._memory.remember(
+                    text,
+                    role="user" if event.author == USER else "assistant",
+                    speaker=event.author,
+                    conversation_id=session.id,
+                    turn_id=event.id,
+                    occurred_at=datetime.fromtimestamp(event.timestamp, UTC),
+                    user_id=session.user_id,
+                    project_id=session.app_name,
+                )
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Return the memories of the user in the app that answer a question, best first. Raises MemoryClientError."""
+        answer = await self._memory.retrieve(query, users=user_id, projects=app_name, top_k=self._top_k)
+        return SearchMemoryResponse(memories=[_entry_of(hit) for hit in answer.hits])
+
+
+def _text_of(event: Event) -> str:
+    parts = event.content.parts if event.content else None
+    return "\n".join(part.text for part in parts or () if part.text and not part.thought).strip()
+
+
+def _entry_of(hit: Hit) -> MemoryEntry:
+    role = "model" if hit.role == "assistant" else "user"
+    content = types.Content(role=role, parts=[types.Part(text=hit.text)])
+    return MemoryEntry(id=hit.memory_id, content=content, author=hit.speaker, timestamp=hit.occurred_at)

@@ -1,0 +1,97 @@
+"""Adapters with their frameworks, over the in-memory pipeline; skipped where a framework is not installed."""
+
+# ruff: noqa: PLC0415 - a framework that is not installed skips its test alone
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from modestream_client import MemoryCalls
+
+from tests.worlds.in_memory_client import client_of
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+
+@pytest.fixture
+def memory(pipeline: InMemoryPipeline) -> MemoryCalls:
+    """A client of the user u1."""
+    return client_of(pipeline)
+
+
+async def test_google_adk_finds_a_session_by_user_and_app(memory: MemoryCalls) -> None:
+    pytest.importorskip("google.adk")
+    from google.adk.events.event import Event
+    from google.adk.sessions.session import Session
+    from google.genai import types
+    from modestream_client.adapters.google_adk import ModestreamMemoryService
+
+    def said(author: str, text: str, number: int) -> Event:
+        content = types.Content(role="user", parts=[types.Part(text=text)])
+        return Event(author=author, content=content, id=f"e{number}", timestamp=1772357400.0 + number)
+
+    events = [
+        said("user", "The kettle is blue.", 1),
+        said("helper", "Noted: a blue kettle.", 2),
+        Event(author="helper"),
+    ]
+    session = Session(id="s1", app_name="kitchen", user_id="ana", events=events)
+    service = ModestreamMemoryService(memory)
+    for _ in range(2):
+        await service.add_session_to_memory(session)
+    found = await service.search_memory(app_name="kitchen", user_id="ana", query="what colour is the kettle?")
+    assert sorted((one.author, one.content.parts[0].text) for one in found.memories) == [
+        ("helper", "Noted: a blue kettle."),
+        ("user", "The kettle is blue."),
+    ]
+    for app, user in (("garden", "ana"), ("kitchen", "ben")):
+        assert (await service.search_memory(app_name=app, user_id=user, query="kettle")).memories == []
+
+
+async def test_agent_framework_adds_memories_and_stores_the_run(memory: MemoryCalls) -> None:
+    framework = pytest.importorskip("agent_framework")
+    from modestream_client.adapters.agent_framework import ModestreamContextProvider
+
+    provider = ModestreamContextProvider(memory, user_id="ana")
+    agent: Any = SimpleNamespace()
+
+    async def run(session: Any, question: str, answer: str) -> list[str]:
+        context = framework.SessionContext(input_messages=[framework.Message("user", [question])])
+        await provider.before_run(agent=agent, session=session, context=context, state={})
+        context._response = framework.AgentResponse(messages=[framework.Message("assistant", [answer])])
+        await provider.after_run(agent=agent, session=session, context=context, state={})
+        return [message.text for message in context.context_messages.get("modestream", [])]
+
+    assert await run(framework.AgentSession(), "The kettle is blue.", "Noted.") == []
+    [added] = await run(framework.AgentSession(), "What colour is the kettle?", "Blue.")
+    assert "The kettle is blue." in added
+    assert (await memory.list_memories(user_id="ana")).total == 4
+
+
+async def test_langgraph_store_puts_gets_searches_and_deletes(memory: MemoryCalls) -> None:
+    pytest.importorskip("langgraph.store.base")
+    from modestream_client.adapters.langgraph import ModestreamStore
+
+    store = ModestreamStore(memory, user_id="ana")
+    await store.aput(("users", "a/b"), "kettle", {"text": "The kettle is blue.", "size": 2})
+    await store.aput(("users", "a/b"), "lamp", {"text": "The lamp is red.", "size": 5})
+    await store.aput(("shops",), "kettle", {"text": "The kettle is sold."})
+    await store.aput(("users", "a/b"), "kettle", {"text": "The kettle is green.", "size": 3})
+    kettle = await store.aget(("users", "a/b"), "kettle")
+    assert kettle is not None
+    assert (kettle.value, kettle.key) == ({"text": "The kettle is green.", "size": 3}, "kettle")
+    assert kettle.updated_at >= kettle.created_at
+    found = await store.asearch(("users",), query="kettle")
+    assert (found[0].key, found[0].namespace) == ("kettle", ("users", "a/b"))
+    assert [one.key for one in await store.asearch(("users",), filter={"size": {"$gt": 3}})] == ["lamp"]
+    assert await store.alist_namespaces() == [("shops",), ("users", "a/b")]
+    assert await store.alist_namespaces(suffix=("*", "a/b")) == [("users", "a/b")]
+    assert await store.alist_namespaces(prefix=("users",), max_depth=1) == [("users",)]
+    await store.adelete(("users", "a/b"), "kettle")
+    assert await store.aget(("users", "a/b"), "kettle") is None
+    await store.aput(("users", "a/b"), "kettle", {"text": "A new kettle."})
+    again = await asyncio.to_thread(store.get, ("users", "a/b"), "kettle")
+    assert again is not None
+    assert again.value == {"text": "A new kettle."}
+    with pytest.raises(RuntimeError, match="aget"):
+        store.get(("users", "a/b"), "kettle")
