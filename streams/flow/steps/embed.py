@@ -11,7 +11,7 @@ from agents.embedding.embed import Embed, EncodedMemory
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
 from schemas.internal.events import Forgotten, Remembered
-from schemas.messages.records import Record
+from schemas.messages.records import Headers, Record
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.fair_queue import FairShare
@@ -20,6 +20,7 @@ from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
+from streams.observability.tracing import carried_headers
 from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.1
@@ -39,6 +40,8 @@ class EmbeddedMemory:
     encoded: EncodedMemory
     partition: int
     interaction: Interaction | None = None
+    carried: Headers = ()
+    """The trace that the memory's event carries on."""
 
 
 class EmbedRemembered:
@@ -88,7 +91,7 @@ class EmbedRemembered:
             one = latest[event.memory_id]
             report = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
             assert one.encoded.memory is not None
-            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report)
+            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report, one.carried)
             sent.append(await self._publisher.send(out))
         await await_all(sent)
         for one in latest.values():
@@ -101,7 +104,7 @@ class EmbedRemembered:
             return EmbeddedMemory(encoded, partition)
         understand = self._understand_at(partition)
         interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
-        return EmbeddedMemory(encoded, partition, interaction)
+        return EmbeddedMemory(encoded, partition, interaction, carried_headers())
 
 
 async def _classify(understand: Understand, memory: Memory) -> Interaction | None:
