@@ -55,6 +55,7 @@ from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
+from streams.flow.steps.traced import TracedStep
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App, start_agent
@@ -261,10 +262,11 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     ]
     # They take long and go on where they were: kills from outside could count for one of their records.
     resuming = (topics.changes, topics.jobs, topics.consolidate)
-    return [
+    counted = [
         one if one.topic in resuming else replace(one, step=CountedStep(one.step, one.name, ctx.deaths))
         for one in all_steps
     ]
+    return [replace(one, step=TracedStep(one.step, one.name)) for one in counted]
 
 
 def moving_pipelines(ctx: WorkerContext) -> dict[str, BeginRecord]:

@@ -9,9 +9,10 @@ from pydantic import BaseModel
 from schemas.failures import Rejected
 from schemas.internal.events import Learned
 from schemas.messages.decoding import decode
-from schemas.messages.records import Outgoing, Record
+from schemas.messages.records import Headers, Outgoing, Record
 from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.death_counts import DeathCounts
+from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
 
 log = structlog.get_logger()
@@ -39,12 +40,17 @@ class EventReader:
         """Count and log an event that can't be applied, and write it to the dead letters."""
         log.warning("event of an internal topic refused", code=error.dead_letter_code, **log_context(record))
         self._replies.meters.rejected(record.topic, error.code)
+        mark_refused(error.code)
         await (await self._replies.dead_letter(record, error))
 
 
-def event_out(topic: str, boundary: str, event: BaseModel) -> Outgoing:
-    """Return an event as a record in the partition of its boundary."""
-    return Outgoing(topic, boundary.encode(), event.model_dump_json(by_alias=True).encode())
+def event_out(topic: str, boundary: str, event: BaseModel, carried: Headers | None = None) -> Outgoing:
+    """Return an event as a record in the partition of its boundary.
+
+    It carries on the trace of the record whose step runs, or `carried` where the step shares its work among records.
+    """
+    headers = carried_headers() if carried is None else carried
+    return Outgoing(topic, boundary.encode(), event.model_dump_json(by_alias=True).encode(), headers)
 
 
 def derived_events(topics: Topics, boundary: str, events: Sequence[BaseModel]) -> list[Outgoing]:

@@ -13,6 +13,7 @@ from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress, encode_error
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
+from streams.observability.tracing import mark_refused
 from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.dead_letters import dead_letter
 from streams.wire.partitioning import original_record
@@ -43,6 +44,7 @@ class Replies:
     ) -> list[Awaitable[object]]:
         """Reply with an error; write a dead letter without an address, of poison, and always with `keeps_rejected`."""
         self.meters.rejected(record.topic, error.code)
+        mark_refused(error.code)
         log.info("record refused", code=error.code, field=error.field, **log_context(record))
         sent = await self.reply(record, address, encode_error(error))
         if keeps_rejected or not sent or isinstance(error, Poison):

@@ -13,7 +13,7 @@ from agents.maps.draw_map import DrawMap
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
 from schemas.internal.events import Forgotten, Remembered
-from schemas.messages.records import Record
+from schemas.messages.records import Headers, Record
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.fair_queue import FairShare
@@ -22,6 +22,7 @@ from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
+from streams.observability.tracing import carried_headers
 from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.1
@@ -41,6 +42,8 @@ class EmbeddedMemory:
     encoded: EncodedMemory
     partition: int
     interaction: Interaction | None = None
+    carried: Headers = ()
+    """The trace that the memory's event carries on."""
 
 
 class EmbedRemembered:
@@ -93,7 +96,7 @@ class EmbedRemembered:
             one = latest[event.memory_id]
             report = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
             assert one.encoded.memory is not None
-            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report)
+            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report, one.carried)
             sent.append(await self._publisher.send(out))
         await await_all(sent)
         for one in latest.values():
@@ -115,7 +118,7 @@ class EmbedRemembered:
             return EmbeddedMemory(encoded, partition)
         understand = self._understand_at(partition)
         interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
-        return EmbeddedMemory(encoded, partition, interaction)
+        return EmbeddedMemory(encoded, partition, interaction, carried_headers())
 
 
 async def _classify(understand: Understand, memory: Memory) -> Interaction | None:

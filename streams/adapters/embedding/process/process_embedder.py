@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -150,7 +151,8 @@ class ProcessEmbedder:
     def _begin_restart(self) -> None:
         if not self._is_closed and (self._restarting is None or self._restarting.done()):
             log.warning("embedder process ended, restarting it")
-            self._restarting = asyncio.create_task(self._restart())
+            # Of no request: the new process outlives the one that began it, and so do its log lines.
+            self._restarting = asyncio.create_task(self._restart(), context=Context())
 
     async def _restart(self) -> None:
         await self._child.end()
