@@ -30,7 +30,7 @@ from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from schemas.state.policies import Policy
 
-GRACEFUL_S = 3
+GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
 
 KEEP_ALIVE_S = 75

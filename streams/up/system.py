@@ -96,7 +96,7 @@ GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
 """The gateway in the same Python; its settings are in its environment."""
 
 GATEWAY_STOP_S = 10.0
-"""How long the gateway may take to end; it closes open streams after three seconds."""
+"""How long the gateway may take to end; it closes open streams after two seconds."""
 
 Probe = Callable[[str], Awaitable[bool]]
 """Readiness probe: True if the worker answers requests over the broker at `host:port`. May raise Unavailable."""

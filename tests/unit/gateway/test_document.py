@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from gateway.http.app import create_app
 from gateway.service.service import MemoryService

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from gateway.settings import GatewaySettings
 from streams.settings import Settings
 from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.broker_settings import MAX_MESSAGE_BYTES
@@ -48,6 +49,15 @@ def test_every_named_setting_exists(services: dict[str, Any]) -> None:
     assert {name.removeprefix(PREFIX).lower() for name in named} <= set(Settings.model_fields)
 
 
+def test_gateway_has_keys_and_its_settings_exist(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in services["gateway"]["environment"].items():
+        assert name.removeprefix(PREFIX).lower() in GatewaySettings.model_fields
+        monkeypatch.setenv(name, value)
+    settings = GatewaySettings(_env_file=None)
+    assert settings.gateway_keys is not None
+    assert settings.address == ("0.0.0.0", 8080)
+
+
 def test_worker_connects_to_the_advertised_listener(services: dict[str, Any], settings: Settings) -> None:
     advertised = services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
     assert [f"INSIDE://{server}" for server in settings.bootstrap_servers] == advertised[:1]
@@ -56,7 +66,7 @@ def test_worker_connects_to_the_advertised_listener(services: dict[str, Any], se
 def test_worker_waits_until_kafka_and_qdrant_are_healthy(services: dict[str, Any], settings: Settings) -> None:
     assert urlsplit(settings.qdrant_url).hostname in services
     assert services["worker"]["depends_on"] == {
-        name: {"condition": "service_healthy"} for name in services if name != "worker"
+        name: {"condition": "service_healthy"} for name in services if name not in ("worker", "gateway")
     }
     assert all("healthcheck" in service for service in services.values())
 
