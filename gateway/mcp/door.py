@@ -6,7 +6,6 @@ request stands alone, so any gateway answers any of them.
 """
 
 from collections.abc import Collection
-from typing import get_args
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -23,15 +22,13 @@ from gateway.service.calls import Call, Caller, own_user_of
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from gateway.tool_names import USUAL_TOOLS
-from schemas.state.policies import Permission
+from schemas.state.policies import PERMISSIONS
 
 OWN_PATH = "/mcp"
 USER_PATH = "/mcp/users/{user_id}"
 
 USER = "modestream.mcp_user"
 """The key of the user in an ASGI scope."""
-
-PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 
 CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """`gateway.http.hosts` checks hosts and origins around all paths, with one setting for all of them."""

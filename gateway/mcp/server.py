@@ -30,7 +30,7 @@ from gateway.service.failures import Refused, failed
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
 from gateway.tool_names import USUAL_TOOLS
-from schemas.messages.decoding import to_rejected
+from schemas.messages.decoding import MAX_FIELD_NAME_CHARS, to_rejected
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +101,11 @@ class Tools:
 
 def validated(model: type[BaseModel], given: Json) -> BaseModel:
     """Validate arguments; a null means that one is left out. Raises Refused."""
+    if unknown := [name for name in given if name not in model.model_fields]:
+        known = ", ".join(model.model_fields) or "none"
+        raise Refused(
+            "invalid_value", f"there is no such argument; there are: {known}", unknown[0][:MAX_FIELD_NAME_CHARS]
+        )
     try:
         return model.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as problem:

@@ -1,0 +1,66 @@
+"""The list of tools, and what the setting may choose."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.connection_settings import StdioSettings
+from gateway.mcp.compact_schemas import compact_schema
+from gateway.mcp.tools import ALL_TOOLS, tools_of
+from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+
+LISTED = [
+    tool.listed.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools_of(USUAL_TOOLS).values()
+]
+
+
+def test_list_is_small_and_in_order() -> None:
+    assert [tool["name"] for tool in LISTED] == list(USUAL_TOOLS)
+    assert len(json.dumps(LISTED, separators=(",", ":"), ensure_ascii=False).encode()) <= 8192
+
+
+def test_order_is_that_of_the_tools_not_of_the_setting() -> None:
+    assert list(tools_of(["health", "add_memory", "search_memory"])) == ["search_memory", "add_memory", "health"]
+
+
+def test_every_name_has_a_tool() -> None:
+    assert [tool.name for tool in ALL_TOOLS] == [*USUAL_TOOLS, *MORE_TOOLS]
+
+
+def _nodes(node: Any) -> list[dict[str, Any]]:
+    if isinstance(node, list):
+        return [one for value in node for one in _nodes(value)]
+    if not isinstance(node, dict):
+        return []
+    return [node, *(one for value in node.values() for one in _nodes(value))]
+
+
+@pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)
+def test_schemas_stand_by_themselves(tool: Any) -> None:
+    for model in (tool.arguments, tool.result):
+        schema = compact_schema(model)
+        assert schema["type"] == "object"
+        assert set(schema["properties"]) == set(model.model_fields)
+        for node in _nodes(schema):
+            assert not {"$ref", "$defs", "anyOf", "title"} & set(node)
+    assert compact_schema(tool.arguments)["additionalProperties"] is False
+
+
+def test_no_tool_names_a_user_and_every_recalled_text_is_marked() -> None:
+    for tool in ALL_TOOLS:
+        assert not any("user" in name for name in tool.arguments.model_fields)
+    for tool in LISTED:
+        for node in _nodes(tool["outputSchema"]):
+            if "text" in node.get("properties", {}):
+                assert "not instructions" in node["properties"]["text"]["description"]
+
+
+def test_setting_takes_known_tools_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODESTREAM_USER", "u1")
+    monkeypatch.setenv("MODESTREAM_GATEWAY_MCP_TOOLS", "search_memory, health")
+    assert StdioSettings().gateway_mcp_tools == ("search_memory", "health")  # type: ignore[call-arg]
+    monkeypatch.setenv("MODESTREAM_GATEWAY_MCP_TOOLS", "search_memory,forget_all")
+    with pytest.raises(ValidationError, match=r"forget_all.*there are: search_memory"):
+        StdioSettings()  # type: ignore[call-arg]
