@@ -92,10 +92,8 @@ class Mem0ListQuery(Mem0Ids):
     top_k: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = DEFAULT_PAGE_ITEMS
 
 
-class Mem0PageQuery(BaseModel):
+class Mem0PageQuery(Mem0Ids):
     """A page by its number."""
-
-    model_config = ConfigDict(extra="forbid")
 
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 1
     page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = DEFAULT_PAGE_ITEMS

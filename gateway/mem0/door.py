@@ -48,7 +48,7 @@ def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter
     _add_memories(router, service, places)
 
     async def ping(_: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok", "org_id": None, "project_id": None, "user_email": None})
+        return JSONResponse({"status": "ok", "org_id": "default", "project_id": "default", "user_email": None})
 
     _serve(router, "GET", ("/v1/ping",), ping, "mem0_ping", "The key is valid")
     return router
@@ -60,7 +60,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
 
     async def add(request: Request, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         fields = (await body.read(request)).fields
-        ids = ids_of(fields)
+        ids = ids_of(owner.read(request).fields, fields)
         results = await calls.add(_call(request, ids, "write"), ids, fields, idempotency_key)
         return JSONResponse({"results": results})
 
@@ -71,14 +71,15 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
         return JSONResponse({"results": page["items"]})
 
     async def list_pages(request: Request) -> JSONResponse:
-        page = Mem0PageQuery(**pages.read(request).fields)
-        ids = ids_of((await filters.read(request, is_optional=True)).fields)
+        asked = pages.read(request).fields
+        page = Mem0PageQuery(**asked)
+        ids = ids_of(asked, (await filters.read(request, is_optional=True)).fields)
         listed = await calls.list_page(_call(request, ids, "read"), ids, page.page_size, page.page)
         return JSONResponse(_page(request, page, listed))
 
     async def find(request: Request) -> JSONResponse:
         fields = (await search.read(request)).fields
-        ids = ids_of(fields)
+        ids = ids_of(owner.read(request).fields, fields)
         top_k = fields.get("top_k") or fields.get("limit") or DEFAULT_TOP_K
         threshold = fields.get("threshold") or 0.0
         hits = await calls.search(_call(request, ids, "read"), ids, fields["query"], top_k, threshold)

@@ -5,6 +5,7 @@ run is a conversation, so that both can be filtered by exactly.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gateway.service.access import PROJECT
@@ -39,16 +40,19 @@ class Places:
 
     def scope(self, ids: Ids) -> Json:
         """Return the scope of a write."""
-        named = {self._agent: ids.agent_id} | ({self._run: ids.run_id} if self._run else {})
-        return {field: value for field, value in named.items() if value is not None}
+        return ({PROJECT: NO_AGENT} if PROJECT in self._fields else {}) | self._named(ids)
 
     def selector(self, ids: Ids) -> Json:
         """Return the selector of a read: any value of what is not named."""
-        return {**dict.fromkeys(self._fields, ANY_VALUE), **self.scope(ids)}
+        return {**dict.fromkeys(self._fields, ANY_VALUE), **self._named(ids)}
 
     def conversation(self, ids: Ids) -> str | None:
         """Return the conversation that a read is bound to; None if the scope says it, or for all."""
         return None if self._run else ids.run_id
+
+    def _named(self, ids: Ids) -> Json:
+        named = {self._agent: ids.agent_id} | ({self._run: ids.run_id} if self._run else {})
+        return {field: value for field, value in named.items() if value is not None}
 
     def ids(self, memory: Mapping[str, Any]) -> Json:
         """Return the ids of a memory as mem0 shows them."""
@@ -62,15 +66,14 @@ class Places:
         }
 
 
-def ids_of(fields: Mapping[str, Any]) -> Ids:
-    """Return the ids of a body or query, those within `filters` included. Raises Refused.
+def ids_of(*sources: Mapping[str, Any]) -> Ids:
+    """Return the ids of a query and a body, those within `filters` included. Raises Refused.
 
     >>> ids_of({"user_id": "u1", "filters": {"AND": [{"run_id": "r1"}]}})
     Ids(user_id='u1', agent_id=None, run_id='r1')
     """
     named: dict[str, str] = {}
-    given = [(name, name, fields[name]) for name in NAMES if fields.get(name) is not None]
-    for field, name, value in (*given, *_flattened(fields.get("filters") or {}, "filters")):
+    for field, name, value in chain.from_iterable(map(_given, sources)):
         if name not in NAMES:
             raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
         if not isinstance(value, str) or value in ("", ANY_VALUE):
@@ -78,6 +81,11 @@ def ids_of(fields: Mapping[str, Any]) -> Ids:
         if named.setdefault(name, value) != value:
             raise Refused("invalid_value", f"`{name}` is given twice, with two values", field)
     return Ids(**named)
+
+
+def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+    yield from ((name, name, fields[name]) for name in NAMES if fields.get(name) is not None)
+    yield from _flattened(fields.get("filters") or {}, "filters")
 
 
 def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:

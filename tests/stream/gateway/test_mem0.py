@@ -182,6 +182,17 @@ async def test_what_is_not_understood_is_refused(
     assert (await _ok(http, "GET", "/memories"))["results"] == []
 
 
+async def test_ids_may_stand_in_the_query_of_every_request(http: httpx.AsyncClient) -> None:
+    """mem0's client library sends default parameters of its connection with every request."""
+    sent = {"messages": [{"role": "user", "content": "The lamp is green."}]}
+    await _ok(http, "POST", "/memories", "any", json=sent, params={"user_id": "u2"})
+    for path, body in (("/search", {"query": "lamp"}), ("/v3/memories/", {"filters": {"user_id": "u2"}})):
+        found = await _ok(http, "POST", path, "any", json=body, params={"user_id": "u2"})
+        assert [one["user_id"] for one in found["results"]] == ["u2"]
+    told = await http.post("/search", json={"query": "lamp", "user_id": "u1"}, params={"user_id": "u2"})
+    assert (told.status_code, told.json()["field"]) == (422, "user_id")
+
+
 async def test_every_path_keeps_users_apart(http: httpx.AsyncClient) -> None:
     [mine] = await _add(http, "The lamp is green.")
     for method, path, sent in _walk(mine):
