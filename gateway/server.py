@@ -24,6 +24,7 @@ from gateway.readiness import readiness_of
 from gateway.service.boundaries import Boundaries
 from gateway.service.feed import Feed
 from gateway.service.service import MemoryService
+from gateway.service.tracing import RequestFormatter
 from gateway.settings import GatewaySettings
 from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
@@ -39,7 +40,9 @@ KEEP_ALIVE_S = 75
 
 def run_gateway(settings: GatewaySettings) -> int:
     """Serve until a signal; return the exit code."""
-    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RequestFormatter(LOG_FORMAT))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     # Its reconnects are logged by the wire.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.

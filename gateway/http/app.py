@@ -29,6 +29,7 @@ from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
 from gateway.http.sizes import CheckSizes
+from gateway.http.tracing import OWN_SPANS, Trace
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
 
@@ -63,9 +64,11 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan(running),
+        telemetry=OWN_SPANS,
         middleware=[
             Middleware(RequestIds),
             Middleware(RawPaths),
+            Middleware(Trace),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
             Middleware(CheckSizes),
             Middleware(Identify, callers=callers or OpenCallers()),

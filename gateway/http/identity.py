@@ -1,6 +1,5 @@
 """ASGI middleware: an id for every request, and the caller that it comes from."""
 
-import re
 import secrets
 from typing import Protocol
 
@@ -10,12 +9,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.http.problems import problem
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
+from gateway.service.tracing import named_request
+from schemas.messages.request_ids import is_request_id
 
 OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
 """Paths without a key (docs/contract.md)."""
-
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
-"""Ids of callers that are taken over: others could forge lines of a log."""
 
 
 class Callers(Protocol):
@@ -52,7 +50,8 @@ class RequestIds:
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
             await send(message)
 
-        await self._app(scope, receive, send_with_id)
+        with named_request(request_id):
+            await self._app(scope, receive, send_with_id)
 
 
 class Identify:
@@ -76,4 +75,4 @@ class Identify:
 
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if REQUEST_ID.match(given) else secrets.token_hex(8)
+    return given if is_request_id(given) else secrets.token_hex(8)

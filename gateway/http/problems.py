@@ -81,7 +81,7 @@ def problem(refused: Refused, request_id: str) -> JSONResponse:
         "field": refused.field,
         "request_id": request_id,
     }
-    return JSONResponse(body, status, headers=_headers(refused, status), media_type=MEDIA_TYPE)
+    return JSONResponse(body, status, headers=_headers(refused, status, request_id), media_type=MEDIA_TYPE)
 
 
 def refused_of(error: Rejected) -> Refused:
@@ -126,8 +126,9 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("request_id", "-"))
 
 
-def _headers(refused: Refused, status: int) -> dict[str, str]:
-    headers = {"Cache-Control": "no-store"}
+def _headers(refused: Refused, status: int, request_id: str) -> dict[str, str]:
+    # A defect is answered outside of the middleware that adds the id to all other answers.
+    headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
     if status == HTTPStatus.UNAUTHORIZED:

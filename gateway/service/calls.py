@@ -27,7 +27,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call about a user. `deadline` is a time of `time.monotonic`, `request_id` identifies it in logs."""
+    """One call about a user. `deadline` is a time of `time.monotonic`, `request_id` names it in logs and on records."""
 
     caller: Caller
     user_id: str

@@ -49,7 +49,7 @@ class Jobs:
         if shown["state"] == "running":
             return None
         if (error := shown.get("error")) is not None:
-            raise refused_by_service(error["code"], error["message"], error.get("field"), call)
+            raise refused_by_service(error["code"], error["message"], error.get("field"))
         result: Json = shown["result"]
         warnings = shown.get("warnings") or ()
         return {**result, "warnings": list(warnings)} if warnings else result

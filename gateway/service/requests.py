@@ -17,6 +17,7 @@ from modestream_client.records import build_record
 from gateway.service.access import require_scope
 from gateway.service.calls import Call
 from gateway.service.failures import Refused, failed, out_of_time, unavailable
+from gateway.service.tracing import named_request
 from gateway.service.wire import Json, Wire
 from schemas.messages.commands import READING_COMMANDS
 from schemas.state.policies import Permission
@@ -76,27 +77,28 @@ class CheckedRequests:
 
 @contextmanager
 def _translated_errors(call: Call, permission: Permission) -> Iterator[None]:
-    try:
-        yield
-    except MemoryServiceError as error:
-        raise refused_by_service(error.code, error.message, error.field, call) from None
-    except MemoryTimeout as error:
-        log.warning("request %s: %s", call.request_id, error)
-        raise out_of_time(writes=permission != "read") from None
-    except MemoryClientError as error:
-        log.warning("request %s: %s", call.request_id, error)
-        raise unavailable() from None
+    with named_request(call.request_id):
+        try:
+            yield
+        except MemoryServiceError as error:
+            raise refused_by_service(error.code, error.message, error.field) from None
+        except MemoryTimeout as error:
+            log.warning("%s", error)
+            raise out_of_time(writes=permission != "read") from None
+        except MemoryClientError as error:
+            log.warning("%s", error)
+            raise unavailable() from None
 
 
-def refused_by_service(code: str, message: str, field: str | None, call: Call) -> Refused:
+def refused_by_service(code: str, message: str, field: str | None) -> Refused:
     """Return the refusal of an error of the service, in the caller's terms."""
     if code == "unavailable":
-        log.warning("request %s: %s", call.request_id, message)
+        log.warning("%s", message)
         return unavailable()
     if code == "not_allowed":
         return Refused("not_allowed", "this key may not do this here")
     if code in OWN_FAULTS:
-        log.error("request %s: %s: %s", call.request_id, code, message)
+        log.error("%s: %s", code, message)
         return failed()
     return Refused(code, message, _callers_field(field))  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 
 from gateway.service.boundaries import Boundaries
 from gateway.service.events import TOPICS
@@ -43,7 +44,8 @@ class Feeds:
     async def begin_events(self) -> None:
         """Follow events, if that was not begun. Raises Refused, `unavailable`, if it can't be."""
         if len(self._tasks) == 1:
-            self._tasks.append(asyncio.create_task(self._events.run()))
+            # Of no request: it outlives the one that began it, and so do its log lines.
+            self._tasks.append(asyncio.create_task(self._events.run(), context=Context()))
         try:
             async with asyncio.timeout(BEGIN_S):
                 await self._begun.wait()

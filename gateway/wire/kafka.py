@@ -16,6 +16,7 @@ from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 
+from gateway.service.tracing import carried_headers
 from gateway.service.wire import Json
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,9 @@ class KafkaWire:
 
     async def _open(self) -> None:
         while self._transport is None:
-            transport = KafkaTransport(self._bootstrap, self._topic_prefix, CONNECT_S, security=self._security)
+            transport = KafkaTransport(
+                self._bootstrap, self._topic_prefix, CONNECT_S, headers=carried_headers, security=self._security
+            )
             try:
                 await transport.open()
             except MemoryClientError as error:

@@ -9,11 +9,14 @@ import sys
 import structlog
 from structlog.typing import Processor
 
+from streams.observability.tracing import add_request_fields
+
 
 def configure_logs(level: str) -> None:
     """Send the events of structlog and of the standard library to standard error."""
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    shared: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
+    named: list[Processor] = [structlog.contextvars.merge_contextvars, add_request_fields]
+    shared = [*named, structlog.processors.add_log_level, stamp]
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

@@ -9,7 +9,7 @@ from modestream_client.answers import reply_of
 from modestream_client.boundary import boundary_key
 from modestream_client.kafka.transport import PRINCIPAL_HEADER
 from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
-from modestream_client.transport import OWN_WRITES, ReadAfter
+from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
 
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
@@ -21,8 +21,9 @@ TIMEOUT_S = 10.0
 class InMemoryTransport:
     """Implements `Transport`; carries no deadline, as the pipeline has a clock of its own."""
 
-    def __init__(self, pipeline: InMemoryPipeline) -> None:
+    def __init__(self, pipeline: InMemoryPipeline, headers: HeadersOf | None = None) -> None:
         self._pipeline = pipeline
+        self._headers_of = headers or dict[str, str]
         self._last_turn: dict[str, int] = {}
 
     async def open(self) -> None:
@@ -80,7 +81,7 @@ class InMemoryTransport:
             self._pipeline.settings.topic_prefix + topic,
             record,
             key=boundary_key([user]).encode(),
-            headers=(*headers, *caller),
+            headers=(*headers, *caller, *((name, value.encode()) for name, value in self._headers_of().items())),
         )
         if topic == TURNS_TOPIC:
             self._last_turn[user] = made.offset

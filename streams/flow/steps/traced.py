@@ -24,7 +24,7 @@ class TracedStep:
         followed = self._tracer.follow(record)
         if followed is None:
             return await self._step.begin(record)
-        with followed.current():
+        with followed:
             finishing = await self._step.begin(record)
         return _finish(finishing, followed)
 
@@ -34,7 +34,7 @@ class TracedStep:
 
 
 async def _finish(finishing: Awaitable[Any], followed: FollowedRecord) -> Any:
-    with followed.current():
+    with followed:
         result = await finishing
     followed.end()
     return result

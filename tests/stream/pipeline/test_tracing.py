@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from schemas.messages.records import Record
+from streams.observability.tracing import add_request_fields
 from streams.wire.partitioning import MOVED_FROM, partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message, turn_message
 from tests.worlds.tracing import (
@@ -133,7 +133,7 @@ async def test_each_event_of_a_batch_carries_on_its_own_trace(pipeline: InMemory
 
 
 async def test_log_lines_have_request_and_trace(pipeline: InMemoryPipeline) -> None:
-    with capture_logs(processors=[merge_contextvars]) as lines:
+    with capture_logs(processors=[add_request_fields]) as lines:
         await pipeline.ask(pipeline.names.turns, b"nonsense", FOLLOWED)
         await pipeline.ask(pipeline.names.turns, b"nonsense")
     [followed, plain] = [line for line in lines if line["event"] == "record refused"]
@@ -143,7 +143,7 @@ async def test_log_lines_have_request_and_trace(pipeline: InMemoryPipeline) -> N
 
 async def test_event_that_fails_later_is_logged_with_its_request(pipeline: InMemoryPipeline) -> None:
     await pipeline.publish(pipeline.names.embedded, b"nonsense", headers=FOLLOWED)
-    with capture_logs(processors=[merge_contextvars]) as lines:
+    with capture_logs(processors=[add_request_fields]) as lines:
         await pipeline.topics.settled()
     [line] = [line for line in lines if line["event"] == "event of an internal topic refused"]
     assert line["request_id"] == "r-1"

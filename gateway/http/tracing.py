@@ -1,0 +1,96 @@
+"""ASGI middleware: a span for every request, named by the template of its route.
+
+The parent is the caller's `traceparent`; an invalid one counts as absent. Guaranteed: no path, query, header or body
+gets into a span. Without an SDK in the process no span is made, and the caller's trace is carried on.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.telemetry import TelemetryConfig
+from opentelemetry import context, trace
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SCOPE = "modestream.gateway"
+"""The instrumentation scope of the spans."""
+
+OWN_SPANS: TelemetryConfig = {"tracing": False, "operation_spans": False, "logs": False}
+"""The framework's own spans have paths and queries, and its logs the messages of exceptions. Its metrics stay: they are
+by route template, and there is none without a meter provider."""
+
+PROBES = frozenset({"/live", "/ready"})
+"""Paths without spans: they are asked every few seconds."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods that spans name; a caller can send any word."""
+
+MAX_HEADER_CHARS = 512
+"""Of a longer header nothing is read: the propagator would log each one."""
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class Trace:
+    """Makes the span of a request current; inside of what replaces the scope, since routing notes its route there."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._tracer = trace.get_tracer(SCOPE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on within its span."""
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in METHODS else "HTTP"
+        parent = _propagator.extract(_sent(Headers(scope=scope)), context.Context())
+        span = self._tracer.start_span(method, parent, SpanKind.SERVER, {"http.request.method": method})
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _note_answer(span, message["status"])
+            await send(message)
+
+        attached = context.attach(trace.set_span_in_context(span))
+        try:
+            await self._app(scope, receive, send_noted)
+        except Exception as problem:
+            # Its message may have a text of the user.
+            span.set_attribute("error.type", type(problem).__qualname__)
+            span.set_status(StatusCode.ERROR)
+            raise
+        finally:
+            context.detach(attached)
+            _name_route(span, method, scope)
+            span.end()
+
+
+def _sent(headers: Headers) -> dict[str, str]:
+    sent = {name: headers.get(name, "") for name in _propagator.fields}
+    return {name: value for name, value in sent.items() if 0 < len(value) <= MAX_HEADER_CHARS}
+
+
+def _note_answer(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.set_attribute("error.type", str(status))
+        span.set_status(StatusCode.ERROR)
+
+
+def _name_route(span: Span, method: str, scope: Scope) -> None:
+    """Name the span by its route: the path itself has the user's id."""
+    template = getattr(_route_of(scope), "path_format", None)
+    if template is not None:
+        span.set_attribute("http.route", template)
+        span.update_name(f"{method} {template}")
+
+
+def _route_of(scope: Scope) -> Any:
+    """Return the route that has answered; the router notes its own kind only, and the endpoint of others."""
+    endpoint = scope.get("endpoint")
+    if endpoint is None or "route" in scope:
+        return scope.get("route")
+    return next((route for route in scope["app"].routes if getattr(route, "endpoint", None) is endpoint), None)

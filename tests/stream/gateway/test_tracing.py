@@ -1,0 +1,188 @@
+"""One trace and one id from a request over HTTP through the worker's steps and back."""
+
+import io
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from modestream_client import MemoryServiceError, MemoryTimeout, Reply
+from modestream_client.offsets import Written
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from gateway.http.app import create_app
+from gateway.service.service import MemoryService
+from gateway.service.tracing import RequestFormatter, carried_headers
+from gateway.service.wire import Wire
+from tests.worlds.in_memory_client import InMemoryTransport
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.tracing import (
+    CALLER_SPAN_ID,
+    TRACE_ID,
+    TRACEPARENT,
+    parent_of,
+    recorded_spans,
+    span_id_of,
+    trace_id_of,
+)
+
+TURN = {"conversation_id": "c1", "role": "user", "content": "The token is 4711."}
+TURNS = "/v1/users/ana%40example.org/turns"
+TEMPLATE = "/v1/users/{user_id}/turns"
+
+
+class BrokenWire:
+    """A wire that fails, and notes the headers that a record would have had."""
+
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
+        self.headers: list[dict[str, str]] = []
+
+    async def request(
+        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        self.headers.append(carried_headers())
+        raise self._problem
+
+    async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
+        raise self._problem
+
+    async def partition_of(self, user_id: str) -> int:
+        raise self._problem
+
+
+@asynccontextmanager
+async def http_over(wire: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve a wire in this process."""
+    checked: Wire = wire
+
+    async def is_ready() -> bool:
+        return True
+
+    app = create_app(MemoryService(checked), is_ready)
+
+    @app.get("/defect")
+    async def fail() -> None:
+        raise RuntimeError("4711")
+
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture
+def spans() -> Any:
+    """The spans of a process with an SDK."""
+    with recorded_spans() as exporter:
+        yield exporter
+
+
+def named(exporter: InMemorySpanExporter, name: str) -> Any:
+    """Return the only span of a name."""
+    [span] = [one for one in exporter.get_finished_spans() if one.name == name]
+    return span
+
+
+async def test_one_trace_from_http_to_the_vector(spans: InMemorySpanExporter, tmp_path: Path) -> None:
+    async with (
+        InMemoryPipeline(tmp_path).running() as pipeline,
+        http_over(InMemoryTransport(pipeline, carried_headers)) as http,
+    ):
+        answer = await http.post(TURNS, json=TURN, headers={"traceparent": TRACEPARENT, "X-Request-Id": "r-1"})
+        await pipeline.topics.settled()
+        [turn] = pipeline.topics.records(pipeline.names.turns)
+    assert (answer.status_code, answer.headers["X-Request-Id"], turn.header("request_id")) == (201, "r-1", b"r-1")
+    request, remembering = named(spans, f"POST {TEMPLATE}"), named(spans, "memory.turns-Remember")
+    assert {trace_id_of(span) for span in spans.get_finished_spans()} == {TRACE_ID}
+    assert (parent_of(request), parent_of(remembering)) == (CALLER_SPAN_ID, span_id_of(request))
+    assert "memory.embedded-Remember" in {span.name for span in spans.get_finished_spans()}
+    assert request.attributes == {
+        "http.request.method": "POST",
+        "http.route": TEMPLATE,
+        "http.response.status_code": 201,
+    }
+
+
+async def test_spans_tell_neither_users_nor_texts(spans: InMemorySpanExporter) -> None:
+    async with http_over(BrokenWire(MemoryServiceError("internal", "4711"))) as http:
+        for path in (TURNS, "/v1/users/ana%40example.org/4711", "/4711", "/defect"):
+            await http.request("4711", path)
+            await http.post(path, json=TURN)
+            await http.get(path, params={"q": "4711"})
+    told = "".join(span.to_json() for span in spans.get_finished_spans())
+    assert TEMPLATE in told
+    assert "ana" not in told
+    assert "4711" not in told
+
+
+@pytest.mark.parametrize(("problem", "status"), [(MemoryTimeout("late"), 504), (RuntimeError("4711"), 502)])
+async def test_failure_is_an_error_on_the_span(spans: InMemorySpanExporter, problem: Exception, status: int) -> None:
+    async with http_over(BrokenWire(problem)) as http:
+        answer = await http.post(TURNS, json=TURN)
+    span = named(spans, f"POST {TEMPLATE}")
+    assert (answer.status_code, span.status.status_code) == (status, StatusCode.ERROR)
+
+
+async def test_probes_make_no_spans(spans: InMemorySpanExporter) -> None:
+    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+        await http.get("/live")
+        await http.get("/ready")
+        await http.get("/openapi.json")
+    assert [span.name for span in spans.get_finished_spans()] == ["GET /openapi.json"]
+
+
+@pytest.mark.parametrize("broken", ["", "nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "0" * 10_000])
+async def test_broken_traceparent_counts_as_absent(spans: InMemorySpanExporter, broken: str) -> None:
+    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+        answer = await http.post(TURNS, json=TURN, headers={"traceparent": broken, "tracestate": "\\"})
+    assert (answer.status_code, parent_of(named(spans, f"POST {TEMPLATE}"))) == (504, None)
+
+
+async def test_trace_is_carried_on_without_an_sdk() -> None:
+    wire = BrokenWire(MemoryTimeout("late"))
+    async with http_over(wire) as http:
+        await http.post(TURNS, json=TURN, headers={"traceparent": TRACEPARENT, "X-Request-Id": "r-1"})
+        await http.post(TURNS, json=TURN)
+    followed, plain = wire.headers
+    assert followed == {"traceparent": TRACEPARENT, "request_id": "r-1"}
+    assert set(plain) == {"request_id"}
+
+
+@pytest.mark.parametrize("given", [None, "", "a b", "x" * 65, "a=b"])
+async def test_invalid_request_id_is_replaced_everywhere(given: str | None) -> None:
+    wire = BrokenWire(MemoryTimeout("late"))
+    async with http_over(wire) as http:
+        answer = await http.post(TURNS, json=TURN, headers={} if given is None else {"X-Request-Id": given})
+    made = answer.headers["X-Request-Id"]
+    assert made != given
+    assert (answer.json()["request_id"], wire.headers) == (made, [{"request_id": made}])
+
+
+@pytest.mark.parametrize("path", ["/defect", "/nowhere", "/live"])
+async def test_every_answer_has_the_id_of_its_request(path: str) -> None:
+    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+        answer = await http.get(path, headers={"X-Request-Id": "r-1"})
+    assert answer.headers.get_list("X-Request-Id") == ["r-1"]
+    assert answer.json().get("request_id", "r-1") == "r-1"
+
+
+async def test_log_lines_have_request_and_trace() -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(RequestFormatter("%(levelname)s %(name)s: %(message)s"))
+    log = logging.getLogger("gateway")
+    log.addHandler(handler)
+    try:
+        async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+            await http.post(TURNS, json=TURN, headers={"traceparent": TRACEPARENT, "X-Request-Id": "r-1"})
+        log.warning("after")
+    finally:
+        log.removeHandler(handler)
+    assert written.getvalue().splitlines() == [
+        f"WARNING gateway.service.requests: late request_id=r-1 trace_id={TRACE_ID}",
+        "WARNING gateway: after",
+    ]
