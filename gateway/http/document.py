@@ -48,7 +48,17 @@ def _build(app: FastAPI, shapes: Shapes) -> dict[str, Any]:
     for path, item in document["paths"].items():
         for operation in item.values():
             _describe(operation, is_open=path in OPEN_PATHS)
+    _end_patterns(document)
     return document
+
+
+def _end_patterns(part: Any) -> None:
+    r"""End patterns as JSON Schema does, with `$`: in its dialect `\z` is the letter z."""
+    for one in part.values() if isinstance(part, dict) else part:
+        if isinstance(one, dict | list):
+            _end_patterns(one)
+    if isinstance(part, dict) and isinstance(pattern := part.get("pattern"), str):
+        part["pattern"] = pattern.replace(r"\z", "$")
 
 
 def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
