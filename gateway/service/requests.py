@@ -84,6 +84,8 @@ def _translated_errors(call: Call, permission: Permission) -> Iterator[None]:
             raise refused_by_service(error.code, error.message, error.field) from None
         except MemoryTimeout as error:
             log.warning("%s", error)
+            if not error.is_written:
+                raise unavailable() from None
             raise out_of_time(writes=permission != "read") from None
         except MemoryClientError as error:
             log.warning("%s", error)
