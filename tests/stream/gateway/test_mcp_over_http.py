@@ -42,7 +42,7 @@ async def test_path_names_the_user(pipeline: InMemoryPipeline, user: str, revisi
 @pytest.fixture
 def callers(tmp_path: Path) -> KeyCallers:
     keys = [("own", "app", "u1"), ("any", "app", None), ("viewer", "viewer", "u1"), ("stranger", "stranger", None)]
-    made = [Key(id=name, sha256=digest_of(name), principal=who, user_id=user) for name, who, user in keys]
+    made = [Key(id=name, sha256=digest_of(name), principal=principal, user_id=user) for name, principal, user in keys]
     KeyFile(keys=tuple(made)).write(tmp_path / "keys.json")
     return KeyCallers(tmp_path / "keys.json", POLICY, 100)
 

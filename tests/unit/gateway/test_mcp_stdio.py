@@ -48,6 +48,8 @@ async def served(messages: list[tuple[str, Any]], **environment: str) -> tuple[i
         sent = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         process.stdin.write(json.dumps(sent).encode() + b"\n")
         lines.append(await process.stdout.readline())
+    # `communicate` alone leaves it open, up to Python 3.11.
+    process.stdin.close()
     rest, errors = await process.communicate()
     return process.returncode, [*lines, *rest.splitlines()], errors
 
