@@ -67,9 +67,10 @@ async def answer(session: Client, tool: str, **arguments: Any) -> dict[str, Any]
     """Return the structured result of a tool."""
     result = await session.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    assert result.structured_content is not None
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-    return result.structured_content
+    content: dict[str, Any] | None = result.structured_content
+    assert content is not None
+    assert json.loads(result.content[0].text) == content  # type: ignore[union-attr]
+    return content
 
 
 async def error(session: Client, tool: str, **arguments: Any) -> str:

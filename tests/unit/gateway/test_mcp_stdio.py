@@ -17,7 +17,7 @@ META = {
 }
 WRONG = {"name": "search_memory", "arguments": {"query": ""}}
 
-CONVERSATIONS = {
+CONVERSATIONS: dict[str, list[tuple[str, Any]]] = {
     OLD: [("initialize", HELLO), ("tools/list", {}), ("tools/call", WRONG)],
     "2026-07-28": [
         ("server/discover", {"_meta": META}),

@@ -51,8 +51,8 @@ def test_schemas_stand_by_themselves(tool: Any) -> None:
 def test_no_tool_names_a_user_and_every_recalled_text_is_marked() -> None:
     for tool in ALL_TOOLS:
         assert not any("user" in name for name in tool.arguments.model_fields)
-    for tool in LISTED:
-        for node in _nodes(tool["outputSchema"]):
+    for listed in LISTED:
+        for node in _nodes(listed["outputSchema"]):
             if "text" in node.get("properties", {}):
                 assert "not instructions" in node["properties"]["text"]["description"]
 
@@ -60,7 +60,7 @@ def test_no_tool_names_a_user_and_every_recalled_text_is_marked() -> None:
 def test_setting_takes_known_tools_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODESTREAM_USER", "u1")
     monkeypatch.setenv("MODESTREAM_GATEWAY_MCP_TOOLS", "search_memory, health")
-    assert StdioSettings().gateway_mcp_tools == ("search_memory", "health")  # type: ignore[call-arg]
+    assert StdioSettings().gateway_mcp_tools == ("search_memory", "health")
     monkeypatch.setenv("MODESTREAM_GATEWAY_MCP_TOOLS", "search_memory,forget_all")
     with pytest.raises(ValidationError, match=r"forget_all.*there are: search_memory"):
-        StdioSettings()  # type: ignore[call-arg]
+        StdioSettings()
