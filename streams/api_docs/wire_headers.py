@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
+from schemas.messages.request_ids import REQUEST_ID_HEADER
+from streams.observability.tracing import TRACEPARENT
 from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect
 
 Json = dict[str, Any]
@@ -26,6 +28,11 @@ def request_headers(replies: str) -> Json:
             "type": "string",
             "pattern": "^[0-9]{1,20}$",
             "description": "Time at which the caller stops waiting, in milliseconds since the epoch.",
+        },
+        TRACEPARENT: {"type": "string", "description": "The trace of the request, by W3C; an invalid one is ignored."},
+        REQUEST_ID_HEADER: {
+            "type": "string",
+            "description": "An id for the worker's log lines; an invalid one is ignored.",
         },
         PRINCIPAL_HEADER: {"type": "string", "description": "The caller, for a deployment with an authorization file."},
     }

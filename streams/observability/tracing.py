@@ -21,8 +21,8 @@ from schemas.messages.request_ids import REQUEST_ID_HEADER, is_request_id
 SCOPE = "modestream"
 """The instrumentation scope of the spans."""
 
-TRACE_HEADERS = ("traceparent", "tracestate")
-CARRIED = frozenset({*TRACE_HEADERS, REQUEST_ID_HEADER})
+TRACEPARENT = "traceparent"
+CARRIED = frozenset({TRACEPARENT, "tracestate", REQUEST_ID_HEADER})
 
 MAX_HEADER_BYTES = 512
 """Of a longer header nothing is read: the propagator would log each one."""
@@ -57,14 +57,16 @@ class FollowedRecord:
     Current within `with`, any number of times; an exception there ends the span, without its message.
     """
 
-    __slots__ = ("_attached", "_span", "_token", "carried", "fields")
+    __slots__ = ("_attached", "_context", "_span", "_token", "carried", "fields")
 
     def __init__(self, span: Span, request_id: str | None) -> None:
         self._span = span
         self.fields: dict[str, str] = {}
+        self._context = None
         headers: dict[str, str] = {}
-        _propagator.inject(headers, trace.set_span_in_context(span))
-        if headers:
+        if span.get_span_context().is_valid:
+            self._context = trace.set_span_in_context(span)
+            _propagator.inject(headers, self._context)
             self.fields["trace_id"] = trace.format_trace_id(span.get_span_context().trace_id)
         if request_id is not None:
             self.fields["request_id"] = headers[REQUEST_ID_HEADER] = request_id
@@ -73,13 +75,14 @@ class FollowedRecord:
     def __enter__(self) -> None:
         """Make it current."""
         self._token: Token[FollowedRecord | None] = _current.set(self)
-        self._attached = context.attach(trace.set_span_in_context(self._span))
+        self._attached = None if self._context is None else context.attach(self._context)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Make what was current before current again."""
-        context.detach(self._attached)
+        if self._attached is not None:
+            context.detach(self._attached)
         _current.reset(self._token)
         if kind is not None:
             # Messages of exceptions may have texts of memories.
@@ -109,6 +112,8 @@ class RecordTracer:
         return FollowedRecord(self._span(record, headers), request_id if is_request_id(request_id) else None)
 
     def _span(self, record: Record, headers: dict[str, str]) -> Span:
+        if not self._makes_spans and TRACEPARENT not in headers:
+            return trace.INVALID_SPAN
         parent = _propagator.extract(headers, context.Context())
         if not self._makes_spans:
             return trace.get_current_span(parent)

@@ -2,22 +2,20 @@
 
 import io
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from modestream_client import MemoryServiceError, MemoryTimeout, Reply
+from modestream_client import MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from gateway.http.app import create_app
-from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter, carried_headers
-from gateway.service.wire import Wire
+from tests.fakes.wire import FakeWire
+from tests.harnesses.mcp import over_http
+from tests.worlds.gateway import http_over
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 from tests.worlds.tracing import (
@@ -35,43 +33,18 @@ TURNS = "/v1/users/ana%40example.org/turns"
 TEMPLATE = "/v1/users/{user_id}/turns"
 
 
-class BrokenWire:
-    """A wire that fails, and notes the headers that a record would have had."""
+class NotingWire(FakeWire):
+    """A wire that notes the headers of each record, and may fail then."""
 
-    def __init__(self, problem: Exception) -> None:
-        self._problem = problem
+    def __init__(self, failure: Exception | None = None) -> None:
+        super().__init__()
+        self.failure = failure
         self.headers: list[dict[str, str]] = []
 
-    async def request(
-        self, topic: str, value: Json, *, principal: str | None, timeout: float, deadline: bool = True
-    ) -> tuple[Reply, Written]:
-        self.headers.append(carried_headers())
-        raise self._problem
-
     async def write(self, topic: str, value: Json, *, principal: str | None, timeout: float) -> Written:
-        raise self._problem
-
-    async def partition_of(self, user_id: str) -> int:
-        raise self._problem
-
-
-@asynccontextmanager
-async def http_over(wire: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve a wire in this process."""
-    checked: Wire = wire
-
-    async def is_ready() -> bool:
-        return True
-
-    app = create_app(MemoryService(checked), is_ready)
-
-    @app.get("/defect")
-    async def fail() -> None:
-        raise RuntimeError("4711")
-
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        yield client
+        """Take a record."""
+        self.headers.append(carried_headers())
+        return await super().write(topic, value, principal=principal, timeout=timeout)
 
 
 @pytest.fixture
@@ -108,8 +81,8 @@ async def test_one_trace_from_http_to_the_vector(spans: InMemorySpanExporter, tm
 
 
 async def test_spans_tell_neither_users_nor_texts(spans: InMemorySpanExporter) -> None:
-    async with http_over(BrokenWire(MemoryServiceError("internal", "4711"))) as http:
-        for path in (TURNS, "/v1/users/ana%40example.org/4711", "/4711", "/defect"):
+    async with http_over(NotingWire(MemoryServiceError("internal", "4711"))) as http:
+        for path in (TURNS, "/v1/users/ana%40example.org/4711", "/4711"):
             await http.request("4711", path)
             await http.post(path, json=TURN)
             await http.get(path, params={"q": "4711"})
@@ -121,14 +94,14 @@ async def test_spans_tell_neither_users_nor_texts(spans: InMemorySpanExporter) -
 
 @pytest.mark.parametrize(("problem", "status"), [(MemoryTimeout("late"), 504), (RuntimeError("4711"), 502)])
 async def test_failure_is_an_error_on_the_span(spans: InMemorySpanExporter, problem: Exception, status: int) -> None:
-    async with http_over(BrokenWire(problem)) as http:
+    async with http_over(NotingWire(problem)) as http:
         answer = await http.post(TURNS, json=TURN)
     span = named(spans, f"POST {TEMPLATE}")
     assert (answer.status_code, span.status.status_code) == (status, StatusCode.ERROR)
 
 
 async def test_probes_make_no_spans(spans: InMemorySpanExporter) -> None:
-    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+    async with http_over(NotingWire(MemoryTimeout("late"))) as http:
         await http.get("/live")
         await http.get("/ready")
         await http.get("/openapi.json")
@@ -137,13 +110,13 @@ async def test_probes_make_no_spans(spans: InMemorySpanExporter) -> None:
 
 @pytest.mark.parametrize("broken", ["", "nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "0" * 10_000])
 async def test_broken_traceparent_counts_as_absent(spans: InMemorySpanExporter, broken: str) -> None:
-    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+    async with http_over(NotingWire(MemoryTimeout("late"))) as http:
         answer = await http.post(TURNS, json=TURN, headers={"traceparent": broken, "tracestate": "\\"})
     assert (answer.status_code, parent_of(named(spans, f"POST {TEMPLATE}"))) == (504, None)
 
 
 async def test_trace_is_carried_on_without_an_sdk() -> None:
-    wire = BrokenWire(MemoryTimeout("late"))
+    wire = NotingWire(MemoryTimeout("late"))
     async with http_over(wire) as http:
         await http.post(TURNS, json=TURN, headers={"traceparent": TRACEPARENT, "X-Request-Id": "r-1"})
         await http.post(TURNS, json=TURN)
@@ -154,7 +127,7 @@ async def test_trace_is_carried_on_without_an_sdk() -> None:
 
 @pytest.mark.parametrize("given", [None, "", "a b", "x" * 65, "a=b"])
 async def test_invalid_request_id_is_replaced_everywhere(given: str | None) -> None:
-    wire = BrokenWire(MemoryTimeout("late"))
+    wire = NotingWire(MemoryTimeout("late"))
     async with http_over(wire) as http:
         answer = await http.post(TURNS, json=TURN, headers={} if given is None else {"X-Request-Id": given})
     made = answer.headers["X-Request-Id"]
@@ -162,12 +135,15 @@ async def test_invalid_request_id_is_replaced_everywhere(given: str | None) -> N
     assert (answer.json()["request_id"], wire.headers) == (made, [{"request_id": made}])
 
 
-@pytest.mark.parametrize("path", ["/defect", "/nowhere", "/live"])
-async def test_every_answer_has_the_id_of_its_request(path: str) -> None:
-    async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
-        answer = await http.get(path, headers={"X-Request-Id": "r-1"})
+@pytest.mark.parametrize(
+    ("path", "status"), [(TURNS, 502), ("/nowhere", 404), ("/v1/users/u1", 405), ("/v1/users/%FF/turns", 422)]
+)
+async def test_every_answer_has_the_id_of_its_request(path: str, status: int) -> None:
+    async with http_over(NotingWire(RuntimeError("a defect"))) as http:
+        answer = await http.post(path, json=TURN, headers={"X-Request-Id": "r-1"})
+    assert answer.status_code == status
     assert answer.headers.get_list("X-Request-Id") == ["r-1"]
-    assert answer.json().get("request_id", "r-1") == "r-1"
+    assert answer.json()["request_id"] == "r-1"
 
 
 async def test_log_lines_have_request_and_trace() -> None:
@@ -177,7 +153,7 @@ async def test_log_lines_have_request_and_trace() -> None:
     log = logging.getLogger("gateway")
     log.addHandler(handler)
     try:
-        async with http_over(BrokenWire(MemoryTimeout("late"))) as http:
+        async with http_over(NotingWire(MemoryTimeout("late"))) as http:
             await http.post(TURNS, json=TURN, headers={"traceparent": TRACEPARENT, "X-Request-Id": "r-1"})
         log.warning("after")
     finally:
@@ -186,3 +162,16 @@ async def test_log_lines_have_request_and_trace() -> None:
         f"WARNING gateway.service.requests: late request_id=r-1 trace_id={TRACE_ID}",
         "WARNING gateway: after",
     ]
+
+
+async def test_tool_call_is_one_trace_with_its_record(spans: InMemorySpanExporter) -> None:
+    wire = NotingWire()
+    call = {"name": "search_memories", "arguments": {"query": "4711"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accepted = {"Accept": "application/json, text/event-stream", "traceparent": TRACEPARENT, "X-Request-Id": "r-1"}
+    async with over_http(wire) as url, httpx.AsyncClient(base_url=url) as http:
+        answer = await http.post("/mcp/users/ana", json=message, headers=accepted)
+    assert answer.status_code == 200, answer.text
+    [headers] = wire.headers
+    assert (headers["request_id"], headers["traceparent"][3:35]) == ("r-1", TRACE_ID)
+    assert parent_of(named(spans, "POST /mcp/users/{user_id}")) == CALLER_SPAN_ID

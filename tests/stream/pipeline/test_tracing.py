@@ -63,7 +63,7 @@ async def test_turn_is_one_trace_from_its_record_to_its_vector(traced: Traced) -
     spans = exporter.get_finished_spans()
     assert {trace_id_of(span) for span in spans} == {TRACE_ID}
     named = by_name(exporter)
-    remembering, embedding = named["memory.turns-Remember"], named["memory.remembered-Embed-Understand"]
+    remembering, embedding = named["memory.turns-Remember"], named["memory.remembered-Embed-Understand-DrawMap"]
     assert parent_of(remembering) == CALLER_SPAN_ID
     assert parent_of(embedding) == span_id_of(remembering)
     assert parent_of(named["memory.embedded-Remember"]) == span_id_of(embedding)
@@ -172,7 +172,7 @@ async def test_command_and_what_it_changes_are_one_trace(traced: Traced) -> None
     await pipeline.topics.settled()
     assert reply["status"] == "ok", reply
     assert {trace_id_of(span) for span in exporter.get_finished_spans()} == {TRACE_ID}
-    assert {"memory.changes-Remember", "memory.remembered-Embed-Understand"} <= set(by_name(exporter))
+    assert {"memory.changes-Remember", "memory.remembered-Embed-Understand-DrawMap"} <= set(by_name(exporter))
 
 
 async def test_reply_has_no_header_of_the_trace(traced: Traced) -> None:
