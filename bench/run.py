@@ -7,6 +7,7 @@ from statistics import mean
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from bench.gateway import measure_gateway
 from bench.harness.echo import measure_echo_s
 from bench.harness.embedder_alone import EmbedderAlone
 from bench.harness.processes import cpu_seconds, resident
@@ -56,6 +57,8 @@ class Bench:
             idle = resident(system)
             await self._measure_ingestion(system)
             round_trip = await self._time_questions(system)
+            self._progress("the gateway")
+            await measure_gateway(system, self._report, ASKER, round_trip[0])
             loaded = resident(system)
         await self._report_question_parts(*round_trip)
         self._report_memory(idle, loaded)

@@ -18,6 +18,11 @@ def resident(system: System) -> dict[str, dict[str, float]]:
     return {name: _memory(pid) for name, pid in _pids(system).items()}
 
 
+def resident_mib(pid: int) -> float:
+    """Return the resident memory of a process in MiB."""
+    return _memory(pid)["rss"]
+
+
 def cpu_seconds(system: System) -> dict[str, float]:
     """Return the processor time of each process since its start, without the supervisor."""
     return {name: _cpu_seconds(pid) for name, pid in _pids(system).items() if name != "supervisor"}

@@ -28,9 +28,11 @@ class System:
     seconds_to_ready: float
     supervisor: int
     """The pid of the supervisor."""
+    url: str
+    """Address of the gateway, `http://127.0.0.1:PORT`."""
 
     def pid(self, child: str) -> int:
-        """Return the pid of `broker` or `worker`."""
+        """Return the pid of `broker`, `worker` or `gateway`."""
         return int((self.data_dir / "run" / f"{child}.pid").read_text())
 
 
@@ -60,8 +62,8 @@ async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> 
         start_new_session=True,
     )
     try:
-        bootstrap = await _ready(up)
-        yield System(bootstrap, data_dir, time.perf_counter() - began, up.pid)
+        bootstrap, url = await _ready(up)
+        yield System(bootstrap, data_dir, time.perf_counter() - began, up.pid, url)
     finally:
         if up.returncode is None:
             up.terminate()
@@ -74,10 +76,12 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
     return own | dict(settings)
 
 
-async def _ready(up: Process) -> str:
+async def _ready(up: Process) -> tuple[str, str]:
+    """Return the addresses of the broker and of the gateway."""
     assert up.stdout is not None
     async for line in up.stdout:
         text = line.decode().strip()
         if text.startswith(READY):
-            return text.removeprefix(READY).partition(" ")[0]
+            bootstrap, _, url = text.removeprefix(READY).partition(" http=")
+            return bootstrap, url
     raise RuntimeError(f"`streams up` ended with code {await up.wait()} before it was ready")

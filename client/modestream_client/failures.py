@@ -23,7 +23,14 @@ class MemoryServiceError(MemoryClientError):
 
 
 class MemoryTimeout(MemoryClientError, TimeoutError):
-    """No answer in time. The request may still take effect; a retry is safe."""
+    """No answer in time. The request may still take effect; a retry is safe.
+
+    `is_written`: the service has the request, as far as is known; without it the way to the service is at fault.
+    """
+
+    def __init__(self, message: str, *, is_written: bool = True) -> None:
+        super().__init__(message)
+        self.is_written = is_written
 
 
 class MemoryUnreachable(MemoryClientError):

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 
 from gateway.service.failures import Refused, failed
@@ -108,6 +109,8 @@ def handle_problems(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         answer = problem(_of_http(error), request_id_of(request))
         answer.headers.update(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods_at(request)):
+            answer.headers["Allow"] = ", ".join(methods)
         return answer
 
     async def on_defect(request: Request, error: Exception) -> JSONResponse:
@@ -133,6 +136,13 @@ def _headers(refused: Refused, status: int) -> dict[str, str]:
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     return headers
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Return the methods of all routes at the path: the framework names those of the first alone."""
+    path = request.scope["path"]
+    routes = [one for one in iter_route_contexts(request.app.routes) if one.path_regex and one.path_regex.match(path)]
+    return sorted({method for one in routes for method in one.methods or ()})
 
 
 def _of_http(error: HTTPException) -> Refused:

@@ -87,7 +87,7 @@ class BodyReader:
 
     def _refused(self, error: Rejected) -> Refused:
         refused = refused_of(error)
-        if refused.code == "too_large" and refused.field in self._scope_fields:
+        if refused.code == "too_large" and (refused.field or "").partition(".")[0] in self._scope_fields:
             refused.code = "invalid_value"
         return refused
 

@@ -82,6 +82,8 @@ def _translated_errors(call: Call, permission: Permission) -> Iterator[None]:
         raise refused_by_service(error.code, error.message, error.field, call) from None
     except MemoryTimeout as error:
         log.warning("request %s: %s", call.request_id, error)
+        if not error.is_written:
+            raise unavailable() from None
         raise out_of_time(writes=permission != "read") from None
     except MemoryClientError as error:
         log.warning("request %s: %s", call.request_id, error)

@@ -11,6 +11,9 @@ from gateway.service.failures import Refused
 from gateway.service.layers import Layers
 from gateway.service.wire import Json
 
+UNKNOWN_STATE: Json = {"lag": None, "language_model": None, "vector_index": None}
+"""The state of a deployment that does not answer."""
+
 
 class Users:
     """Lists boundaries, and sums them up."""
@@ -49,8 +52,10 @@ class Users:
         try:
             health = await self._layers.health(call, {})
         except Refused:
-            return {"lag": None, "language_model": None, "vector_index": None}
-        return {name: value for name, value in health.items() if name not in ("modes", "jobs", "telemetry")}
+            return UNKNOWN_STATE
+        return UNKNOWN_STATE | {
+            name: value for name, value in health.items() if name not in ("modes", "jobs", "telemetry")
+        }
 
 
 def _named_users(caller: Caller) -> list[str] | None:

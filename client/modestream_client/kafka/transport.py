@@ -137,7 +137,8 @@ class KafkaTransport:
     def _unacknowledged(self, topic: str, limit: float) -> MemoryTimeout:
         return MemoryTimeout(
             f"Kafka at {self._bootstrap} did not acknowledge the record on {self._prefix}{topic} within {limit:g} s: "
-            "is the broker up, and does the topic exist? The record may still be written."
+            "is the broker up, and does the topic exist? The record may still be written.",
+            is_written=False,
         )
 
     def _unanswered(self, topic: str, written: Written | None, limit: float) -> MemoryTimeout:

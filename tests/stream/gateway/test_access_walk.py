@@ -113,6 +113,8 @@ async def test_other_methods_open_no_door(gateway: GuardedGateway) -> None:
             assert (await gateway.ask(method, path)).status_code == 401
             assert (await gateway.ask(method, path, "reader")).status_code == 405
     assert gateway.wire.sent == []
+    answer = await gateway.ask("OPTIONS", "/v1/users/u1/memories/x", "reader")
+    assert answer.headers["allow"] == "DELETE, GET, PATCH"
 
 
 async def test_nothing_else_answers_without_a_key(gateway: GuardedGateway) -> None:

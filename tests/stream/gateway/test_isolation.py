@@ -1,7 +1,6 @@
 """What belongs to others answers as what is not there; keys of one project, and files of keys that change."""
 
 import json
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,7 @@ import pytest
 from gateway.http.limits import Limits
 from gateway.keys import key_callers
 from gateway.keys.key_file import KeyFile
-from tests.worlds.guarded_gateway import (
-    POLICY,
-    UNLIMITED,
-    GuardedGateway,
-    gateway_of,
-    pipeline_with_grants,
-    write_keys,
-)
+from tests.worlds.guarded_gateway import POLICY, UNLIMITED, GuardedGateway, gateway_of, pipeline_with_grants, write_keys
 
 MISSING = "00000000-0000-5000-8000-000000000000"
 """The id of no memory."""
@@ -94,7 +86,9 @@ async def test_place_and_cursor_of_another_user_show_nothing(gateway: GuardedGat
     answer = await gateway.ask("GET", "/v1/users/u1/memories", "owner", params={"limit": 1, "cursor": page["next"]})
     assert "quince" not in answer.text
     place = theirs.json()["read_after"]
-    answer = await gateway.ask("POST", "/v1/users/u1/memories/search", "owner", json={"query": "x", "read_after": place})
+    answer = await gateway.ask(
+        "POST", "/v1/users/u1/memories/search", "owner", json={"query": "x", "read_after": place}
+    )
     assert (answer.status_code, answer.json()["field"]) == (422, "read_after")
 
 
@@ -131,12 +125,14 @@ async def test_key_of_one_project_meets_no_other_project(gateway: GuardedGateway
 
 async def test_own_user_of_a_key_is_the_only_one(tmp_path: Path) -> None:
     write_keys(tmp_path / "own.json", "owner", user_id="u1")
-    async with pipeline_with_grants(tmp_path).running() as pipeline:
-        async with gateway_of(pipeline, tmp_path / "own.json", policy=None) as gateway:
-            assert (await gateway.ask("GET", "/v1/users/u1/memories", "owner")).status_code == 200
-            assert (await gateway.ask("GET", "/v1/users/u2/memories", "owner")).status_code == 403
-            assert (await gateway.mcp("tools/list", "owner", "/mcp")).status_code == 200
-            assert (await gateway.mcp("tools/list", "owner", "/mcp/users/u2")).status_code == 403
+    async with (
+        InMemoryPipeline(tmp_path).running() as pipeline,
+        gateway_of(pipeline, tmp_path / "own.json", policy=None) as gateway,
+    ):
+        assert (await gateway.ask("GET", "/v1/users/u1/memories", "owner")).status_code == 200
+        assert (await gateway.ask("GET", "/v1/users/u2/memories", "owner")).status_code == 403
+        assert (await gateway.mcp("tools/list", "owner", "/mcp")).status_code == 200
+        assert (await gateway.mcp("tools/list", "owner", "/mcp/users/u2")).status_code == 403
 
 
 async def test_file_of_keys_may_break_change_and_go(
@@ -162,7 +158,7 @@ async def test_file_of_keys_may_break_change_and_go(
     assert await statuses() == [401, 200, 200]
     keys.write_bytes(good)
     assert await statuses() == [200, 200, 200]
-    os.unlink(keys)
+    keys.unlink()
     assert await statuses() == [401, 401, 503]
 
 
@@ -199,4 +195,6 @@ async def test_rates_are_of_one_key(tmp_path: Path, keys: Path) -> None:
         assert second.json()["code"] == "too_many_requests"
         assert int(second.headers["retry-after"]) >= 1
         assert (await gateway.ask("GET", "/v1/me", "reader")).status_code == 200
-        assert (await gateway.ask("POST", "/v1/users/u1/memories/search", "owner", json={"query": "x"})).status_code == 429
+        assert (
+            await gateway.ask("POST", "/v1/users/u1/memories/search", "owner", json={"query": "x"})
+        ).status_code == 429

@@ -1,0 +1,117 @@
+"""Requests made up from the OpenAPI document: every answer is one that the document names, and none is a 5xx.
+
+The same requests in each run. `python -m schemathesis.cli run URL/openapi.json` makes more of them against a real `up`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.worlds.guarded_gateway import GuardedGateway, gateway_of
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+EXAMPLES = 3
+"""Requests of each operation and kind: some seconds in all."""
+
+STREAMS = ("listen_to_events",)
+"""Operations whose answers do not end."""
+
+CHECKS: list[Any] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+Ask = Callable[[Any], httpx.Response]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Ask]:
+    """Send a case to a keyless gateway that runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    started: list[GuardedGateway] = []
+    is_up, ending = threading.Event(), asyncio.Event()
+
+    async def run() -> None:
+        async with InMemoryPipeline(tmp_path).running() as pipeline, gateway_of(pipeline) as gateway:
+            started.append(gateway)
+            is_up.set()
+            await ending.wait()
+
+    def send(case: Any) -> httpx.Response:
+        how = {name: value for name, value in case.as_transport_kwargs().items() if value is not None}
+        how.pop("cookies", None)
+        if isinstance(how.get("data"), bytes | str):
+            how["content"] = how.pop("data")
+        coming = started[0].http.request(how.pop("method"), how.pop("url"), **how)
+        return asyncio.run_coroutine_threadsafe(coming, loop).result(60)
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
+    thread.start()
+    assert is_up.wait(60)
+    yield send
+    loop.call_soon_threadsafe(ending.set)
+    thread.join(60)
+    loop.close()
+
+
+async def _document(tmp_path: Path) -> Any:
+    pipeline = InMemoryPipeline(tmp_path)
+    async with gateway_of(pipeline) as gateway:
+        return (await gateway.http.get("/openapi.json")).json()
+
+
+@pytest.mark.parametrize("kind", ["valid", "invalid"])
+def test_every_answer_is_one_that_the_document_names(ask: Ask, tmp_path: Path, kind: str) -> None:
+    load_all_checks()
+    schema: Any = schemathesis.openapi.from_dict(asyncio.run(_document(tmp_path / "document")))
+    schema.config.base_url = "http://localhost"
+    mode = schemathesis.GenerationMode.POSITIVE if kind == "valid" else schemathesis.GenerationMode.NEGATIVE
+    operations = [one.ok() for one in schema.get_all_operations()]
+    walked = [one for one in operations if one.definition.raw["operationId"] not in STREAMS]
+    wrong = []
+    for operation in walked:
+        wrong += _failures(operation, mode, ask)
+    assert not wrong, "\n\n".join(wrong)
+
+
+def _failures(operation: Any, mode: Any, ask: Ask) -> list[str]:
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case: Any) -> None:
+        answer = ask(case)
+        case.validate_response(answer, checks=CHECKS)
+
+    try:
+        check()
+    except FailureGroup as group:
+        return [f"{operation.label}: {failure}" for failure in group.exceptions]
+    except (Unsatisfiable, httpx.InvalidURL):
+        # There is nothing to get wrong, or no request can carry it.
+        return []
+    return []
