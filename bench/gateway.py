@@ -42,28 +42,36 @@ class Doors:
     user: str
 
     async def ask_client(self, text: str) -> object:
+        """Search over Kafka."""
         return await self.client.retrieve(text, users=self.user, read_after=None)
 
     async def ask_rest(self, text: str) -> object:
+        """Search over REST."""
         return await self._post("/memories/search", {"query": text})
 
     async def ask_mcp(self, text: str) -> object:
+        """Search over MCP."""
         return await self._call("search_memory", {"query": text})
 
     async def tell_client(self, text: str) -> object:
+        """Store a turn over Kafka."""
         return await self.client.remember(text + " by client", user_id=f"{self.user}-writes")
 
     async def tell_rest(self, text: str) -> object:
+        """Store a turn over REST."""
         turn = {"conversation_id": "bench", "role": "user", "content": text + " by REST"}
         return await self._post("/turns", turn, "-writes")
 
     async def tell_mcp(self, text: str) -> object:
+        """Store a turn over MCP."""
         return await self._call("add_memory", {"text": text + " by MCP"}, "-writes")
 
     async def page(self, _: str) -> object:
+        """Read a page of 50."""
         return await self._get("/memories", {"limit": 50})
 
     async def map(self, _: str) -> object:
+        """Read a map."""
         return await self._get("/map", {"limit": 10_000})
 
     async def _post(self, path: str, body: object, suffix: str = "") -> object:

@@ -16,7 +16,7 @@ def configure_logs(level: str) -> None:
     """Send the events of structlog and of the standard library to standard error."""
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     named: list[Processor] = [structlog.contextvars.merge_contextvars, add_request_fields]
-    shared = [*named, structlog.processors.add_log_level, stamp]
+    shared: list[Processor] = [*named, structlog.processors.add_log_level, stamp]
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

@@ -53,9 +53,10 @@ class ModestreamStore(BaseStore):
     async def _run(self, op: Op) -> Result:
         if isinstance(op, GetOp):
             found = await self._find(op.namespace, op.key)
-            return found and Item(**_fields_of(found))
+            return None if found is None else Item(**_fields_of(found))
         if isinstance(op, PutOp):
-            return await self._put(op)
+            await self._put(op)
+            return None
         if isinstance(op, SearchOp):
             return await self._search(op)
         if isinstance(op, ListNamespacesOp):

@@ -12,6 +12,7 @@ from gateway.http.limits import Limits
 from gateway.keys import key_callers
 from gateway.keys.key_file import KeyFile
 from tests.worlds.guarded_gateway import POLICY, UNLIMITED, GuardedGateway, gateway_of, pipeline_with_grants, write_keys
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 MISSING = "00000000-0000-5000-8000-000000000000"
 """The id of no memory."""
