@@ -81,12 +81,13 @@ class Doors:
         answer = await self.http.get(f"/v1/users/{self.user}{path}", params=query, headers={"Prefer": "wait=60"})
         return answer.raise_for_status()
 
-    async def _call(self, tool: str, arguments: object, suffix: str = "") -> None:
+    async def _call(self, tool: str, arguments: object, suffix: str = "") -> object:
         params = {"name": tool, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         answer = await self.http.post(f"/mcp/users/{self.user}{suffix}", json=message, headers=MCP_HEADERS)
         if answer.raise_for_status().json()["result"]["isError"]:
             raise RuntimeError(answer.text)
+        return answer
 
 
 async def measure_gateway(system: System, report: Report, user: str, asked: Sequence[str]) -> None:
