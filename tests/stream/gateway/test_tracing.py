@@ -166,7 +166,7 @@ async def test_log_lines_have_request_and_trace() -> None:
 
 async def test_tool_call_is_one_trace_with_its_record(spans: InMemorySpanExporter) -> None:
     wire = NotingWire()
-    call = {"name": "search_memories", "arguments": {"query": "4711"}}
+    call = {"name": "search_memory", "arguments": {"query": "4711"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     accepted = {"Accept": "application/json, text/event-stream", "traceparent": TRACEPARENT, "X-Request-Id": "r-1"}
     async with over_http(wire) as url, httpx.AsyncClient(base_url=url) as http:

@@ -172,7 +172,7 @@ async def test_command_and_what_it_changes_are_one_trace(traced: Traced) -> None
     await pipeline.topics.settled()
     assert reply["status"] == "ok", reply
     assert {trace_id_of(span) for span in exporter.get_finished_spans()} == {TRACE_ID}
-    assert {"memory.changes-Remember", "memory.remembered-Embed-Understand-DrawMap"} <= set(by_name(exporter))
+    assert {"memory.changes-Remember-DrawMap", "memory.remembered-Embed-Understand-DrawMap"} <= set(by_name(exporter))
 
 
 async def test_reply_has_no_header_of_the_trace(traced: Traced) -> None:
