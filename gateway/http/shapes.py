@@ -87,7 +87,11 @@ class BodyReader:
 
     def _refused(self, error: Rejected) -> Refused:
         refused = refused_of(error)
-        if refused.code == "too_large" and (refused.field or "").partition(".")[0] in self._scope_fields:
+        name = (refused.field or "").partition(".")[0]
+        if name in self._scope_fields:
+            # A single value is checked as a list of one.
+            refused.field = name
+        if refused.code == "unknown_scope_field" or (refused.code == "too_large" and name in self._scope_fields):
             refused.code = "invalid_value"
         return refused
 

@@ -101,8 +101,8 @@ class EventReader:
             self._moves.popitem(last=False)
 
     def _was_moved(self, boundary: str, memory_id: str, mode: str, at_ms: int) -> bool:
-        asked = (self._moves.get((boundary, one, mode), 0) for one in (memory_id, ANY_MEMORY))
-        return any(at_ms - asked_ms < MOVE_MS for asked_ms in asked)
+        asked = (self._moves.get((boundary, one, mode)) for one in (memory_id, ANY_MEMORY))
+        return any(asked_ms is not None and at_ms - asked_ms < MOVE_MS for asked_ms in asked)
 
     def _of(
         self, kind: EventType, boundary: str, memory_id: str, at_ms: int, *, mode: str | None = None

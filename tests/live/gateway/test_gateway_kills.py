@@ -14,9 +14,9 @@ from tests.worlds.live.broker import running_broker
 from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment, deployed
 
-TURNS = 60
+TURNS = 40
 AT_ONCE = 8
-KILLS_AT = (15, 35)
+KILLS_AT = (10, 25)
 """Accepted turns at which the worker and the gateway are killed."""
 
 INTERNALS = ("127.0.0.1", "test-", "memory.", "Kafka", "kafka", "broker", "topic")
@@ -109,7 +109,7 @@ async def test_outages_show_and_end_without_a_restart_of_the_gateway(models: Pat
             assert (late.status_code, 0.9 < time.monotonic() - began < 3) == (504, True)
             worker.resume()
             os.kill(broker.pid, signal.SIGKILL)
-            away = await http.post("/v1/users/u1/memories/search", json={"query": "x"}, headers={"Prefer": "wait=8"})
+            away = await http.post("/v1/users/u1/memories/search", json={"query": "x"}, headers={"Prefer": "wait=3"})
             assert away.status_code == 503
             check([late, away])
             await gateway.has_status(http, "/ready", 503)
