@@ -39,7 +39,7 @@ async def test_question_is_a_dead_letter_too(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     question = {"schema": "retrieve.v1", "scope": {"user_id": "u1"}, "query": "what?"}
     bad = await pipeline.publish(pipeline.names.retrieve, question, headers=REPLY)
-    pipeline.deaths = die(tmp_path / "f", "memory.retrieve-Retrieve-Assemble", bad, 3)
+    pipeline.deaths = die(tmp_path / "f", "memory.retrieve-Retrieve-Assemble-List-DrawMap", bad, 3)
     async with pipeline.running():
         await pipeline.topics.settled()
     assert pipeline.replies(b"bad")[0]["error"]["code"] == "internal"
@@ -55,7 +55,7 @@ async def test_event_that_kills_one_of_its_readers_is_a_dead_letter(tmp_path: Pa
     assert pipeline.topics.records(names.learned)
     for topic, consumer in (
         (names.learned, "memory.learned-Categorize"),
-        (names.remembered, "memory.remembered-Embed-Understand"),
+        (names.remembered, "memory.remembered-Embed-Understand-DrawMap"),
         (names.embedded, "memory.embedded-Remember"),
     ):
         bad = pipeline.topics.records(topic)[-1]
