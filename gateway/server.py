@@ -17,6 +17,7 @@ from fastapi import FastAPI
 
 from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
+from gateway.identification import identification_of
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
@@ -29,7 +30,6 @@ from gateway.settings import GatewaySettings
 from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
-from schemas.state.policies import Policy
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
@@ -67,7 +67,8 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def build_app(settings: GatewaySettings) -> FastAPI:
     """Build the app over Kafka. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
-    wire, keys = KafkaWire(*cluster), _keys(settings)
+    wire, known = KafkaWire(*cluster), identification_of(settings)
+    keys = known.keys
     boundaries, feed = Boundaries(), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
@@ -81,22 +82,19 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         service,
         is_ready,
         scope=settings.scope_model,
-        callers=keys,
+        callers=known.callers,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
         routes=[*mcp.routes, *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ())],
         bodies=BODIES if settings.gateway_mem0 else (),
-        running=[lambda: wire, feeds.running, mcp.running, *([] if keys is None else [lambda: _reloading(keys)])],
+        running=[
+            lambda: wire,
+            feeds.running,
+            mcp.running,
+            *known.running,
+            *([] if keys is None else [lambda: _reloading(keys)]),
+        ],
     )
-
-
-def _keys(settings: GatewaySettings) -> KeyCallers | None:
-    if settings.gateway_keys is None:
-        return None
-    policy = None
-    if settings.authorization is not None:
-        policy = Policy.model_validate_json(settings.authorization.read_bytes())
-    return KeyCallers(settings.gateway_keys, policy, settings.gateway_limits.failed_logins_per_minute)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from pydantic_settings import NoDecode
 
 from gateway.connection_settings import ConnectionSettings, parted
 from gateway.http.limits import Limits
+from gateway.keys.oidc import OidcSettings
 
 DEFAULT_PORT = 8080
 
@@ -20,13 +21,16 @@ class GatewaySettings(ConnectionSettings):
     """The file of grants to principals, the same as the worker's."""
 
     gateway_bind: str = f"127.0.0.1:{DEFAULT_PORT}"
-    """Address and port to listen on; other than loopback needs keys."""
+    """Address and port to listen on; other than loopback needs keys or tokens."""
 
     gateway_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parted)] = ()
     """Public names of this gateway, `host` or `host:port`, parted by commas; loopback is served in any case."""
 
     gateway_keys: Path | None = None
-    """A file of keys; none: loopback only, and every caller may do everything."""
+    """A file of keys; without it and without tokens: loopback only, and every caller may do everything."""
+
+    gateway_oidc: OidcSettings | None = None
+    """Access tokens of an identity provider: JSON."""
 
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""
@@ -42,9 +46,10 @@ class GatewaySettings(ConnectionSettings):
     @model_validator(mode="after")
     def _is_safe(self) -> Any:
         host, _ = bind_address(self.gateway_bind)
-        if self.gateway_keys is None and not is_loopback(host):
+        if self.gateway_keys is None and self.gateway_oidc is None and not is_loopback(host):
             raise ValueError(
-                f"GATEWAY_BIND={self.gateway_bind} is reachable by others: set GATEWAY_KEYS, or bind to 127.0.0.1"
+                f"GATEWAY_BIND={self.gateway_bind} is reachable by others: set GATEWAY_KEYS or GATEWAY_OIDC, "
+                "or bind to 127.0.0.1"
             )
         return self
 

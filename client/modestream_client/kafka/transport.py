@@ -8,6 +8,7 @@ a query can read after them.
 import asyncio
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
@@ -20,6 +21,9 @@ from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, Pend
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.offsets import TURNS_TOPIC, Written, invalid_read_after
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
+
+MAX_LAST_TURNS = 100_000
+"""Boundaries whose last turn is remembered; the one that was written to longest ago is forgotten first."""
 
 PRINCIPAL_HEADER = "principal"
 """The header with the caller's principal, for a service with authorization."""
@@ -46,7 +50,7 @@ class KafkaTransport:
         self._replies = PendingReplies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
-        self._last_turn: dict[str, int] = {}
+        self._last_turn: OrderedDict[str, int] = OrderedDict()
 
     async def open(self) -> None:
         """Connect. Raises `MemoryUnreachable`."""
@@ -124,7 +128,9 @@ class KafkaTransport:
         return [(name, value.encode()) for name, value in named.items()]
 
     def _record_turn(self, boundary: str, offset: int) -> None:
-        self._last_turn[boundary] = max(offset, self._last_turn.get(boundary, -1))
+        self._last_turn[boundary] = max(offset, self._last_turn.pop(boundary, -1))
+        if len(self._last_turn) > MAX_LAST_TURNS:
+            self._last_turn.popitem(last=False)
 
     def _connected(self) -> Connection:
         if self._connection is None:
