@@ -161,6 +161,13 @@ class SafeAssignmentConsumer(Consumer):
         lag = self.highwater(tp) - (self._committed_offset.get(tp) or 0)
         return 0 if lag <= 0 or self._is_all_acknowledged(tp) else lag
 
+    async def position(self, tp: TP) -> int | None:
+        """Return the offset that is fetched next; None before that is known."""
+        if self._is_dedicated(tp):
+            return self._reader_of(tp).next_offset(tp)
+        position: int | None = await super().position(tp)
+        return position
+
     def committed_offset(self, tp: TP) -> int:
         """Return the offset after the last acknowledged record that was committed; 0 without one."""
         return self._committed_offset.get(tp) or 0
@@ -245,6 +252,7 @@ class SafeAssignmentConsumer(Consumer):
         if expected and record.offset > expected:
             await self._add_gap(tp, expected, record.offset - 1)
         await self.callback(self._to_message(tp, record))
+        self._read_offset[tp] = record.offset
 
     def _is_all_acknowledged(self, tp: TP) -> bool:
         read = self._reader_of(tp).next_offset(tp) or 0

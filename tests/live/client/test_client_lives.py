@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from modestream_client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
+from modestream_client import MemoryClient, MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
 
 from streams.up.ports import free_port
 from tests.worlds.live.broker import RunningBroker, running_broker
@@ -39,7 +39,7 @@ async def test_without_the_services_topics_opening_fails(live_broker: RunningBro
 
 
 async def test_oversized_record_is_rejected_at_once(memory: MemoryClient) -> None:
-    with pytest.raises(MemoryUnreachable, match="larger than"):
+    with pytest.raises(MemoryServiceError, match="too_large"):
         await memory.remember("x" * (9 << 20))
 
 

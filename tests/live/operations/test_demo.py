@@ -40,9 +40,14 @@ class Notebook:
             return {name: value for name, value in arguments.items() if value is not None} | {"embedding_dim": 384}
         if command == "set_memory_mode":
             self.modes[arguments["memory_id"]] = arguments["mode"]
-            return {"mode": arguments["mode"]}
-        whole = {"resources": [{"uri": "a://b", "text": "0123 the caption"}]}
-        return self.health() if command == "health" else whole
+            return self.whole()
+        return self.health() if command == "health" else self.whole()
+
+    def whole(self) -> Json:
+        [hit] = self.find()["hits"]
+        resources = [{"uri": "a://b", "text": "0123 the caption"}]
+        mode = self.modes[self.latest["turn_id"]]
+        return hit | {"mode": mode, "resources": resources, "embedding": {"status": "ready"}}
 
     def keep(self, turn: Json) -> Json:
         texts = self.texts.setdefault(turn["turn_id"], [])

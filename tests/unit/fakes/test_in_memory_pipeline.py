@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.stores.watched_table import WatchedTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
@@ -13,7 +14,8 @@ def stores(pipeline: InMemoryPipeline) -> dict[str, Any]:
     _, ctx = pipeline.wire(SqliteLexicalIndex(pipeline.directory / "words"))
     parts = {one.name: getattr(holder, one.name) for holder in (ctx, ctx.stores) for one in fields(holder)}
     tables = {name: one for name, one in parts.items() if hasattr(one, "pending_writes")}
-    return {**tables, "index": pipeline.index, "jobs": ctx.jobs}
+    watched = {name: one._table if isinstance(one, WatchedTable) else one for name, one in tables.items()}
+    return {**watched, "index": pipeline.index, "jobs": ctx.jobs}
 
 
 def stopped(directory: Path) -> InMemoryPipeline:
