@@ -105,8 +105,13 @@ async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_emb
         for one in customers:
             assert (await one.command("list_modes")) == before[one.user_id][0]["modes"][0]
             await one.ready()
-        after = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
-        assert after == before
+
+        async def is_as_before() -> bool:
+            # Requests are answered before the loss of the vectors is noticed and the models are loaded.
+            after = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
+            return after == before
+
+        await eventually(is_as_before, "everything is shown and found as before")
         again = await client.remember(
             "This is forgotten soon.", turn_id="default This is forgotten soon.", user_id="u0", mode="journal"
         )

@@ -47,7 +47,7 @@ class Notebook:
         [hit] = self.find()["hits"]
         resources = [{"uri": "a://b", "text": "0123 the caption"}]
         mode = self.modes[self.latest["turn_id"]]
-        return hit | {"mode": mode, "resources": resources, "embedding": {"status": "ready"}}
+        return {**hit, "mode": mode, "resources": resources, "embedding": {"status": "ready"}}
 
     def keep(self, turn: Json) -> Json:
         texts = self.texts.setdefault(turn["turn_id"], [])
