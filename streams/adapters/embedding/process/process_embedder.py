@@ -156,7 +156,13 @@ class ProcessEmbedder:
 
     async def _restart(self) -> None:
         await self._child.end()
-        child = await asyncio.to_thread(self._start_child)
+        starting = asyncio.create_task(asyncio.to_thread(self._start_child))
+        try:
+            child = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # A thread can't be cancelled: the process that it starts would be left.
+            await (await starting).end()
+            raise
         try:
             loaded = await child.loaded(self._limits.load_s)
         except ModelMissing as problem:
