@@ -1,21 +1,16 @@
 """Run `streams up` as a child process on a free port."""
 
-import asyncio
 import os
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.ports import free_port
+from streams.up.child_system import ready_addresses, start_up
 
 ROOT = Path(__file__).parents[2]
 """The root of the project."""
-
-READY = "ready bootstrap="
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +38,13 @@ async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> 
     Raises RuntimeError when it does not start.
     """
     began = time.perf_counter()
-    up = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "streams",
-            "up",
-            "--data-dir",
-            str(data_dir),
-            "--port",
-            str(free_port()),
-            "--http-port",
-            "0",
-        ),
-        stdout=PIPE,
-        env=_environment(settings or {}),
-        cwd=ROOT,
-        start_new_session=True,
-    )
+    up = await start_up(data_dir, _environment(settings or {}), ROOT)
     try:
-        bootstrap, url = await _ready(up)
-        yield System(bootstrap, data_dir, time.perf_counter() - began, up.pid, url)
+        addresses = await ready_addresses(up)
+        if addresses is None:
+            raise RuntimeError(f"`streams up` ended with code {await up.wait()} before it was ready")
+        seconds = time.perf_counter() - began
+        yield System(addresses["bootstrap"], data_dir, seconds, up.pid, addresses["http"])
     finally:
         if up.returncode is None:
             up.terminate()
@@ -74,14 +55,3 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with these settings, without any other `MODESTREAM_*` variables."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MODESTREAM_")}
     return own | dict(settings)
-
-
-async def _ready(up: Process) -> tuple[str, str]:
-    """Return the addresses of the broker and of the gateway."""
-    assert up.stdout is not None
-    async for line in up.stdout:
-        text = line.decode().strip()
-        if text.startswith(READY):
-            bootstrap, _, url = text.removeprefix(READY).partition(" http=")
-            return bootstrap, url
-    raise RuntimeError(f"`streams up` ended with code {await up.wait()} before it was ready")

@@ -39,8 +39,8 @@ class ItemInside(BaseModel, frozen=True):
     score: float
 
 
-class MemoryFields(BaseModel):
-    """What hits and lists show of a memory. A distilled one has no turn, conversation, role or speaker."""
+class ShownMemory(BaseModel):
+    """What every answer shows of a memory. A distilled one has no turn, conversation, role or speaker."""
 
     memory_id: str
     turn_id: str | None
@@ -55,6 +55,11 @@ class MemoryFields(BaseModel):
     occurred_at: str
     evidence: tuple[Evidence, ...]
     version: int
+
+
+class MemoryFields(ShownMemory):
+    """What hits and lists show of a memory."""
+
     embedding_status: EmbeddingStatus
 
 

@@ -13,10 +13,11 @@ from modestream_client.results.maps import MemoryMap
 from modestream_client.results.memory import WholeMemory
 from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
 from modestream_client.results.upkeep import ServiceHealth
-from modestream_client.vocabulary import ModeSource, Strategy
+from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 
 from schemas.messages.boundaries import Boundary
+from schemas.messages.turns import TurnAccepted
 
 
 class Problem(BaseModel):
@@ -44,15 +45,9 @@ class WithWarnings(BaseModel):
     warnings: list[Warning]
 
 
-class StoredTurn(BaseModel):
+class StoredTurn(TurnAccepted):
     """A turn that is durable. `read_after` goes into reads that must see it."""
 
-    memory_id: str
-    turn_id: str
-    mode: str
-    mode_source: ModeSource
-    version: int
-    duplicate: bool
     warnings: list[Warning]
     read_after: str | None = None
 

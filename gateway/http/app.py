@@ -1,9 +1,9 @@
 """The ASGI application: routes, problem details, and the middleware around them.
 
-`create_app` builds it without any connection; `doors` mount what is served beside the routes, such as MCP.
+`create_app` builds it without any connection; the routes of other doors, such as MCP, are served beside its own.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -46,14 +46,12 @@ def create_app(
     hosts: AllowedHosts | None = None,
     limits: Limits | None = None,
     running: Sequence[Running] = (),
-    mounts: Mapping[str, Any] | None = None,
     routes: Sequence[BaseRoute] = (),
     bodies: Sequence[type[BaseModel]] = (),
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are those of other doors, `bodies` their models; `mounts` are ASGI
-    apps by path, taken last.
+    `running` is entered at its start. `routes` are those of other doors, `bodies` their models.
     """
     shapes = Shapes(scope)
     app = FastAPI(
@@ -92,8 +90,6 @@ def create_app(
     ):
         app.include_router(router)
     app.router.routes.extend(routes)
-    for path, mounted in (mounts or {}).items():
-        app.mount(path, mounted)
     document_app(app, shapes, bodies)
     return app
 

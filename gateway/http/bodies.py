@@ -1,6 +1,6 @@
 """Bodies of commands over HTTP: the arguments of the wire, without what the path says."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
@@ -39,6 +39,3 @@ class Export(BaseModel):
     """What to export: by default all projects."""
 
     read_after: int | None = None
-
-
-JobName = Literal["backfill", "rebuild", "reconcile", "retry_failed"]

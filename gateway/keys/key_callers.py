@@ -11,8 +11,8 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from gateway.keys.callers import FailedLogins, caller_for
 from gateway.keys.key_file import Key, KeyFile, digest_of
-from gateway.service.buckets import Buckets
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
 from schemas.state.policies import Policy
@@ -37,7 +37,7 @@ class KeyCallers:
         """Read the file. Raises OSError, or ValueError with the reason."""
         self._path = path
         self._policy = policy
-        self._failures = Buckets(failed_logins_per_minute / 60, failed_logins_per_minute)
+        self._failures = FailedLogins(failed_logins_per_minute)
         self._keys = _by_digest(KeyFile.read(path))
         self._stamp = _stamp(path)
         self._looked_at = time.monotonic()
@@ -49,11 +49,9 @@ class KeyCallers:
         self._look()
         key = self._keys.get(digest_of(given)) if (given := _key_in(headers)) is not None else None
         if key is not None and not key.has_expired(datetime.now(UTC)):
-            return self._caller(key)
-        if given is not None and (wait_s := self._failures.take(address)) > 0:
-            raise Refused(
-                "too_many_requests", "too many unknown keys from this address", retry_after_s=round(wait_s) or 1
-            )
+            return caller_for(key.id, key.principal, key.user_id, self._policy)
+        if given is not None:
+            self._failures.count(address, "unknown keys")
         raise Refused("unauthenticated", "send a key of this gateway as `Authorization: Bearer ms_…`")
 
     def reload(self) -> None:
@@ -75,10 +73,6 @@ class KeyCallers:
             self._looked_at = now
             if _stamp(self._path) != self._stamp:
                 self.reload()
-
-    def _caller(self, key: Key) -> Caller:
-        grants = None if self._policy is None else self._policy.principals.get(key.principal, ())
-        return Caller(key.id, key.principal, key.user_id, grants)
 
 
 def _by_digest(file: KeyFile) -> Mapping[str, Key]:

@@ -5,14 +5,15 @@ token of another issuer, for another audience, expired, without signature, or si
 no token is passed on.
 """
 
+from contextlib import suppress
 from typing import Any, Literal
 
 import jwt
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 
+from gateway.keys.callers import FailedLogins, caller_for
 from gateway.keys.jwks import SigningKeys
-from gateway.service.buckets import Buckets
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
 from schemas.state.policies import Policy
@@ -51,20 +52,17 @@ class OidcCallers:
         self._settings = settings
         self._keys = keys
         self._policy = policy
-        self._failures = Buckets(failed_logins_per_minute / 60, failed_logins_per_minute)
+        self._failures = FailedLogins(failed_logins_per_minute)
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a token. Raises Refused: `unauthenticated`, `too_many_requests`, `unavailable`."""
         token = token_in(headers)
         if token is None:
             raise _unauthenticated()
-        try:
+        with suppress(jwt.PyJWTError, ValueError, TypeError):
             return self._caller(await self._claims(token))
-        except (jwt.PyJWTError, ValueError, TypeError):
-            if (wait_s := self._failures.take(address)) > 0:
-                message = "too many invalid tokens from this address"
-                raise Refused("too_many_requests", message, retry_after_s=round(wait_s) or 1) from None
-            raise _unauthenticated() from None
+        self._failures.count(address, "invalid tokens")
+        raise _unauthenticated()
 
     async def _claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a valid token. Raises PyJWTError, ValueError."""
@@ -87,8 +85,7 @@ class OidcCallers:
         """Return the caller that the claims name. Raises ValueError if one of them is missing."""
         principal = _text(claims, self._settings.principal_claim)
         user = None if self._settings.user_claim is None else _text(claims, self._settings.user_claim)
-        grants = None if self._policy is None else self._policy.principals.get(principal, ())
-        return Caller(f"oidc:{claims['sub']}", principal, user, grants)
+        return caller_for(f"oidc:{claims['sub']}", principal, user, self._policy)
 
 
 def token_in(headers: Headers) -> str | None:

@@ -9,7 +9,8 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.events import TOPICS
 from gateway.service.failures import unavailable
 from gateway.service.feed import Feed
-from gateway.wire.follow import Cluster, Followed, Follower, Handle
+from gateway.wire.follow import Cluster, Follower, Handle
+from schemas.messages.records import Record
 
 BEGIN_S = 8.0
 """Seconds that the first listener waits for the topics of events."""
@@ -54,7 +55,7 @@ class Feeds:
 
 
 def _apply_to(boundaries: Boundaries) -> Handle:
-    def apply(records: Sequence[Followed]) -> None:
+    def apply(records: Sequence[Record]) -> None:
         for one in records:
             boundaries.apply(one.key, one.value)
 
@@ -62,7 +63,7 @@ def _apply_to(boundaries: Boundaries) -> Handle:
 
 
 def _take_into(feed: Feed) -> Handle:
-    def take(records: Sequence[Followed]) -> None:
+    def take(records: Sequence[Record]) -> None:
         for one in records:
             feed.take(one.topic, one.partition, one.offset, one.timestamp_ms, one.key, one.value)
 

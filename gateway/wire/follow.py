@@ -14,6 +14,8 @@ from aiokafka.errors import KafkaError
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
+from schemas.messages.records import Record
+
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
@@ -34,18 +36,8 @@ class Cluster(NamedTuple):
     security: KafkaSecurity | None = None
 
 
-class Followed(NamedTuple):
-    """One record: `topic` without its prefix, `timestamp_ms` since the epoch."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-
-
-Handle = Callable[[Sequence[Followed]], None]
+Handle = Callable[[Sequence[Record]], None]
+"""Takes records without headers; their topics have no prefix."""
 Begin = Callable[[dict[tuple[str, int], int]], None]
 """Takes the offset of the first record to come, by topic and partition."""
 
@@ -123,7 +115,7 @@ class Follower:
             for place, records in batches.items():
                 topic = self._without_prefix(place.topic)
                 self._handle(
-                    [Followed(topic, one.partition, one.offset, one.timestamp, one.key, one.value) for one in records]
+                    [Record(topic, one.partition, one.offset, one.timestamp, one.key, one.value) for one in records]
                 )
             await asyncio.sleep(0)
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from modestream_client.vocabulary import Decay, ModeSource
+from modestream_client.results.modes import ModeFields
+from modestream_client.vocabulary import ModeSource
 from pydantic import BaseModel, Field
 
 GENERAL = "general"
@@ -20,22 +21,13 @@ GENERAL_DIM = 384
 """Dimension of all-MiniLM-L6-v2."""
 
 
-class Mode(BaseModel, frozen=True):
-    """A named register with a fixed embedder. `project` is the only project that it is declared in; None: all.
+class Mode(ModeFields, frozen=True):
+    """A named register with a fixed embedder.
 
-    A prefix of None is the embedder's own. `formerly` holds earlier names. `embedded_since` is the offset of the
-    command that changed the vector space, so that a redelivered command is carried out again.
+    `formerly` holds earlier names. `embedded_since` is the offset of the command that changed the vector space, so that
+    a redelivered command is carried out again.
     """
 
-    name: str
-    embedder: str
-    embedding_dim: int
-    description: str = ""
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-    extraction_hints: str = ""
-    decay: Decay = "medium"
-    project: str | None = None
     formerly: tuple[str, ...] = ()
     embedded_since: int = -1
 

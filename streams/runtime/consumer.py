@@ -25,27 +25,22 @@ import faust
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.runtime.bursts import BurstProducer
+from streams.runtime.consumer_thread import ShortPollThread
 from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
-from streams.runtime.isolation import READ_COMMITTED, next_offset, readable_end, set_isolation_level
+from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.membership import Membership, member_name
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from streams.settings import IsolationLevel, KafkaConnection
 
 log = structlog.get_logger()
-
-FETCH_WAIT_MS = 200
-"""How long the broker may delay the response to a fetch without records. Other requests on the same connection wait as
-long: offsets, twice at every start and rebalance, and once for a `forget`. Faust's 1,500 ms made a start 3 s longer;
-200 ms cost an idle worker half a hundredth of a core."""
-
 
 IN_FLIGHT_TIMEOUT_S = 8.0
 """How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
@@ -56,41 +51,6 @@ LAST_KEYS = 50
 
 LAST_KEYS_TIMEOUT_MS = 10_000
 """How long they may take; a fetch from a broker in order takes some milliseconds."""
-
-
-class ShortPollThread(AIOKafkaConsumerThread):
-    """Faust's consumer thread, with short fetches, as the group member of the app's topics."""
-
-    def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
-        consumer = super()._create_worker_consumer(transport)
-        # Faust has no setting for it. The consumer starts later and reads it then.
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
-        app = cast("SafeAssignmentApp", transport.app)
-        consumer._group_instance_id = app.member_name  # noqa: SLF001
-        set_isolation_level(consumer, app.isolation_level)
-        return consumer
-
-    async def on_start(self) -> None:
-        """Connect, and watch the membership of the group, for the fence as well."""
-        await super().on_start()
-        app, consumer = cast("SafeAssignmentApp", self.transport.app), self._ensure_consumer()
-        app.fence.watch(consumer)
-        app.membership.watch(consumer)
-
-    def highwater(self, tp: TP) -> int:
-        """Return the end offset of what may be read, as of the last fetch; 0 before it."""
-        return readable_end(self._ensure_consumer(), TopicPartition(*tp)) or 0
-
-    def next_offset(self, tp: TP) -> int | None:
-        """Return the offset that is fetched next."""
-        return next_offset(self._ensure_consumer(), TopicPartition(*tp))
-
-    async def pause_fetching(self, tps: Iterable[TP]) -> None:
-        """Stop fetching these partitions until they are assigned again."""
-        await self.call_thread(self._pause, [TopicPartition(*tp) for tp in tps])
-
-    async def _pause(self, partitions: list[TopicPartition]) -> None:
-        self._ensure_consumer().pause(*partitions)
 
 
 class SafeAssignmentConsumer(Consumer):

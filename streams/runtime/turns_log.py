@@ -55,13 +55,8 @@ class KafkaTurnsLog:
         tp, consumer = self._assigned(partition), self._app.consumer
         fetched = await consumer.position(tp)
         last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001
-        under_way = [
-            message.offset
-            for message in list(consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
-            if message.tp == tp
-        ]
         # Before the first read, Faust's last offset is the one that is read next.
-        return (fetched or 0) >= end and (last or 0) <= applied and max(under_way, default=-1) < applied
+        return (fetched or 0) >= end and (last or 0) <= applied and max(self._under_way(tp), default=-1) < applied
 
     async def is_pending(self, partition: int, offset: int) -> bool:
         """True if a record is written there, and is not delivered yet or not acknowledged."""
@@ -71,8 +66,12 @@ class KafkaTurnsLog:
         last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001
         if (await consumer.position(tp) or 0) <= offset or (last or 0) < offset:
             return True
-        unacked = list(consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
-        return any((message.tp, message.offset) == (tp, offset) for message in unacked)
+        return offset in self._under_way(tp)
+
+    def _under_way(self, tp: TP) -> list[int]:
+        """Return the offsets that are delivered and not acknowledged."""
+        unacked = list(self._app.consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
+        return [message.offset for message in unacked if message.tp == tp]
 
     def _assigned(self, partition: int) -> TP:
         """Return the assigned partition. After a rebalance its new owner gets the command again."""

@@ -3,7 +3,8 @@
 from typing import Any
 
 from schemas.state.memories import Memory
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
 

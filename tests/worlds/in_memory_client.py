@@ -12,7 +12,8 @@ from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
 
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 TIMEOUT_S = 10.0
 """The limit of a call without one."""
@@ -61,7 +62,7 @@ class InMemoryTransport:
         deadline: bool = True,
     ) -> tuple[Reply, Written]:
         """Write a record and wait for its reply."""
-        correlation = str(next(self._pipeline._numbers)).encode()
+        correlation = str(next(self._pipeline.numbers)).encode()
         names = self._pipeline.names
         written = await self._write(
             topic, record, principal, ("reply_to", names.replies.encode()), ("correlation_id", correlation)

@@ -2,7 +2,6 @@
 models, vector index, tables and clock. No broker, no network."""
 
 import asyncio
-import json
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,7 +20,6 @@ from agents.understanding.understand import Understand
 from schemas.internal.changes import Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
-from schemas.messages.records import Headers, Outgoing, Record
 from schemas.models.language import Profiles
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
@@ -60,9 +58,8 @@ from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
+from tests.worlds.in_memory_requests import PipelineRequests
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
-
-Json = dict[str, Any]
 
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
@@ -75,7 +72,7 @@ DURABLE = (
 
 
 @dataclass
-class InMemoryPipeline:
+class InMemoryPipeline(PipelineRequests):
     """The state of a worker that outlives a restart, and a client of its topics."""
 
     directory: Path
@@ -110,7 +107,7 @@ class InMemoryPipeline:
         self.language = FakeLanguageModel(profiles=self.profiles)
         self.names = topics_with_prefix(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
-        self._numbers = count()
+        self.numbers = count()
 
     def copy_to(self, directory: Path) -> "InMemoryPipeline":
         """Return a stopped copy of this stopped worker."""
@@ -229,46 +226,6 @@ class InMemoryPipeline:
 
         return queue, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
 
-    async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
-        """Write a record keyed by its user, unless `how` overrides the key or partition."""
-        value = message if isinstance(message, bytes) else json.dumps(message).encode()
-        known = {"key": message["scope"]["user_id"].encode()} if isinstance(message, dict) else {"key": b"u1"}
-        return await self.topics.append(Outgoing(topic, value=value, **{**known, **how}))
-
-    async def remember(self, text: str, turn_id: str | None = None, user: str = "u1", **fields: Any) -> Record:
-        """Publish one turn."""
-        return await self.publish(
-            self.names.turns, turn_message(text, turn_id or f"t-{next(self._numbers)}", user, **fields)
-        )
-
-    async def ask(self, topic: str, message: Json | bytes, headers: Headers = (), **how: Any) -> Json:
-        """Publish a request, and wait for its reply."""
-        correlation = str(next(self._numbers)).encode()
-        ours = (("reply_to", self.names.replies.encode()), ("correlation_id", correlation))
-        await self.publish(topic, message, headers=(*ours, *headers), **how)
-        await self.topics.until(lambda: bool(self.replies(correlation)))
-        [reply] = self.replies(correlation)
-        return reply
-
-    async def retrieve(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Send a retrieve request."""
-        request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
-        return await self.ask(self.names.retrieve, request)
-
-    async def list_page(self, what: str = "memories", user: str = "u1", **fields: Any) -> Json:
-        """Send a list request over all projects."""
-        request = {"schema": "list.v1", "scope": {"user_id": user, "project_id": "*"}, "what": what, **fields}
-        return await self.ask(self.names.retrieve, request)
-
-    async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-        """Send a command."""
-        return await self.ask(self.names.commands, command_message(command, user, project, **arguments))
-
-    async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
-        """Send an assemble request, for the full format unless another one is named."""
-        request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, "format": "full", **fields}
-        return await self.ask(self.names.retrieve, request)
-
     def memory(self, text: str) -> Memory:
         """Return the memory of the turn with this current text."""
         [found] = [memory for memory in self.memories.all() if memory.text == text and memory.origin == "said"]
@@ -295,34 +252,8 @@ class InMemoryPipeline:
         """Wait until the pipeline retries a call to this dependency."""
         await self.until(lambda: f'what="{what}"'.encode() in self.meters.exposition())
 
-    def replies(self, correlation: bytes) -> list[Json]:
-        """Return the replies to a request."""
-        records = self.topics.records(self.names.replies)
-        return [json.loads(one.value or b"") for one in records if one.header("correlation_id") == correlation]
-
-    def dead_letters(self) -> list[Record]:
-        """Return the dead letters."""
-        return self.topics.records(self.names.dead_letters)
-
-    async def texts(self, query: str, **fields: Any) -> list[str]:
-        """Return the texts of the hits, best first, once all records are processed."""
-        await self.topics.settled()
-        return [hit["text"] for hit in (await self.retrieve(query, **fields))["result"]["hits"]]
-
 
 def _changed(reembedding: Reembedding, change: Change, partition: int) -> None:
     """Re-embed after a change, as the worker does."""
     if change.action == "stale":
         reembedding.look((partition,))
-
-
-def command_message(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-    """Return a command message."""
-    scope = {"user_id": user, "project_id": project}
-    return {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
-
-
-def turn_message(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
-    """Return a turn message."""
-    known = {"scope": {"user_id": user}, "conversation_id": "c1", "role": "user", "content": text}
-    return {"schema": "turn.v1", "turn_id": turn_id, **known, **fields}

@@ -3,7 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, turn_message
 
 
 async def declare(pipeline: InMemoryPipeline, name: str, embedder: str = "tiny32", **more: Any) -> Json:

@@ -12,7 +12,8 @@ from modestream_client.hits import Evidence
 from schemas.state.memories import Memory, index_names
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 from tests.worlds.user_actions import BYSTANDER, USER, ActionRunner
 
 

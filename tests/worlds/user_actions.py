@@ -13,7 +13,8 @@ from typing import Any
 from agents.rules.memory.identity import derive_memory_id
 from schemas.messages.records import Outgoing, Record
 from schemas.state.memories import Memory
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
 USER = "u1"
 """The user that the actions concern."""

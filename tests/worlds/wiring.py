@@ -6,8 +6,9 @@ from pathlib import Path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.topology import BackgroundHooks, Subscription, subscriptions
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_publisher import Arrow
+from tests.worlds.in_memory_requests import turn_message
 
 
 def wired_subscriptions(directory: Path) -> list[Subscription]:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from modestream_client.hits import Evidence
-from modestream_client.vocabulary import Decay, EmbeddingStatus, InteractionMode, MemoryType, ModeSource, Role
+from modestream_client.hits import ShownMemory
+from modestream_client.vocabulary import Decay, EmbeddingStatus, InteractionMode
 
 
 class VectorState(BaseModel, frozen=True):
@@ -25,33 +25,20 @@ class ShownVersion(BaseModel, frozen=True):
     first_seen: str
 
 
-class WholeMemory(BaseModel, extra="allow"):
-    """One memory with evidence, versions and what was understood. A distilled one has no turn and no role.
+class WholeMemory(ShownMemory, extra="allow"):
+    """One memory with evidence, versions and what was understood.
 
     `items` are the ids of what was extracted from a turn. Fields that are not named here are kept in `model_extra`.
     """
 
-    memory_id: str
-    turn_id: str | None
-    conversation_id: str | None
-    scope: dict[str, str]
-    type: MemoryType
-    mode: str
-    mode_source: ModeSource
-    role: Role | None
-    speaker: str | None
-    text: str
-    occurred_at: str
     importance: float | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = Field(default_factory=dict)
     resources: tuple[dict[str, Any], ...] = ()
     entities: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...]
     decay: Decay | None = None
     embedding: VectorState
     superseded_by: str | None = None
     items: tuple[str, ...] = ()
     interaction_mode: InteractionMode | None = None
     interaction_confidence: float | None = None
-    version: int
     versions: tuple[ShownVersion, ...] = ()

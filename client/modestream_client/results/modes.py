@@ -7,8 +7,8 @@ from pydantic import BaseModel
 from modestream_client.vocabulary import Decay
 
 
-class ShownMode(BaseModel, frozen=True):
-    """A declared mode; with `is_default`, turns of this project that name no mode get it.
+class ModeFields(BaseModel, frozen=True):
+    """What a mode is declared with.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
     """
@@ -22,6 +22,11 @@ class ShownMode(BaseModel, frozen=True):
     extraction_hints: str = ""
     decay: Decay = "medium"
     project: str | None = None
+
+
+class ShownMode(ModeFields, frozen=True):
+    """A declared mode; with `is_default`, turns of this project that name no mode get it."""
+
     is_default: bool = False
 
 

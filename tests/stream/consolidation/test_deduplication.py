@@ -3,7 +3,8 @@
 import pytest
 
 from schemas.state.memories import Memory
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 DAY_S = 86_400
 

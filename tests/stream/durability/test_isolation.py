@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import turn_message
 
 Json = dict[str, Any]
 

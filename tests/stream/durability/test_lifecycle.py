@@ -9,7 +9,8 @@ import pytest
 
 from schemas.models.vectors import Point
 from streams.flow.steps import maintain as maintaining
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
 JOBS = ["backfill", "rebuild", "reconcile", "retry_failed"]
 NAMES = ("processed", "skipped", "failed", "stale_cleared")

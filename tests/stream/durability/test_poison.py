@@ -7,7 +7,8 @@ import pytest
 
 from schemas.messages.records import Headers, Record
 from streams.flow.support.death_counts import DeathCounts, record_name
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import turn_message
 
 REPLY: Headers = (("reply_to", b"memory.replies"), ("correlation_id", b"bad"))
 

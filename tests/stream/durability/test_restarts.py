@@ -18,7 +18,8 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
 from tests.fakes.tables.json_table import FakeJsonTable
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Lost
+from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]

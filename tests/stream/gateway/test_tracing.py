@@ -17,7 +17,8 @@ from tests.fakes.wire import FakeWire
 from tests.harnesses.mcp import over_http
 from tests.worlds.gateway import http_over
 from tests.worlds.in_memory_client import InMemoryTransport
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 from tests.worlds.tracing import (
     CALLER_SPAN_ID,
     TRACE_ID,

@@ -6,7 +6,8 @@ from typing import Any
 
 from schemas.messages.records import Record
 from tests.worlds.consolidation import remember_many
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS
 from tests.worlds.mode_commands import declare, remember_turn
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.fakes.language_model import ONE_PROFILE
 from tests.fakes.tables.categories import FakeCategories
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message
 
 SCOPE = {"user_id": "u1", "project_id": "default"}
 HEALTH = "dentist appointment, allergic penicillin"

@@ -8,7 +8,8 @@ from schemas.messages.records import Outgoing
 from schemas.state.memories import CategoryAssignment, Memory
 from tests.fakes.tables.categories import FakeCategories
 from tests.worlds.consolidation import consolidate
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 HEALTH = "dentist appointment, allergic penicillin"
 MONEY = "rent, euros a month"

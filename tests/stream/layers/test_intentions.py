@@ -8,7 +8,8 @@ from schemas.models.language import Profiles
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
 from tests.fakes.tables.intentions import FakeIntentions
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message
 
 PARTS = ("goals", "constraints", "blocking_errors", "decisions")
 

@@ -10,7 +10,8 @@ from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classificat
 from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 ASKED = "Why does the login fail with a stack trace after five minutes?"
 WEEK_S = 7 * 24 * 3600.0

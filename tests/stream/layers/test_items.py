@@ -5,7 +5,8 @@ import pytest
 from schemas.internal.events import Learned
 from schemas.state.memories import Memory, item_index_name
 from schemas.state.modes import GENERAL
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, command_message, turn_message
 
 FLY, AWS = "The deploy target is fly.io now.", "The deploy target is AWS."
 PLAIN = "Chapter one tells of the lantern."

@@ -8,7 +8,8 @@ import pytest
 
 from schemas.models.language import Prompt
 from tests.fakes.language_model import ONE_PROFILE, marked_mode
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, turn_message
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Cross-lingual queries through the whole pipeline."""
 
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import turn_message
 
 OTHERS = "multilingual-small"
 SPANISH = "La tienda de Consuelo está en Plasencia."

@@ -5,7 +5,8 @@ from pathlib import Path
 from agents.commands.admit import Admit
 from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message, turn_message
 
 SOUP = "Simmer soup with onion, carrot, leek; season broth with salt, thyme, batch {}."
 ODD = "alpha{0} beta{0} gamma{0} delta{0} epsilon{0}"

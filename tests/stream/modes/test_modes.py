@@ -3,7 +3,8 @@
 import pytest
 
 from schemas.state.modes import collection_name
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json, turn_message
 from tests.worlds.mode_commands import chosen_mode, code_of, count_vectors, declare, remember_turn, search_mode
 
 

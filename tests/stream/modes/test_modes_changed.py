@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import turn_message
 from tests.worlds.mode_commands import chosen_mode, code_of, count_vectors, declare, remember_turn, search_mode
 
 HERE = partition_of(b"u1", 4)

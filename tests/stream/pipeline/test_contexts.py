@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message
 
 Json = dict[str, Any]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from streams.wire.partitioning import partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import turn_message
 
 
 async def test_published_turn_is_retrieved(pipeline: InMemoryPipeline) -> None:

@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 from schemas.messages.records import Record
 from streams.observability.tracing import add_request_fields
 from streams.wire.partitioning import MOVED_FROM, partition_of
-from tests.worlds.in_memory_pipeline import InMemoryPipeline, command_message, turn_message
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import command_message, turn_message
 from tests.worlds.tracing import (
     CALLER_SPAN_ID,
     TRACE_ID,

@@ -1,9 +1,6 @@
 """A gateway process on a running broker, and an HTTP client of it."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from streams.up.ports import free_port
-from tests.worlds.live.processes import ROOT, eventually
+from tests.worlds.live.processes import eventually, spawn
 
 OUTLASTS_A_RESTART_S = 60.0
 """The limit of one answer for the HTTP client: the gateway's own is shorter."""
@@ -29,15 +26,7 @@ class Gateway:
 
     def start(self) -> None:
         """Start it, or start it again."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                (sys.executable, "-m", "streams", "gateway"),
-                stdout=log,
-                stderr=log,
-                cwd=ROOT,
-                env={**os.environ, **self._environment},
-                start_new_session=True,
-            )
+        self.process = spawn("gateway", self.log, self._environment)
 
     def kill(self) -> None:
         """Kill the process."""

@@ -40,6 +40,19 @@ async def eventually(condition: Callable[[], Awaitable[object]], what: str, with
         raise AssertionError(message) from None
 
 
+def spawn(command: str, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start `python -m streams COMMAND`; its output is appended to the log."""
+    with log.open("ab") as opened:
+        return subprocess.Popen(
+            (sys.executable, "-m", "streams", command),
+            stdout=opened,
+            stderr=opened,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+
+
 class Worker:
     """One worker process. Its log file is next to its data directory."""
 
@@ -47,15 +60,7 @@ class Worker:
         self.data_dir = data_dir
         self.log = data_dir.with_name(f"{data_dir.name}-{secrets.token_hex(3)}.log")
         self._port_file.unlink(missing_ok=True)
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                (sys.executable, "-m", "streams", "worker"),
-                stdout=log,
-                stderr=log,
-                cwd=ROOT,
-                env={**os.environ, **environment, "MODESTREAM_DATA_DIR": str(data_dir)},
-                start_new_session=True,
-            )
+        self._process = spawn("worker", self.log, {**environment, "MODESTREAM_DATA_DIR": str(data_dir)})
 
     @property
     def _port_file(self) -> Path:
