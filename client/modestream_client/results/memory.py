@@ -26,13 +26,13 @@ class ShownVersion(BaseModel, frozen=True):
 
 
 class WholeMemory(ShownMemory, extra="allow"):
-    """One memory with evidence, versions and what was understood.
+    """One memory with evidence, versions and what was understood. A distilled one has no turn and no role.
 
     `items` are the ids of what was extracted from a turn. Fields that are not named here are kept in `model_extra`.
     """
 
     importance: float | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field({})
     resources: tuple[dict[str, Any], ...] = ()
     entities: tuple[str, ...] = ()
     decay: Decay | None = None

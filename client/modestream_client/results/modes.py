@@ -25,7 +25,10 @@ class ModeFields(BaseModel, frozen=True):
 
 
 class ShownMode(ModeFields, frozen=True):
-    """A declared mode; with `is_default`, turns of this project that name no mode get it."""
+    """A declared mode; with `is_default`, turns of this project that name no mode get it.
+
+    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
+    """
 
     is_default: bool = False
 
