@@ -6,6 +6,7 @@ Guaranteed: it starts without a broker; it ends within seconds of a signal, also
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -17,10 +18,14 @@ from fastapi import FastAPI
 
 from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
+from gateway.http.identity import OpenCallers
 from gateway.identification import identification_of
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
+from gateway.pages.door import page_routes
+from gateway.pages.sign_in import SignIn
+from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
 from gateway.service.boundaries import Boundaries
 from gateway.service.feed import Feed
@@ -61,6 +66,9 @@ def run_gateway(settings: GatewaySettings) -> int:
         return runner.run(_serve(app, listening))
 
 
+SECRET_BYTES = 32
+"""Random bytes of a secret that signs cookies."""
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -74,6 +82,9 @@ def build_app(settings: GatewaySettings) -> FastAPI:
     service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
     mcp = McpDoor(service, settings.gateway_mcp_tools)
     answers = readiness_of(wire)
+    given = settings.gateway_cookie_secret
+    secret = given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
+    sign_in = SignIn(known.callers or OpenCallers(), keys, secret)
 
     async def is_ready() -> bool:
         return (keys is None or keys.is_sound) and await answers()
@@ -85,7 +96,12 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         callers=known.callers,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
-        routes=[*mcp.routes, *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ())],
+        routes=[
+            *page_routes(service, settings.scope_model, sign_in),
+            *mcp.routes,
+            *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
+        ],
+        doors={PAGES: sign_in},
         bodies=BODIES if settings.gateway_mem0 else (),
         running=[
             lambda: wire,

@@ -4,7 +4,7 @@ import ipaddress
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, SecretStr, model_validator
 from pydantic_settings import NoDecode
 
 from gateway.connection_settings import ConnectionSettings, parted
@@ -31,6 +31,9 @@ class GatewaySettings(ConnectionSettings):
 
     gateway_oidc: OidcSettings | None = None
     """Access tokens of an identity provider: JSON."""
+
+    gateway_cookie_secret: SecretStr | None = None
+    """Signs the cookies of the pages; several gateways behind one address need the same. None: a new one each start."""
 
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""

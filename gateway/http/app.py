@@ -3,7 +3,7 @@
 `create_app` builds it without any connection; the routes of other doors, such as MCP, are served beside its own.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 from gateway.http.contract import Shapes
 from gateway.http.document import document_app
 from gateway.http.hosts import AllowedHosts, CheckHosts
-from gateway.http.identity import Callers, Identify, OpenCallers, RequestIds
+from gateway.http.identity import NO_DOORS, Callers, Identify, OpenCallers, RequestIds
 from gateway.http.limits import Limit, Limits
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
@@ -48,10 +48,12 @@ def create_app(
     running: Sequence[Running] = (),
     routes: Sequence[BaseRoute] = (),
     bodies: Sequence[type[BaseModel]] = (),
+    doors: Mapping[str, Callers] = NO_DOORS,
 ) -> FastAPI:
     """Build the application.
 
-    `running` is entered at its start. `routes` are those of other doors, `bodies` their models.
+    `running` is entered at its start. `routes` are those of other doors, `bodies` their models, `doors` the callers of
+    those that tell them by other means, by the beginning of their paths.
     """
     shapes = Shapes(scope)
     app = FastAPI(
@@ -69,7 +71,7 @@ def create_app(
             Middleware(Trace),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
             Middleware(CheckSizes),
-            Middleware(Identify, callers=callers or OpenCallers()),
+            Middleware(Identify, callers=callers or OpenCallers(), doors=doors),
             Middleware(Limit, limits=limits or Limits()),
         ],
     )

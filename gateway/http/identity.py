@@ -1,6 +1,7 @@
 """ASGI middleware: an id for every request, and the caller that it comes from."""
 
 import secrets
+from collections.abc import Mapping
 from typing import Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,8 +13,8 @@ from gateway.service.failures import Refused
 from gateway.service.tracing import named_request
 from schemas.messages.request_ids import is_request_id
 
-OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
-"""Paths without a key (docs/contract.md)."""
+OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json", "/"})
+"""Paths without a key (docs/contract.md); `/` only leads to the pages."""
 
 
 class Callers(Protocol):
@@ -54,23 +55,38 @@ class RequestIds:
             await self._app(scope, receive, send_with_id)
 
 
-class Identify:
-    """Puts the `caller` into the scope; answers 401 to unknown ones."""
+NO_DOORS: Mapping[str, Callers] = {}
 
-    def __init__(self, app: ASGIApp, callers: Callers) -> None:
+
+class Identify:
+    """Puts the `caller` into the scope; answers 401 to unknown ones.
+
+    A door that tells its callers itself, such as the pages with their cookies, is named by the beginning of its paths:
+    what its callers refuse is put into the scope as `refused`, and the door answers.
+    """
+
+    def __init__(self, app: ASGIApp, callers: Callers, doors: Mapping[str, Callers] = NO_DOORS) -> None:
         self._app = app
         self._callers = callers
+        self._doors = doors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Identify a request and pass it on."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             address = (scope.get("client") or ("",))[0]
+            door = self._door(scope["path"])
             try:
-                scope["caller"] = await self._callers.caller_of(Headers(scope=scope), address)
+                scope["caller"] = await (door or self._callers).caller_of(Headers(scope=scope), address)
             except Refused as refused:
-                await problem(refused, scope["request_id"])(scope, receive, send)
-                return
+                if door is None:
+                    await problem(refused, scope["request_id"])(scope, receive, send)
+                    return
+                scope["refused"] = refused
         await self._app(scope, receive, send)
+
+    def _door(self, path: str) -> Callers | None:
+        named = (callers for start, callers in self._doors.items() if path == start or path.startswith(f"{start}/"))
+        return next(named, None)
 
 
 def _request_id(headers: Headers) -> str:

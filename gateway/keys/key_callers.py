@@ -54,6 +54,14 @@ class KeyCallers:
             self._failures.count(address, "unknown keys")
         raise Refused("unauthenticated", "send a key of this gateway as `Authorization: Bearer ms_…`")
 
+    def caller_by_id(self, key_id: str) -> Caller | None:
+        """Return the caller of the key of that id; None if it was revoked or has expired."""
+        self._look()
+        key = next((one for one in self._keys.values() if one.id == key_id), None)
+        if key is None or key.has_expired(datetime.now(UTC)):
+            return None
+        return caller_for(key.id, key.principal, key.user_id, self._policy)
+
     def reload(self) -> None:
         """Read the file again, whether it changed or not."""
         self._stamp = _stamp(self._path)

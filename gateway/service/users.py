@@ -36,17 +36,23 @@ class Users:
         after = cursor_of(page[limit - 1]["boundary"], prefix) if len(page) > limit else None
         return {"items": page[:limit], "next": after}
 
+    def boundary(self, caller: Caller, user_id: str) -> Json | None:
+        """Return the `boundary.v1` of one user; None where there is none that the caller may see."""
+        return self._boundaries.user(user_id) if may_see(caller, user_id) else None
+
+    def totals(self, caller: Caller) -> Json:
+        """Return totals over the users that the caller may see."""
+        named = _named_users(caller)
+        if named is None:
+            return self._boundaries.totals()
+        return sum_up([one for one in map(self._boundaries.user, named) if one is not None])
+
     async def deployment(self, call: Call) -> Json:
         """Return totals over the users that the caller may see, and the state of the deployment.
 
         A service that does not answer shows in `health` as null: the totals are known all the same.
         """
-        named = _named_users(call.caller)
-        if named is None:
-            totals = self._boundaries.totals()
-        else:
-            totals = sum_up([one for one in map(self._boundaries.user, named) if one is not None])
-        return {**totals, **await self._state(call), "versions": _versions()}
+        return {**self.totals(call.caller), **await self._state(call), "versions": _versions()}
 
     async def _state(self, call: Call) -> Json:
         try:

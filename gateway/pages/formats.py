@@ -1,0 +1,59 @@
+"""How values are shown: times as elements that the browser puts into its own zone, counts, shares, colours. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zlib import crc32
+
+from markupsafe import Markup
+
+HUES = 12
+"""Colours that modes are told apart by; `app.css` has one class each, with contrast in light and dark."""
+
+
+def moment(value: str | None) -> Markup:
+    """Return a time as an element: UTC without scripts, the viewer's zone with them."""
+    if not value:
+        return Markup('<span class="none">-</span>')
+    return Markup('<time datetime="{0}">{1} UTC</time>').format(value, value[:16].replace("T", " "))
+
+
+def count(value: int) -> str:
+    """Return a number in groups of three.
+
+    >>> count(12345)
+    '12,345'
+    """
+    return f"{value:,}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as percent.
+
+    >>> percent(0.125)
+    '12.5 %'
+    """
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def hue(name: str | None) -> str:
+    """Return the class of a name's colour: the same on every page."""
+    return f"hue-{crc32((name or '').encode()) % HUES}"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "memory", "memories"), plural(2, "turn")
+    ('1 memory', '2 turns')
+    """
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": moment,
+    "count": count,
+    "percent": percent,
+    "hue": hue,
+    "plural": plural,
+}
+"""The filters of templates."""

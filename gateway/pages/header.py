@@ -1,0 +1,66 @@
+"""The head of every page: where one is, and the pickers of user, project and mode."""
+
+from dataclasses import dataclass
+
+from gateway.pages.notices import notice_of
+from gateway.pages.view import View
+from gateway.service.service import MemoryService
+
+MAX_PROJECTS = 200
+"""Projects in the picker; a longer list is one for a search."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """An entry of the navigation."""
+
+    page: str
+    title: str
+    is_of_user: bool = True
+
+
+LINKS = (
+    Link("", "Overview", is_of_user=False),
+    Link("memories", "Memories"),
+    Link("conversations", "Conversations"),
+    Link("ask", "Ask"),
+    Link("map", "Map"),
+    Link("modes", "Modes"),
+    Link("categories", "Categories"),
+    Link("intention", "Intention"),
+    Link("consolidations", "Consolidations"),
+    Link("dead-letters", "Dead letters", is_of_user=False),
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the head shows. `modes` has the number of memories by mode, most first."""
+
+    title: str
+    active: str
+    projects: tuple[str, ...] = ()
+    modes: tuple[tuple[str, int], ...] = ()
+    links: tuple[Link, ...] = LINKS
+    notice: str | None = None
+
+
+async def header_of(service: MemoryService, view: View, title: str, active: str) -> Header:
+    """Load what the pickers offer. Raises Refused."""
+    notice = notice_of(view.query)
+    if view.user is None:
+        return Header(title, active, notice=notice)
+    listed = await service.reads.list(
+        view.call(), "projects", {**view.selector, "project_id": "*"}, {"limit": MAX_PROJECTS}
+    )
+    projects = {str(one["scope"]["project_id"]) for one in listed["items"]}
+    boundary = service.users.boundary(view.caller, view.user)
+    modes = {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
+    chosen = {view.project} - {None}
+    return Header(
+        title,
+        active,
+        tuple(sorted({*projects, *(one for one in chosen if one)})),
+        tuple(sorted({**({view.mode: 0} if view.mode else {}), **modes}.items(), key=lambda one: (-one[1], one[0]))),
+        notice=notice,
+    )
