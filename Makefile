@@ -17,7 +17,7 @@ test: .venv/complete ## all tests; those on a real broker mostly wait, so they r
 	@kills=$$(mktemp); others=$$(mktemp); \
 	$(BIN)/python -m pytest tests/live/kills >$$kills 2>&1 & first=$$!; \
 	$(BIN)/python -m pytest tests/live --ignore=tests/live/kills >$$others 2>&1 & second=$$!; \
-	$(BIN)/python -m pytest --ignore=tests/live; status=$$?; \
+	$(BIN)/python -m pytest --ignore=tests/live --ignore=tests/browser; status=$$?; \
 	wait $$first; first_status=$$?; wait $$second; second_status=$$?; \
 	cat $$kills $$others; rm -f $$kills $$others; \
 	test $$status -eq 0 -a $$first_status -eq 0 -a $$second_status -eq 0

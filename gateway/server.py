@@ -101,7 +101,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
             *mcp.routes,
             *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
         ],
-        doors={PAGES: sign_in},
+        doors={PAGES: sign_in, "/": sign_in},
         bodies=BODIES if settings.gateway_mem0 else (),
         running=[
             lambda: wire,

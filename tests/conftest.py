@@ -11,7 +11,7 @@ import pytest
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.up.broker import KafkaBroker
 
-KINDS = ("unit", "contract", "stream", "live")
+KINDS = ("unit", "contract", "stream", "live", "browser")
 """The test folders, each with a marker of its name."""
 
 
@@ -25,8 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Reject other hosts and brokers in a test and its fixtures, unless it is live: those download and start Kafka."""
-    if item.get_closest_marker("live"):
+    """Reject other hosts and brokers in a test and its fixtures, unless it is one that downloads and starts Kafka."""
+    if item.get_closest_marker("live") or item.get_closest_marker("browser"):
         return (yield)
     with pytest.MonkeyPatch.context() as patched:
         for name in ("connect", "connect_ex", "sendto"):

@@ -13,8 +13,8 @@ from gateway.service.failures import Refused
 from gateway.service.tracing import named_request
 from schemas.messages.request_ids import is_request_id
 
-OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json", "/"})
-"""Paths without a key (docs/contract.md); `/` only leads to the pages."""
+OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
+"""Paths without a key (docs/contract.md)."""
 
 
 class Callers(Protocol):
