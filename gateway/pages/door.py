@@ -16,6 +16,7 @@ from gateway.pages.errors import ErrorPages
 from gateway.pages.headers import PageHeaders
 from gateway.pages.pages import Pages
 from gateway.pages.rendering import Renderer
+from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.memories import memory_pages
 from gateway.pages.routes.overview import overview_pages
 from gateway.pages.routes.sessions import session_pages
@@ -40,6 +41,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *session_pages(pages, sign_in),
             *overview_pages(pages),
             *memory_pages(pages),
+            *ask_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},

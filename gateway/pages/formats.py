@@ -49,11 +49,21 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
+def sentence(text: str) -> str:
+    """Return a text with a capital at its beginning.
+
+    >>> sentence("its meaning, word by word")
+    'Its meaning, word by word'
+    """
+    return text[:1].upper() + text[1:]
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
     "percent": percent,
     "hue": hue,
     "plural": plural,
+    "sentence": sentence,
 }
 """The filters of templates."""
