@@ -79,7 +79,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
     keys = known.keys
     boundaries, feed = Boundaries(), Feed()
     feeds = Feeds(cluster, boundaries, feed)
-    service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events)
+    service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs)
     mcp = McpDoor(service, settings.gateway_mcp_tools)
     answers = readiness_of(wire)
     given = settings.gateway_cookie_secret

@@ -111,10 +111,11 @@ class HandleCommands:
         return CommandResult(_defaults(after, project))
 
     async def list_modes(self, command: Command, _offset: int) -> CommandResult:
-        """List the modes of a scope and its defaults."""
+        """List the modes of a scope, its defaults, and the embedders that modes may name."""
         declared, project = self._declared(command), command.scope.project_id
         modes = [build_mode_view(mode, declared, project) for mode in declared.visible((project,))]
-        return CommandResult({"modes": modes, **_defaults(declared, project)})
+        embedders = [one.model_dump(exclude={"query_prefix", "passage_prefix"}) for one in self._embedders.available()]
+        return CommandResult({"modes": modes, **_defaults(declared, project), "embedders": embedders})
 
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
         """Move one memory or several to another mode; each that was in another one counts as a correction, once."""

@@ -3,6 +3,7 @@
 `boundary` is that of the text's user: users share a model fairly. It has no effect on the vectors.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from schemas.models.vectors import Encoded
@@ -28,6 +29,9 @@ class Embedders(Protocol):
 
     def described(self, name: str) -> EmbedderDescription | None:
         """Return the preset or configured embedder of this name or model name; None if there is none."""
+
+    def available(self) -> Sequence[EmbedderDescription]:
+        """Return every embedder that a mode may name, once each: presets first."""
 
     def of(self, mode: Mode) -> Embedder:
         """Return the loaded embedder of a mode, with the mode's prefixes; start loading it if necessary.

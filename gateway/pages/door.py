@@ -17,7 +17,11 @@ from gateway.pages.headers import PageHeaders
 from gateway.pages.pages import Pages
 from gateway.pages.rendering import Renderer
 from gateway.pages.routes.ask import ask_pages
+from gateway.pages.routes.categories import category_pages
+from gateway.pages.routes.consolidations import consolidation_pages
+from gateway.pages.routes.intention import intention_pages
 from gateway.pages.routes.memories import memory_pages
+from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
 from gateway.pages.routes.sessions import session_pages
 from gateway.pages.sign_in import SignIn
@@ -42,6 +46,10 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *overview_pages(pages),
             *memory_pages(pages),
             *ask_pages(pages),
+            *mode_pages(pages),
+            *category_pages(pages),
+            *intention_pages(pages),
+            *consolidation_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},

@@ -1,13 +1,15 @@
 """What every page is made with: the service, the view of a request, and templates."""
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.pages.header import header_of
+from gateway.pages.header import MAX_PROJECTS, header_of
 from gateway.pages.rendering import Renderer
 from gateway.pages.view import View, view_of
+from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from gateway.service.service import MemoryService
 
 
@@ -25,6 +27,14 @@ class Pages:
     def view(self, request: Request) -> View:
         """Return the view of a request. Raises Refused."""
         return view_of(request, self.service, self._scope_fields)
+
+    async def in_one_project(self, view: View) -> View:
+        """Return the view of a page about one project: the chosen one, else `default`, else the user's first."""
+        if view.project is not None:
+            return view
+        listed = await self.service.reads.list(view.call(), "projects", view.selector, {"limit": MAX_PROJECTS})
+        names = sorted(str(one["scope"][PROJECT]) for one in listed["items"])
+        return replace(view, project=DEFAULT_PROJECT if DEFAULT_PROJECT in names or not names else names[0])
 
     async def render(self, view: View, template: str, title: str, active: str, **values: Any) -> HTMLResponse:
         """Return a page. Raises Refused."""

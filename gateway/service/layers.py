@@ -28,6 +28,10 @@ class Layers:
         """Declare a category, or describe it anew; return it."""
         return await self._command(call, "declare_category", scope, {**fields, "name": name})
 
+    async def rename_category(self, call: Call, scope: Json, name: str, new_name: str) -> Json:
+        """Rename a category; its items follow. Return it."""
+        return await self._command(call, "rename_category", scope, {"name": name, "new_name": new_name})
+
     async def delete_category(self, call: Call, scope: Json, name: str) -> Json:
         """Delete a category; its items are uncategorised."""
         return await self._command(call, "delete_category", scope, {"name": name})

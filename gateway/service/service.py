@@ -12,6 +12,7 @@ from gateway.service.memories import Memories
 from gateway.service.modes import Modes
 from gateway.service.reads import Reads
 from gateway.service.requests import CheckedRequests
+from gateway.service.runs import Runs
 from gateway.service.turns import Turns
 from gateway.service.users import Users
 from gateway.service.wire import Wire
@@ -28,8 +29,9 @@ class MemoryService:
         boundaries: Boundaries | None = None,
         feed: Feed | None = None,
         begin_events: Callable[[], Awaitable[None]] = already_begun,
+        runs: Runs | None = None,
     ) -> None:
-        """`scope` is the scope model of the deployment; `boundaries` and `feed` are filled by the wire's followers."""
+        """`scope` is the deployment's scope model; `boundaries`, `feed` and `runs` are filled by followers."""
         requests = CheckedRequests(wire)
         self.turns = Turns(requests)
         self.reads = Reads(requests)
@@ -39,4 +41,5 @@ class MemoryService:
         self.jobs = Jobs(requests)
         self.users = Users(boundaries or Boundaries(), self.layers)
         self.export = Export(self.reads)
+        self.runs = runs or Runs(already_begun)
         self.events = EventStreams(requests, feed or Feed(), begin_events)

@@ -133,12 +133,19 @@ Pooling = Literal["mean", "cls"]
 
 
 class EmbedderDescription(BaseModel, frozen=True):
-    """What is known of an embedder before its model is loaded. `name` is the one that modes store."""
+    """What is known of an embedder before its model is loaded. `name` is the one that modes store.
+
+    `languages` says what it reads, empty where that is not known; texts are cut to `max_tokens`, None: the tokenizer's
+    own limit; `megabytes` is the size of the model's file, None where that is not known.
+    """
 
     name: str
     dim: int
     query_prefix: str = ""
     passage_prefix: str = ""
+    languages: str = ""
+    max_tokens: int | None = None
+    megabytes: int | None = None
 
 
 class ConfiguredEmbedder(BaseModel, frozen=True, extra="forbid"):

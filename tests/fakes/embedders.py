@@ -4,7 +4,7 @@ It implements `agents.ports.embedder.Embedders` and passes the same contract tes
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,10 @@ class FakeEmbedders:
         """Return the description of an embedder by its name or its model's name."""
         entry = self._entries.get(name)
         return entry.description if entry else None
+
+    def available(self) -> Sequence[EmbedderDescription]:
+        """Return every embedder once."""
+        return tuple({entry.name: entry.description for entry in self._entries.values()}.values())
 
     def of(self, mode: Mode) -> Embedder:
         """Return the embedder of a mode with its prefixes. Raises ModelMissing if it is not loaded."""

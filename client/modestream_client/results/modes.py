@@ -40,10 +40,24 @@ class DefaultModes(BaseModel, frozen=True):
     project_default: str | None = None
 
 
+class AvailableEmbedder(BaseModel, frozen=True):
+    """An embedder that a mode may name: vectors of `dim` numbers, from texts of up to `max_tokens`.
+
+    `languages` is empty and `megabytes`, the size of its model, None where they are not known.
+    """
+
+    name: str
+    dim: int
+    languages: str = ""
+    max_tokens: int | None = None
+    megabytes: int | None = None
+
+
 class DeclaredModes(DefaultModes, frozen=True):
-    """The modes visible in a project, by name, and the defaults."""
+    """The modes visible in a project, by name, the defaults, and the embedders that modes may name."""
 
     modes: tuple[ShownMode, ...]
+    embedders: tuple[AvailableEmbedder, ...] = ()
 
 
 class DeletedMode(BaseModel, frozen=True):

@@ -33,6 +33,9 @@ class Preset:
     query_prefix: str = ""
     passage_prefix: str = ""
     learned: str = ""
+    languages: str = "English"
+    megabytes: int | None = None
+    """Size of the model's file: what is downloaded, or what the export leaves."""
 
     @property
     def model_name(self) -> str:
@@ -52,6 +55,7 @@ GENERAL_PRESET = Preset(
     max_tokens=256,
     pooling="mean",
     learned="all-MiniLM-L6-v2.bin",
+    megabytes=23,
 )
 """Always loaded: it embeds the mode `general`, which every user has."""
 
@@ -64,6 +68,8 @@ MULTILINGUAL_SMALL = Preset(
     query_prefix="query: ",
     passage_prefix="passage: ",
     learned="multilingual-e5-small.bin",
+    languages="some 100 languages",
+    megabytes=79,
 )
 """Embeds texts that are not English in the mode `general`; loaded with the first such text."""
 
@@ -78,6 +84,8 @@ PRESETS = (
         pooling="mean",
         model_file="onnx/model.onnx",
         hub="jinaai/jina-embeddings-v2-base-code",
+        languages="English and 30 programming languages",
+        megabytes=640,
     ),
     Preset(
         name="journal",
@@ -88,6 +96,7 @@ PRESETS = (
         model_file="model_optimized.onnx",
         hub="Qdrant/bge-base-en-v1.5-onnx-Q",
         query_prefix=BGE_QUERY,
+        megabytes=210,
     ),
     Preset(
         name="research",
@@ -97,6 +106,7 @@ PRESETS = (
         pooling="cls",
         hub="Qdrant/bge-large-en-v1.5-onnx",
         query_prefix=BGE_QUERY,
+        megabytes=1200,
     ),
     Preset(
         name="multilingual",
@@ -106,6 +116,8 @@ PRESETS = (
         pooling="mean",
         model_file="onnx/model.onnx",
         hub="intfloat/multilingual-e5-base",
+        languages="some 100 languages",
+        megabytes=1110,
         query_prefix="query: ",
         passage_prefix="passage: ",
     ),
@@ -130,6 +142,8 @@ class CatalogEntry:
     hub: str | None = None
     export: Precision | None = None
     multilingual: "CatalogEntry | None" = None
+    languages: str = ""
+    megabytes: int | None = None
 
     @property
     def identity(self) -> str:
@@ -145,7 +159,15 @@ class CatalogEntry:
             dim=self.local.dim,
             query_prefix=self.local.query_prefix,
             passage_prefix=self.local.passage_prefix,
+            languages=self._all_languages,
+            max_tokens=self.local.max_tokens,
+            megabytes=self.megabytes,
         )
+
+    @property
+    def _all_languages(self) -> str:
+        other = self.multilingual
+        return self.languages if other is None else f"{self.languages}; by {other.name} {other.languages}"
 
 
 def build_catalog(
@@ -194,11 +216,12 @@ def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
 def exported_entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     """Return the entry of a preset that is exported from the weights in an installed package."""
     local = _local(preset, models / f"{preset.model_name}-{precision}", precision)
-    return CatalogEntry(preset.name, local, export=precision)
+    return CatalogEntry(preset.name, local, None, precision, None, preset.languages, preset.megabytes)
 
 
 def _preset_entry(models: Path, preset: Preset) -> CatalogEntry:
-    return CatalogEntry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
+    local = _local(preset, models / preset.name, AS_FOUND)
+    return CatalogEntry(preset.name, local, preset.hub, None, None, preset.languages, preset.megabytes)
 
 
 def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:

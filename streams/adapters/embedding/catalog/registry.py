@@ -5,7 +5,7 @@ model that `general` uses for other languages is exported with the first such te
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -89,6 +89,9 @@ class EmbedderRegistry:
     def described(self, name: str) -> EmbedderDescription | None:
         entry = self._entries.get(name)
         return entry.description if entry else None
+
+    def available(self) -> Sequence[EmbedderDescription]:
+        return tuple({entry.name: entry.description for entry in self._entries.values()}.values())
 
     def of(self, mode: Mode) -> Embedder:
         key = (mode.embedder, mode.query_prefix, mode.passage_prefix)

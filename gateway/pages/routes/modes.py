@@ -1,0 +1,133 @@
+"""Modes: what each is for, its embedder, its memories; declare, change, rename, default, delete; suggestions."""
+
+import asyncio
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from gateway.pages.forms import Form, read_form
+from gateway.pages.pages import Pages, see
+from gateway.pages.view import PAGES, View
+from gateway.service.failures import Refused
+from gateway.service.wire import Json
+
+DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))
+"""How fast memories of a mode lose weight."""
+
+LONG_WAIT_S = 60.0
+"""Seconds that a deletion or a look for suggestions may take."""
+
+COUNTS = ("eligible", "ready", "pending", "stale", "failed")
+
+
+def mode_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes."""
+    modes = ModePages(pages)
+    path = f"{PAGES}/modes"
+    return [
+        Route(path, modes.show, methods=["GET"]),
+        Route(path, modes.declare, methods=["POST"]),
+        Route(f"{path}/progress", modes.progress, methods=["GET"]),
+        Route(f"{path}/default", modes.set_default, methods=["POST"]),
+        Route(f"{path}/one/{{name}}", modes.show_one, methods=["GET"]),
+        Route(f"{path}/one/{{name}}/rename", modes.rename, methods=["POST"]),
+        Route(f"{path}/one/{{name}}/delete", modes.delete, methods=["POST"]),
+    ]
+
+
+class ModePages:
+    """The handlers."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._modes = pages.service.modes
+
+    async def show(self, request: Request) -> Response:
+        """List the modes; with `suggest`, look for undeclared ones as well."""
+        view = self._pages.view(request)
+        values = await self._listed(view)
+        suggested = None
+        if view.query.get("suggest"):
+            suggested = await self._modes.suggest(view.call(LONG_WAIT_S), view.place)
+        title = "Modes"
+        return await self._pages.render(
+            view, "modes.html", title, "modes", suggested=suggested, decays=DECAYS, **values
+        )
+
+    async def progress(self, request: Request) -> Response:
+        """Return the table alone: asked for while memories are embedded again."""
+        view = self._pages.view(request)
+        return self._pages.part(view, "parts/mode_table.html", **await self._listed(view))
+
+    async def show_one(self, request: Request) -> Response:
+        """Show one mode with its forms."""
+        view, name = self._pages.view(request), request.path_params["name"]
+        values = await self._listed(view)
+        mode = next((one for one in values["modes"] if one["name"] == name), None)
+        if mode is None:
+            raise Refused("unknown_mode", "this user has no mode of that name here", "name", names_resource=True)
+        return await self._pages.render(view, "mode.html", name, "modes", mode=mode, decays=DECAYS, **values)
+
+    async def declare(self, request: Request) -> Response:
+        """Declare a mode, or change one."""
+        view, form = self._pages.view(request), await read_form(request)
+        name = form.text("name")
+        await self._modes.declare(view.call(), view.place, name, _declaration(form))
+        return see(view.address("modes", notice="saved", name=name))
+
+    async def set_default(self, request: Request) -> Response:
+        """Set or clear the default of the user, or of the chosen project."""
+        view, form = self._pages.view(request), await read_form(request)
+        name = form.optional("name")
+        fields = {"name": name, "for_project": form.is_set("for_project")}
+        await self._modes.set_default(view.call(), view.place, fields)
+        return see(view.address("modes", notice="saved", name=f"the default {name or 'general'}"))
+
+    async def rename(self, request: Request) -> Response:
+        """Rename a mode; its memories follow, and so does the picker."""
+        view, form = self._pages.view(request), await read_form(request)
+        name, new_name = request.path_params["name"], form.text("new_name")
+        await self._modes.rename(view.call(LONG_WAIT_S), view.place, name, new_name)
+        picked = new_name if view.mode == name else view.mode
+        return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a mode, once its name was typed; its memories move or are forgotten."""
+        view, form, name = self._pages.view(request), await read_form(request), request.path_params["name"]
+        if form.optional("confirm") != name:
+            raise Refused("invalid_value", "to delete the mode, type its name", "confirm")
+        await self._modes.delete(view.call(LONG_WAIT_S), view.place, name, form.text("memories"))
+        picked = None if view.mode == name else view.mode
+        return see(view.address("modes", mode=picked, notice="deleted", name=name))
+
+    async def _listed(self, view: View) -> Json:
+        """Return modes with the counts of their memories, defaults, and embedders."""
+        listed, health = await asyncio.gather(
+            self._modes.list(view.call(), view.place), self._pages.service.layers.health(view.call(), view.place)
+        )
+        counts = health["modes"]
+        modes = [{**one, "counts": _counts_of(counts.get(one["name"]))} for one in listed["modes"]]
+        working = sum(one["counts"]["pending"] + one["counts"]["stale"] for one in modes)
+        return {
+            "modes": modes,
+            "is_working": working > 0,
+            "defaults": {"user": listed["user_default"], "project": listed["project_default"]},
+            "embedders": listed["embedders"],
+        }
+
+
+def _counts_of(counts: Json | None) -> Json:
+    known = counts or {}
+    return {name: int(known.get(name) or 0) for name in COUNTS} | {"error": known.get("error")}
+
+
+def _declaration(form: Form) -> Json:
+    """Return the fields of a form; one that is empty keeps what the mode has, but a text that was shown is cleared."""
+    fields: Json = {"embedder": form.text("embedder"), "description": form.optional("description") or ""}
+    if hints := form.optional("extraction_hints"):
+        fields["extraction_hints"] = hints
+    if decay := form.optional("decay"):
+        fields["decay"] = decay
+    return fields | {name: True for name in ("is_default", "for_project") if form.is_set(name)}

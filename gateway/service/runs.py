@@ -1,0 +1,112 @@
+"""The last consolidations of each user, kept in memory from the service's own events: what each run changed.
+
+Enters: records of `consolidated`. Guaranteed: bounded; no text of a memory is kept, so that a forgotten one is in none.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from modestream_client.boundary import boundary_key
+from pydantic_core import from_json
+
+from gateway.service.access import PROJECT, may_read_project
+from gateway.service.calls import Call
+from gateway.service.wire import Json
+
+TOPIC = "consolidated"
+
+MAX_BOUNDARIES = 1_000
+"""Users whose runs are kept, those of the latest runs."""
+
+MAX_RUNS = 20
+"""Runs of one user."""
+
+MAX_CHANGES = 200
+"""Changes of a run that are kept, some 30 KB; `changes` counts all."""
+
+NUMBERS_KEPT = frozenset({"decay"})
+"""Operations whose values before and after are numbers; those of others may be texts."""
+
+
+class Change(NamedTuple):
+    """One change of a run: to a memory, or to a category or an entry by its name."""
+
+    op: str
+    memory_id: str | None
+    name: str | None
+    before: str | None
+    after: str | None
+
+
+class Run(NamedTuple):
+    """What a consolidation did, with its counts by mode."""
+
+    run: str
+    project_id: str | None
+    at: str
+    created: int
+    superseded: int
+    modes: Json
+    changes: int
+    diff: tuple[Change, ...]
+
+
+class Runs:
+    """Keeps runs, and lists those that a caller may see."""
+
+    def __init__(self, begin: Callable[[], Awaitable[None]]) -> None:
+        """`begin` starts the follower of the topic, and returns once it has read what was there."""
+        self._begin = begin
+        self._runs: OrderedDict[str, deque[Run]] = OrderedDict()
+
+    def apply(self, value: bytes | None) -> None:
+        """Take one record; what is no result of a run is ignored."""
+        try:
+            record = from_json(value or b"")
+            if record["schema"] == "consolidated.v1":
+                self._keep(record["scope"]["user_id"], _run_of(record))
+        except (ValueError, KeyError, TypeError):
+            return
+
+    def forget(self, key: bytes) -> None:
+        """Drop the runs of a boundary that is forgotten, by its canonical string."""
+        for user_id in [one for one in self._runs if boundary_key([one]).encode() == key]:
+            del self._runs[user_id]
+
+    async def list(self, call: Call, project: str | None) -> list[Run]:
+        """Return the runs of a user, newest first, in one project or all that the caller may read. Raises Refused."""
+        await self._begin()
+        found = reversed(self._runs.get(call.user_id, ()))
+        return [
+            one
+            for one in found
+            if project in (None, one.project_id) and may_read_project(call.caller, call.user_id, one.project_id)
+        ]
+
+    def _keep(self, user_id: str, run: Run) -> None:
+        runs = self._runs.setdefault(user_id, deque(maxlen=MAX_RUNS))
+        if all(one.run != run.run for one in runs):
+            runs.append(run)
+        self._runs.move_to_end(user_id)
+        while len(self._runs) > MAX_BOUNDARIES:
+            self._runs.popitem(last=False)
+
+
+def _run_of(record: Json) -> Run:
+    return Run(
+        record["run"],
+        record["scope"].get(PROJECT),
+        record["at"],
+        len(record["created"]),
+        len(record["superseded"]),
+        record["modes"],
+        len(record["diff"]),
+        tuple(_change_of(one) for one in record["diff"][:MAX_CHANGES]),
+    )
+
+
+def _change_of(difference: Json) -> Change:
+    op = difference["op"]
+    values = (difference.get("before"), difference.get("after")) if op in NUMBERS_KEPT else (None, None)
+    return Change(op, difference.get("memory_id"), difference.get("name"), *values)
