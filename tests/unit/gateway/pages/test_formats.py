@@ -1,0 +1,21 @@
+"""Formats of pages, by their own examples, and what they escape."""
+
+import doctest
+
+from gateway.pages import bars, formats
+from gateway.pages.notices import notice_of
+
+
+def test_examples_hold() -> None:
+    for module in (bars, formats):
+        assert doctest.testmod(module).failed == 0
+
+
+def test_a_time_is_escaped() -> None:
+    assert "<b>" not in formats.moment("<b>2026")
+
+
+def test_only_own_notices_are_shown() -> None:
+    assert notice_of({"notice": "moved", "count": "3", "name": "code"}) == "Moved 3 to the mode code."
+    assert notice_of({"notice": "anything"}) is None
+    assert notice_of({"notice": "moved", "count": "<b>"}) == "Moved 0 to the mode ."

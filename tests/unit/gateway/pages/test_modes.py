@@ -1,0 +1,93 @@
+"""Modes, categories, intention: what forms send over the wire, and what asks for a confirmation."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.service.service import MemoryService
+from tests.fakes.wire import FakeWire
+from tests.worlds.pages import pages_over
+
+MODE = {
+    "name": "journal",
+    "embedder": "general",
+    "embedding_dim": 384,
+    "description": "how I feel",
+    "extraction_hints": "",
+    "decay": "slow",
+    "project": None,
+}
+TINY = {"name": "tiny", "dim": 32, "languages": "", "max_tokens": None, "megabytes": None}
+COUNTS = {"eligible": 12, "ready": 10, "pending": 2, "stale": 0, "failed": 0}
+
+
+@pytest.fixture
+def service(wire: FakeWire) -> MemoryService:
+    listed = {
+        "modes": [MODE],
+        "user_default": None,
+        "project_default": None,
+        "embedders": [{"name": "tiny", "dim": 32}],
+    }
+    wire.results["list_modes"] = listed
+    wire.results["health"] = {"modes": {"journal": COUNTS}}
+    wire.results["list.v1"] = {"items": [{"scope": {"project_id": "p1"}}], "next": None, "total": 1}
+    return MemoryService(wire)
+
+
+def commands(wire: FakeWire) -> list[dict[str, Any]]:
+    return [one for one in wire.records if one["schema"] == "command.v1"]
+
+
+async def post(service: MemoryService, address: str, fields: dict[str, str]) -> httpx.Response:
+    async with pages_over(service) as http:
+        return await http.post(address, data=fields)
+
+
+async def test_the_list_shows_counts_and_asks_again_while_vectors_are_made(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        page = (await http.get("/admin/modes?user=u1")).text
+    assert "2 waiting" in page
+    assert 'hx-get="/admin/modes/progress?user=u1"' in page
+
+
+async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, wire: FakeWire) -> None:
+    fields = {"name": "diary", "embedder": "tiny", "description": "evenings", "decay": "slow", "for_project": "1"}
+    answer = await post(service, "/admin/modes?user=u1&project=p1", fields)
+    assert answer.headers["location"] == "/admin/modes?user=u1&project=p1&notice=saved&name=diary"
+    [sent] = commands(wire)
+    assert (sent["command"], sent["scope"]) == ("declare_mode", {"user_id": "u1", "project_id": "p1"})
+    declared = {"name": "diary", "embedder": "tiny", "description": "evenings", "decay": "slow", "for_project": True}
+    assert sent["arguments"] == declared
+
+
+async def test_a_renamed_mode_stays_picked(service: MemoryService, wire: FakeWire) -> None:
+    answer = await post(service, "/admin/modes/one/journal/rename?user=u1&mode=journal", {"new_name": "diary"})
+    assert answer.headers["location"] == "/admin/modes?user=u1&mode=diary&notice=renamed&name=diary"
+    assert commands(wire)[0]["arguments"] == {"name": "journal", "new_name": "diary"}
+
+
+async def test_a_mode_is_deleted_only_with_its_name(service: MemoryService, wire: FakeWire) -> None:
+    refused = await post(service, "/admin/modes/one/journal/delete?user=u1", {"memories": "forget", "confirm": "yes"})
+    assert (refused.status_code, commands(wire)) == (422, [])
+    fields = {"memories": "move:general", "confirm": "journal"}
+    assert (await post(service, "/admin/modes/one/journal/delete?user=u1", fields)).status_code == 303
+    assert commands(wire)[0]["arguments"] == {"name": "journal", "memories": "move:general"}
+
+
+async def test_a_mode_that_is_none_is_not_found(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        assert (await http.get("/admin/modes/one/nothing?user=u1")).status_code == 404
+
+
+async def test_an_intention_is_set_by_lines(service: MemoryService, wire: FakeWire) -> None:
+    await post(service, "/admin/intention?user=u1", {"goals": "ship it\n\n rest \n", "constraints": ""})
+    [sent] = commands(wire)
+    assert sent["scope"]["project_id"] == "p1"
+    assert sent["arguments"] == {"goals": ["ship it", "rest"], "constraints": []}
+
+
+async def test_a_category_is_renamed(service: MemoryService, wire: FakeWire) -> None:
+    await post(service, "/admin/categories/one/a%2Fb/rename?user=u1&project=p1", {"new_name": "c"})
+    assert commands(wire)[0]["arguments"] == {"name": "a/b", "new_name": "c"}
