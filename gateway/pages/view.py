@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 
-from gateway.http.calls import decoded
 from gateway.http.problems import request_id_of
 from gateway.service.access import PROJECT, require_user
 from gateway.service.calls import Call, Caller
@@ -92,14 +91,6 @@ def view_of(request: Request, service: MemoryService, scope_fields: frozenset[st
         request_id_of(request),
         scope_fields,
     )
-
-
-def name_in(request: Request, parameter: str) -> str:
-    """Return a name of the path, decoded once. Raises Refused, `invalid_value`."""
-    try:
-        return decoded(request.path_params[parameter])
-    except ValueError:
-        raise Refused("invalid_value", "the path is not valid UTF-8", parameter) from None
 
 
 def _only_user(service: MemoryService, caller: Caller) -> str | None:

@@ -8,7 +8,8 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.forms import read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, name_in
+from gateway.pages.path_names import name_of
+from gateway.pages.view import PAGES
 
 
 def category_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -23,7 +24,7 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show_one(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        category = await layers.get_category(view.call(), view.place, name_in(request, "name"))
+        category = await layers.get_category(view.call(), view.place, name_of(request, "name"))
         return await pages.render(view, "category.html", category["name"], "categories", category=category)
 
     async def declare(request: Request) -> Response:
@@ -36,11 +37,11 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def rename(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("new_name")
-        await layers.rename_category(view.call(), view.place, name_in(request, "name"), name)
+        await layers.rename_category(view.call(), view.place, name_of(request, "name"), name)
         return see(view.address("categories", "one", name, notice="renamed", name=name))
 
     async def delete(request: Request) -> Response:
-        view, name = await pages.in_one_project(pages.view(request)), name_in(request, "name")
+        view, name = await pages.in_one_project(pages.view(request)), name_of(request, "name")
         await layers.delete_category(view.call(), view.place, name)
         return see(view.address("categories", notice="deleted", name=name))
 

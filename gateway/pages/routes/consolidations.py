@@ -9,7 +9,8 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.forms import read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, View, name_in
+from gateway.pages.path_names import name_of
+from gateway.pages.view import PAGES, View
 from gateway.service.access import PROJECT
 from gateway.service.failures import Refused
 from gateway.service.runs import Change, Run
@@ -61,7 +62,7 @@ class ConsolidationPages:
         """Show what a run changed, with the texts of its memories as they are now."""
         view = self._pages.view(request)
         runs = await self._service.runs.list(view.call(), None)
-        run = next((one for one in runs if one.run == name_in(request, "run")), None)
+        run = next((one for one in runs if one.run == name_of(request, "run")), None)
         if run is None:
             raise Refused("not_found", "there is no such run; runs are kept for a day", "run", names_resource=True)
         changes = await self._with_memories(view, run)

@@ -9,7 +9,8 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.forms import Form, read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, View, name_in
+from gateway.pages.path_names import name_of
+from gateway.pages.view import PAGES, View
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
@@ -63,7 +64,7 @@ class ModePages:
 
     async def show_one(self, request: Request) -> Response:
         """Show one mode with its forms."""
-        view, name = self._pages.view(request), name_in(request, "name")
+        view, name = self._pages.view(request), name_of(request, "name")
         values = await self._listed(view)
         mode = next((one for one in values["modes"] if one["name"] == name), None)
         if mode is None:
@@ -88,14 +89,14 @@ class ModePages:
     async def rename(self, request: Request) -> Response:
         """Rename a mode; its memories follow, and so does the picker."""
         view, form = self._pages.view(request), await read_form(request)
-        name, new_name = name_in(request, "name"), form.text("new_name")
+        name, new_name = name_of(request, "name"), form.text("new_name")
         await self._modes.rename(view.call(LONG_WAIT_S), view.place, name, new_name)
         picked = new_name if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
 
     async def delete(self, request: Request) -> Response:
         """Delete a mode, once its name was typed; its memories move or are forgotten."""
-        view, form, name = self._pages.view(request), await read_form(request), name_in(request, "name")
+        view, form, name = self._pages.view(request), await read_form(request), name_of(request, "name")
         if form.optional("confirm") != name:
             raise Refused("invalid_value", "to delete the mode, type its name", "confirm")
         await self._modes.delete(view.call(LONG_WAIT_S), view.place, name, form.text("memories"))

@@ -34,7 +34,7 @@ CONTEXT: dict[str, Any] = {
         {"role": "system", "content": "You are …"},
         {
             "role": "user",
-            "content": 'They follow.\n{"about":"x","memories":{"2026-03-01":["[1] 09:30 Ana: It runs at four."]}}\nGo on.',
+            "content": 'They follow.\n{"about":"","memories":{"2026-03-01":["[1] 09:30 Ana: It runs at four."]}}\nGo.',
         },
         {"role": "assistant", "content": "Ok"},
     ],

@@ -11,7 +11,7 @@ from schemas.state.policies import Grant
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over
 
-DIFF = [
+DIFF: list[dict[str, Any]] = [
     {"op": "distil", "memory_id": "m1", "before": None, "after": "a secret text"},
     {"op": "decay", "memory_id": "m2", "before": "0.8", "after": "0.15"},
 ]
@@ -46,7 +46,7 @@ async def test_no_text_is_kept_and_a_forgotten_user_is_dropped() -> None:
 
 async def test_runs_of_projects_without_a_grant_are_not_listed() -> None:
     runs = runs_with(record("0-1"), record("0-2", project="p2"))
-    caller = Caller(grants=(Grant(user_id="u1", project_id="p2"),))
+    caller = Caller(grants=(Grant.model_validate({"user_id": "u1", "project_id": "p2"}),))
     assert [one.run for one in await runs.list(Call.within(caller, "u1"), None)] == ["0-2"]
 
 

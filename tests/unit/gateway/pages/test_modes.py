@@ -24,12 +24,7 @@ COUNTS = {"eligible": 12, "ready": 10, "pending": 2, "stale": 0, "failed": 0}
 
 @pytest.fixture
 def service(wire: FakeWire) -> MemoryService:
-    listed = {
-        "modes": [MODE],
-        "user_default": None,
-        "project_default": None,
-        "embedders": [{"name": "tiny", "dim": 32}],
-    }
+    listed = {"modes": [MODE], "user_default": None, "project_default": None, "embedders": [TINY]}
     wire.results["list_modes"] = listed
     wire.results["health"] = {"modes": {"journal": COUNTS}}
     wire.results["list.v1"] = {"items": [{"scope": {"project_id": "p1"}}], "next": None, "total": 1}
