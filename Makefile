@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check bench train train-ranking train-projection labels lock clean
+.PHONY: demo up test check lint types required bench train train-ranking train-projection labels lock clean \
+	test-kills test-live test-stream test-unit test-contract test-browser
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
 	$(BIN)/python -m streams demo
@@ -10,24 +11,40 @@ demo: .venv/complete ## start the system, publish a conversation, run queries, s
 up: .venv/complete ## broker, vector index and worker in the foreground
 	$(BIN)/python -m streams up
 
-# Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
-test: export OMP_NUM_THREADS := 1
-test: export OPENBLAS_NUM_THREADS := 1
-test: .venv/complete ## all tests; those on a real broker mostly wait, so they run beside the others, in two halves
-	@kills=$$(mktemp); others=$$(mktemp); \
-	$(BIN)/python -m pytest tests/live/kills >$$kills 2>&1 & first=$$!; \
-	$(BIN)/python -m pytest tests/live --ignore=tests/live/kills >$$others 2>&1 & second=$$!; \
-	$(BIN)/python -m pytest --ignore=tests/live --ignore=tests/browser; status=$$?; \
-	wait $$first; first_status=$$?; wait $$second; second_status=$$?; \
-	cat $$kills $$others; rm -f $$kills $$others; \
-	test $$status -eq 0 -a $$first_status -eq 0 -a $$second_status -eq 0
+# Tests on a real broker mostly wait and have time limits, so they run first, in two halves. The others compute and
+# take the time that is left, two parts at a time.
+TEST_PARTS := test-kills test-live test-stream test-unit test-contract
+SIDE_BY_SIDE := --jobs=4 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-check: .venv/complete ## lint, types, imports, words
+test: .venv/complete ## all tests
+	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
+
+# Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
+$(TEST_PARTS) test-browser: export OMP_NUM_THREADS := 1
+$(TEST_PARTS) test-browser: export OPENBLAS_NUM_THREADS := 1
+
+test-kills: .venv/complete
+	@$(BIN)/python -m pytest tests/live/kills
+
+test-live: .venv/complete
+	@$(BIN)/python -m pytest tests/live --ignore=tests/live/kills
+
+test-stream test-unit test-contract test-browser: test-%: .venv/complete
+	@nice -n 10 $(BIN)/python -m pytest tests/$*
+
+check: lint types ## lint, words, types, imports
+
+lint: .venv/complete
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m checks.vocabulary
+
+types: .venv/complete
+	nice -n 10 $(BIN)/mypy
+	nice -n 10 $(BIN)/lint-imports --no-cache
+
+required: lint ## what every change needs but the acceptance: lint, then tests and types side by side
+	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
 
 bench: .venv/complete ## cost relative to the embedder alone and to a bare Kafka echo
 	$(BIN)/python -m bench

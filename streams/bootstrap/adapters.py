@@ -4,6 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -77,10 +78,15 @@ class WorkerModels:
     tokens: TokenCounter
 
 
+@cache
+def shipped_classifier() -> InteractionClassifier:
+    """Load the classifier that is part of the project, once in a process: it never changes."""
+    return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
+
+
 def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
     """Build the models of a worker over these embedders and language models."""
-    classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
-    reader = InteractionReader(lambda: embedders.of(classified_mode), classifier)
+    reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier())
     return WorkerModels(embedders, language, reader, TiktokenCounter())

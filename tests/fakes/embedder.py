@@ -8,6 +8,7 @@ Enters: texts. Leaves: their vectors. Guaranteed: what the port promises, by the
 import asyncio
 import hashlib
 import re
+from functools import cache
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.token_vectors import TokenProjection, TokenVectors
 
 WORD = re.compile(r"\w+")
+
+plain_projection = cache(TokenProjection.plain)
+"""The projection by a model's dimension, computed once: a test world has a dozen fake models."""
 
 NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 
@@ -49,7 +53,7 @@ class FakeEmbedder:
         self._accent = accent
         self._words: dict[str, Vector] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._tokens = TokenVectors(TokenProjection.plain(dim)) if tokens else None
+        self._tokens = TokenVectors(plain_projection(dim)) if tokens else None
         self._fingerprint = Fingerprint(
             embedder=name,
             file_sha256=hashlib.sha256(b"no file").hexdigest(),

@@ -1,7 +1,6 @@
 """One worker without Kafka: a real lexical index, fake tables, models and publisher."""
 
 from collections.abc import Awaitable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from pydantic import BaseModel
 from agents.commands.admit import Admit
 from agents.embedding.embed import Embed
 from agents.modes.vector_spaces import VectorSpaces
-from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
@@ -23,7 +21,7 @@ from schemas.messages.turns import Turn
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL_MODE, Mode, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.bootstrap.adapters import INTERACTION_MODEL
+from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.agents import UNDERSTANDING_PROMPT, read_prompt
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
@@ -56,12 +54,6 @@ from tests.fakes.vector_index import FakeIndex
 HERE = record().partition
 TOPICS = topics_with_prefix("memory.")
 DIMS = {"general": 384, "tiny32": 32, "tiny48": 48}
-
-
-@cache
-def classifier() -> InteractionClassifier:
-    """Return the shipped classifier."""
-    return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 
 class WorkerHarness:
@@ -108,7 +100,7 @@ class WorkerHarness:
         self.remember = remember_over(here, self.embedders, asks_model=asks_model)
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         self.draw_map = draw_map_over(here, self.spaces, self.index, self.clock, directory / "maps")
-        reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())
+        reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier())
         template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
 

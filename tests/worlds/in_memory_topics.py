@@ -6,6 +6,7 @@ records again, as from Kafka.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -50,6 +51,7 @@ class InMemoryTopics:
         self.partitions = partitions
         self._clock = clock
         self._logs: dict[str, list[Entry]] = {name: [] for name in topics.all()}
+        self._ends: Counter[tuple[str, int]] = Counter()
         self._app: faust.App | None = None
         self._channels: Mapping[str, Any] = {}
         self._readers: Mapping[str, int] = {}
@@ -81,6 +83,7 @@ class InMemoryTopics:
     def copy_from(self, other: "InMemoryTopics") -> None:
         """Copy the records of other topics."""
         self._logs = {name: [replace(entry) for entry in log] for name, log in other._logs.items()}
+        self._ends = Counter(other._ends)
 
     async def attach(self, app: faust.App, channels: Mapping[str, Any], readers: Mapping[str, int]) -> None:
         """Deliver to these channels: first the unacknowledged records, then new ones.
@@ -109,7 +112,8 @@ class InMemoryTopics:
             self._room -= 1
         partition = out.partition if out.partition is not None else partition_of(out.key or b"", self.partitions)
         at_ms = out.timestamp_ms if out.timestamp_ms is not None else round(self._clock.now().timestamp() * 1000)
-        offset = sum(entry.record.partition == partition for entry in self._logs[out.topic])
+        offset = self._ends[out.topic, partition]
+        self._ends[out.topic, partition] += 1
         entry = Entry(Record(out.topic, partition, offset, at_ms, out.key, out.value, out.headers))
         self._logs[out.topic].append(entry)
         await self._deliver(entry)
@@ -126,13 +130,17 @@ class InMemoryTopics:
 
     async def settled(self) -> None:
         """Wait until all delivered records are acknowledged."""
-        await self.until(lambda: not any(self.unacknowledged(topic) for topic in self._channels))
+        await self.until(lambda: all(map(self._is_settled, self._channels)))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, checked at each write and acknowledgement."""
         async with asyncio.timeout(LONGEST_WAIT_SECONDS):
             while not condition():
                 await self._changed.wait()
+
+    def _is_settled(self, topic: str) -> bool:
+        """True if all records are acknowledged. The last ones are looked at first: those are open longest."""
+        return all(entry.acknowledged for entry in reversed(self._logs[topic]))
 
     def _notify(self) -> None:
         self._changed.set()

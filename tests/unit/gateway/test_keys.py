@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from gateway.http.app import create_app
 from gateway.http.identity import OPEN_PATHS
+from gateway.http.limits import Limits
 from gateway.keys import key_callers
 from gateway.keys.commands import add_key_commands, run_key_command
 from gateway.keys.key_callers import KeyCallers
@@ -46,7 +48,11 @@ class Keyed:
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> Keyed:
-    made = Keyed(tmp_path / "keys.json")
+    return keys_in(tmp_path / "keys.json")
+
+
+def keys_in(path: Path) -> Keyed:
+    made = Keyed(path)
     made.add("app", "app")
     made.add("reader", "reader")
     made.add("one", "one")
@@ -68,6 +74,28 @@ async def http(wire: FakeWire, callers: KeyCallers) -> AsyncIterator[httpx.Async
         yield client
 
 
+@dataclass(frozen=True)
+class Walk:
+    """One door for a walk over all routes: none of its requests writes anything."""
+
+    http: httpx.AsyncClient
+    wire: FakeWire
+    keyed: Keyed
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+    wire, keyed = FakeWire(), keys_in(tmp_path_factory.mktemp("walk") / "keys.json")
+    app = create_app(
+        MemoryService(wire),
+        always_ready,
+        callers=KeyCallers(keyed.path, POLICY, failed_logins_per_minute=1000),
+        limits=Limits(reads_per_second=1e6, writes_per_second=1e6),
+    )
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return Walk(httpx.AsyncClient(transport=transport, base_url="http://localhost"), wire, keyed)
+
+
 def routes() -> list[tuple[str, str]]:
     """Every operation of the document, as method and path, that is not open to all."""
     paths = create_app(MemoryService(FakeWire()), always_ready).openapi()["paths"]
@@ -86,21 +114,19 @@ def test_the_walk_has_all_routes() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), routes())
-async def test_every_route_needs_a_key(http: httpx.AsyncClient, wire: FakeWire, method: str, path: str) -> None:
-    answer = await http.request(method, path_of(path, "u1"))
+async def test_every_route_needs_a_key(walk: Walk, method: str, path: str) -> None:
+    answer = await walk.http.request(method, path_of(path, "u1"))
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
-    assert wire.sent == []
+    assert walk.wire.sent == []
 
 
 @pytest.mark.parametrize("name", ["own", "reader", "one", "stranger"])
 @pytest.mark.parametrize(("method", "path"), USER_ROUTES)
-async def test_no_route_serves_another_user(
-    http: httpx.AsyncClient, wire: FakeWire, keyed: Keyed, method: str, path: str, name: str
-) -> None:
-    answer = await http.request(method, path_of(path, "u2"), headers=keyed.headers(name))
+async def test_no_route_serves_another_user(walk: Walk, method: str, path: str, name: str) -> None:
+    answer = await walk.http.request(method, path_of(path, "u2"), headers=walk.keyed.headers(name))
     assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
-    assert wire.sent == []
+    assert walk.wire.sent == []
 
 
 @pytest.mark.parametrize(("method", "path"), [one for one in USER_ROUTES if one[0] in WRITES])

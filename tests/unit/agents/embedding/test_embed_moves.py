@@ -143,7 +143,7 @@ KILLED_AS_IT_FORGOT = [
 @example(actions=KILLED_AS_IT_FORGOT, order=[0])
 @example(actions=KILLED_AS_IT_MOVED, order=[0])
 @example(actions=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANY_ACTION, min_size=25, max_size=80), ORDER)
 def test_any_actions_leave_one_vector_per_memory_in_its_space(
     words: SqliteLexicalIndex, actions: list[Action], order: list[int]
