@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check lint types required bench train train-ranking train-projection labels lock clean \
+.PHONY: demo up test check lint types required bench screenshots train train-ranking train-projection labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
@@ -11,17 +11,17 @@ demo: .venv/complete ## start the system, publish a conversation, run queries, s
 up: .venv/complete ## broker, vector index and worker in the foreground
 	$(BIN)/python -m streams up
 
-# Tests on a real broker mostly wait and have time limits, so they run first, in two halves. The others compute and
-# take the time that is left, two parts at a time.
-TEST_PARTS := test-kills test-live test-stream test-unit test-contract
+# Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
+# take the time that is left.
+TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-contract
 SIDE_BY_SIDE := --jobs=4 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: .venv/complete ## all tests
 	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
 
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
-$(TEST_PARTS) test-browser: export OMP_NUM_THREADS := 1
-$(TEST_PARTS) test-browser: export OPENBLAS_NUM_THREADS := 1
+$(TEST_PARTS): export OMP_NUM_THREADS := 1
+$(TEST_PARTS): export OPENBLAS_NUM_THREADS := 1
 
 test-kills: .venv/complete
 	@$(BIN)/python -m pytest tests/live/kills
@@ -29,7 +29,10 @@ test-kills: .venv/complete
 test-live: .venv/complete
 	@$(BIN)/python -m pytest tests/live --ignore=tests/live/kills
 
-test-stream test-unit test-contract test-browser: test-%: .venv/complete
+test-browser test-contract: test-%: .venv/complete
+	@$(BIN)/python -m pytest tests/$*
+
+test-stream test-unit: test-%: .venv/complete
 	@nice -n 10 $(BIN)/python -m pytest tests/$*
 
 check: lint types ## lint, words, types, imports
@@ -45,6 +48,9 @@ types: .venv/complete
 
 required: lint ## what every change needs but the acceptance: lint, then tests and types side by side
 	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
+
+screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
+	$(BIN)/python -m tests.browser.screenshots
 
 bench: .venv/complete ## cost relative to the embedder alone and to a bare Kafka echo
 	$(BIN)/python -m bench

@@ -1,0 +1,93 @@
+"""`make screenshots`: a picture of every page, light and dark, desktop and phone, from the demo's data.
+
+Leaves: `docs/images/<page>-<device>-<scheme>.png`, of 128 colours each, so that all of them stay small.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from streams.demo.script import DEMO_USER_ID
+from tests.browser.conftest import ARGUMENTS, CHROMIUM, SCHEMES
+from tests.worlds.browser import System, running_system
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+DEVICES: Mapping[str, ViewportSize] = {
+    "desktop": {"width": 1280, "height": 800},
+    "phone": {"width": 375, "height": 760},
+}
+
+COLOURS = 128
+"""Colours of a picture: text and flat areas look the same with them."""
+
+SETTLED_MS = 800
+"""Milliseconds after which a map is drawn and times are shown."""
+
+OF_USER = f"user={DEMO_USER_ID}"
+
+PAGES = {
+    "overview": "/admin?everyone=1",
+    "user": f"/admin?{OF_USER}",
+    "memories": f"/admin/memories?{OF_USER}",
+    "conversations": f"/admin/conversations?{OF_USER}",
+    "ask": f"/admin/ask?{OF_USER}&project=home&q=How+much+rent+can+we+pay%3F",
+    "context": f"/admin/ask?{OF_USER}&project=bakery&show=context&q=Why+is+the+total+zero%3F&budget=1000",
+    "map": f"/admin/map?{OF_USER}&mode=*",
+    "modes": f"/admin/modes?{OF_USER}",
+    "categories": f"/admin/categories?{OF_USER}&project=bakery",
+    "intention": f"/admin/intention?{OF_USER}&project=bakery",
+    "consolidations": f"/admin/consolidations?{OF_USER}",
+    "dead-letters": "/admin/dead-letters",
+}
+"""Addresses by the name of the picture; pages of one memory and of one conversation are found by following links."""
+
+
+def take_pictures(system: System, images: Path) -> None:
+    """Take all pictures of a running system."""
+    images.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        for device, size in DEVICES.items():
+            for scheme in SCHEMES:
+                page = browser.new_page(
+                    base_url=system.url, viewport=size, color_scheme=scheme, locale="en-GB", timezone_id="Europe/Berlin"
+                )
+                for name in shown_pages(page):
+                    page.wait_for_timeout(SETTLED_MS)
+                    picture = images / f"{name}-{device}-{scheme}.png"
+                    page.screenshot(path=picture)
+                    Image.open(picture).quantize(COLOURS).save(picture, optimize=True)
+                page.close()
+        browser.close()
+
+
+def shown_pages(page: Page) -> Iterator[str]:
+    """Go from page to page; yield the name of each."""
+    for name, address in PAGES.items():
+        page.goto(address)
+        yield name
+    for name, start, link in (("memory", "memories", "main td a"), ("conversation", "conversations", "main tbody a")):
+        page.goto(PAGES[start])
+        page.goto(page.locator(link).first.get_attribute("href") or "")
+        yield name
+
+
+def main() -> int:
+    """Start a system of its own and take the pictures."""
+    with tempfile.TemporaryDirectory() as directory:
+        models = Path(directory) / "models"
+        with running_system(Path(directory), models) as system:
+            for project in ("bakery", "home"):
+                system.command("declare_category", {"name": "bread" if project == "bakery" else "moving"}, project)
+            take_pictures(system, IMAGES)
+    sys.stdout.write(f"pictures are in {IMAGES.relative_to(Path.cwd())}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
