@@ -9,7 +9,7 @@ demo: .venv/complete ## start the system, publish a conversation, run queries, s
 	$(BIN)/python -m streams demo
 
 up: .venv/complete ## broker, vector index and worker in the foreground
-	$(BIN)/python -m streams up
+	$(BIN)/python -m streams up $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.

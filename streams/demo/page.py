@@ -54,6 +54,13 @@ def http_lines(url: str, user_id: str, body: str) -> list[str]:
     return ["", RULE, f"The same over HTTP; {url}/openapi.json describes every operation.", *command, f"  -d '{body}'"]
 
 
+def window_lines(data_dir: str) -> list[str]:
+    """Return how these memories are seen in a browser once the demo has ended."""
+    command = f"  make up DATA_DIR={data_dir}"
+    address = "  then open http://127.0.0.1:8080/admin, or the address of its ready line"
+    return ["", RULE, "In a browser, with the map of these memories:", command, address]
+
+
 def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
     """Yield the lines of a hit: score, speaker, time; text; quotes of its resources; origin."""
     yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"

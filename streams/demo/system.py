@@ -6,6 +6,7 @@ import signal
 from asyncio.subprocess import Process
 from pathlib import Path
 
+from streams.demo.page import window_lines
 from streams.demo.script import run_demo
 from streams.settings import Settings
 from streams.up.child_system import ready_addresses, start_up
@@ -22,7 +23,10 @@ async def run_demo_system(data_dir: Path, settings: Settings) -> int:
         addresses = await ready_addresses(system)
         if addresses is None:
             return await system.wait() or 1
-        return await run_demo(addresses["bootstrap"], print, settings.topic_prefix, url=addresses.get("http"))
+        code = await run_demo(addresses["bootstrap"], print, settings.topic_prefix, url=addresses.get("http"))
+        for line in window_lines(str(data_dir)):
+            print(line)  # noqa: T201 - the demo is a program for a terminal
+        return code
     finally:
         await _end(system)
 
