@@ -4,7 +4,7 @@ Dependencies are coroutines, though they await nothing: the framework runs any o
 the rest of the door.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -43,7 +43,7 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def _call_for(permission: Permission) -> Callable[..., Call]:
+def _call_for(permission: Permission) -> Callable[..., Awaitable[Call]]:
     """Return a dependency that makes the call of a request about a user, if the caller may do that at all.
 
     Checked before the body is read, so that a refusal is the same for every body; the service checks the project too.
