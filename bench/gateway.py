@@ -1,4 +1,4 @@
-"""What the doors cost: the same question and turn by client, over REST and over MCP; callers at once; memory; pages.
+"""What the doors cost: the same question and turn by client, over REST and over MCP; callers at once; memory.
 
 The three ways take turns, question by question, so that a busy machine slows all of them alike: only ratios count.
 """
@@ -23,9 +23,6 @@ CALLERS = (1, 8, 32)
 
 RATE_S = 5.0
 """Seconds for which requests per second are counted."""
-
-PAGES = 20
-"""Pages and maps of each kind."""
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
@@ -66,20 +63,8 @@ class Doors:
         """Store a turn over MCP."""
         return await self._call("add_memory", {"text": text + " by MCP"}, "-writes")
 
-    async def page(self, _: str) -> object:
-        """Read a page of 50."""
-        return await self._get("/memories", {"limit": 50})
-
-    async def map(self, _: str) -> object:
-        """Read a map."""
-        return await self._get("/map", {"limit": 10_000})
-
     async def _post(self, path: str, body: object, suffix: str = "") -> object:
         return (await self.http.post(f"/v1/users/{self.user}{suffix}{path}", json=body)).raise_for_status()
-
-    async def _get(self, path: str, query: dict[str, int]) -> object:
-        answer = await self.http.get(f"/v1/users/{self.user}{path}", params=query, headers={"Prefer": "wait=60"})
-        return answer.raise_for_status()
 
     async def _call(self, tool: str, arguments: object, suffix: str = "") -> object:
         params = {"name": tool, "arguments": arguments}
@@ -104,11 +89,6 @@ async def measure_gateway(system: System, report: Report, user: str, asked: Sequ
         for callers in CALLERS:
             rate = await _rate(doors.ask_rest, asked, callers)
             report.number(f"gateway_{callers}_callers_per_s", f"{callers} callers", rate, "1/s")
-        report.section("lists and maps over REST, p50")
-        report.number("gateway_page_ms", "a page of 50", 1000 * (await _medians(asked[:PAGES], (doors.page,)))[0], "ms")
-        report.number(
-            "gateway_map_ms", "a map of 10,000", 1000 * (await _medians(asked[:PAGES], (doors.map,)))[0], "ms"
-        )
         report.number("gateway_rss_mib", "resident memory of the gateway", resident_mib(system.pid("gateway")), "MiB")
 
 

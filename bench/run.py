@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Literal
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -15,6 +16,7 @@ from bench.harness.report import Report
 from bench.harness.system import System, running
 from bench.harness.texts import mixed_turns, questions, short_turns
 from bench.ingest import ingest
+from bench.lists import measure_lists
 from bench.retrieval import measure_index_queries_s, measure_questions_s, request_bytes
 from streams.up.installation import KafkaInstallation
 from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
@@ -22,18 +24,22 @@ from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
 ASKER = "asker-0"
 """The user of the timed questions: the first one of the label `asker`."""
 
+Part = Literal["gateway", "lists"]
+"""What can be measured alone."""
+
 ASKERS_TURNS = 600
 """Memories of that user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Load: turns of one run, texts for the embedder alone, questions, rounds of the poison test."""
+    """Load: turns of one run, texts for the embedder alone, questions, rounds of the poison test, memories of lists."""
 
     turns: int
     alone: int
     questions: int
     poison_rounds: int
+    listed: int
 
 
 class Bench:
@@ -41,13 +47,29 @@ class Bench:
 
     def __init__(self, directory: Path, sizes: Sizes, report: Report, progress: Callable[[str], None]) -> None:
         self._data_dir = directory / "data"
+        self._lists_dir = directory / "lists"
         self._models = directory / "models"
         self._sizes = sizes
         self._report = report
         self._progress = progress
 
-    async def run(self) -> None:
-        """Run all measurements and fill the report."""
+    async def run(self, part: Part | None = None) -> None:
+        """Run all measurements, or those of one part, and fill the report."""
+        if part == "gateway":
+            await self._measure_gateway_alone()
+        elif part == "lists":
+            await self._measure_lists()
+        else:
+            await self._run_all()
+
+    async def _measure_gateway_alone(self) -> None:
+        async with running(self._data_dir) as system:
+            await measure_gateway(system, self._report, ASKER, await self._prepare_asker(system))
+
+    async def _measure_lists(self) -> None:
+        await measure_lists(self._lists_dir, self._report, self._sizes.listed, self._progress)
+
+    async def _run_all(self) -> None:
         self._embedders = [EmbedderAlone(self._models, "int8"), EmbedderAlone(self._models, "fp32")]
         self._report_caches()
         self._progress("starting on an empty directory")
@@ -63,6 +85,7 @@ class Bench:
         await self._report_question_parts(*round_trip)
         self._report_memory(idle, loaded)
         await self._measure_restart()
+        await self._measure_lists()
 
     async def _measure_ingestion(self, system: System) -> None:
         await ingest(system.bootstrap, short_turns(300, 1), "warm-up")
@@ -119,14 +142,18 @@ class Bench:
     async def _time_questions(self, system: System) -> tuple[list[str], float, float, float]:
         """Return the questions, their median and 95th percentile round trip, and that of the echo."""
         self._progress("questions")
-        turns = mixed_turns(ASKERS_TURNS, 4)
-        await ingest(system.bootstrap, turns, "asker", users=1)
-        asked = questions(turns, self._sizes.questions, 5)
+        asked = await self._prepare_asker(system)
         request = request_bytes(ASKER, asked[0])
         before = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
         p50, p95 = await measure_questions_s(system.bootstrap, ASKER, asked)
         after = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
         return asked, p50, p95, mean((before, after))
+
+    async def _prepare_asker(self, system: System) -> list[str]:
+        """Write the memories of the user of the timed questions; return the questions."""
+        turns = mixed_turns(ASKERS_TURNS, 4)
+        await ingest(system.bootstrap, turns, "asker", users=1)
+        return questions(turns, self._sizes.questions, 5)
 
     async def _report_question_parts(self, asked: list[str], p50: float, p95: float, echo: float) -> None:
         int8 = self._embedders[0]

@@ -18,7 +18,7 @@ from statistics import median
 
 from modestream_client import MemoryClient
 
-from bench.harness.filling import fill
+from bench.harness.filling import prepare
 from bench.harness.processes import resident
 from bench.harness.report import Report
 from bench.harness.system import System, running
@@ -52,12 +52,8 @@ async def measure(memories: int, directory: Path) -> Times:
     """Fill a store and time the questions."""
     large = LARGE if memories > 2 * LARGE else 0
     users = [(f"user-{number}", SMALL) for number in range((memories - large) // SMALL)]
-    async with running(directory) as system, MemoryClient(system.bootstrap, timeout=60) as client:
-        await client.remember("So that the collection is there.", user_id="first")
-        while not (await client.command("health", user_id="first"))["modes"]["general"]["ready"]:  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
     began = time.perf_counter()
-    await fill(directory, [*users, *([("largest", large)] if large else [])], _Progress(memories))
+    await prepare(directory, [*users, *([("largest", large)] if large else [])], _Progress(memories))
     _print_line(f"{memories:,} memories in {time.perf_counter() - began:.0f} s")
     async with running(directory) as system:
         _print_line(f"ready after {system.seconds_to_ready:.1f} s")

@@ -7,7 +7,7 @@ the partition, and replaces what was there.
 from collections.abc import Iterator
 from typing import Protocol
 
-from schemas.state.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 from schemas.state.modes import ModeDeclarations
 
 
@@ -16,6 +16,9 @@ class Memories(Protocol):
 
     def get(self, memory_id: str) -> Memory | None:
         """Return the record, or None."""
+
+    def excerpt(self, memory_id: str) -> MemoryExcerpt | None:
+        """Return some fields of the record, or None: for answers about thousands of memories."""
 
     def is_removed(self, memory_id: str) -> bool:
         """True if a record of this id existed and was removed or forgotten."""

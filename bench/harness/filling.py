@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from modestream_client import MemoryClient
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.text.entities import extract_entities
+from bench.harness.system import running
 from bench.harness.texts import mixed_turns
 from schemas.models.vectors import Point
 from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocation
@@ -46,6 +48,15 @@ DIFFERENT_TEXTS = 20_000
 
 Progress = Callable[[int], None]
 """Called with the number of memories written."""
+
+
+async def prepare(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progress) -> None:
+    """Make a data directory whose users have this number of memories each."""
+    async with running(data_dir) as system, MemoryClient(system.bootstrap, timeout=60) as client:
+        await client.remember("So that the collection is there.", user_id="first")
+        while not (await client.command("health", user_id="first"))["modes"]["general"]["ready"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    await fill(data_dir, users, progress)
 
 
 async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progress) -> None:

@@ -95,7 +95,8 @@ def create_app(
         export_routes(service, shapes),
     ):
         app.include_router(router)
-    app.router.routes.extend(routes)
+    # First: each request looks at the routes one after another, and ours are many.
+    app.router.routes[:0] = routes
     document_app(app, shapes, bodies)
     return app
 

@@ -1,6 +1,10 @@
-"""From a request to a call: caller, user, deadline, request id. Names in paths are percent-encoded once."""
+"""From a request to a call: caller, user, deadline, request id. Names in paths are percent-encoded once.
 
-from collections.abc import Callable
+Dependencies are coroutines, though they await nothing: the framework runs any other in a thread, which costs as much as
+the rest of the door.
+"""
+
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -39,13 +43,13 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def _call_for(permission: Permission) -> Callable[..., Call]:
+def _call_for(permission: Permission) -> Callable[..., Awaitable[Call]]:
     """Return a dependency that makes the call of a request about a user, if the caller may do that at all.
 
     Checked before the body is read, so that a refusal is the same for every body; the service checks the project too.
     """
 
-    def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
+    async def call_of(request: Request, user_id: PathName, prefer: Preference = None) -> Call:
         caller = caller_of(request)
         require_user(caller, user_id, permission)
         return Call.within(caller, user_id, wait_of(prefer), request_id_of(request))
@@ -56,10 +60,16 @@ def _call_for(permission: Permission) -> Callable[..., Call]:
 ReadCall = Annotated[Call, Depends(_call_for("read"))]
 WriteCall = Annotated[Call, Depends(_call_for("write"))]
 ManageCall = Annotated[Call, Depends(_call_for("manage"))]
-CallerOf = Annotated[Caller, Depends(caller_of)]
 
 
-def wants_async(prefer: Preference = None) -> bool:
+async def _caller_of(request: Request) -> Caller:
+    return caller_of(request)
+
+
+CallerOf = Annotated[Caller, Depends(_caller_of)]
+
+
+async def wants_async(prefer: Preference = None) -> bool:
     """True if the caller asks to be answered before the work is done."""
     return is_async(prefer)
 

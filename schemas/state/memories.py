@@ -195,6 +195,16 @@ class Memory(BaseModel, frozen=True):
         return milliseconds_of(self.occurred_at)
 
 
+class MemoryExcerpt(BaseModel, frozen=True):
+    """The fields of a record that a map shows; reading them takes a tenth of the time of a whole record."""
+
+    memory_id: str
+    conversation_id: str | None
+    type: MemoryType
+    text: str
+    occurred_at: datetime
+
+
 def item_index_name(boundary: str) -> str:
     """Return the index name of a boundary's items. No boundary has this name, as no scope value is empty."""
     return f"{boundary}//items"

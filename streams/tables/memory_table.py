@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Iterator
 
-from schemas.state.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache
@@ -33,6 +33,11 @@ class MemoryTable:
     def get(self, partition: int, memory_id: str) -> Memory | None:
         value = self.table.read(partition, memory_id)
         return None if value is None or value.startswith(TOMBSTONES) else self._parsed[value]
+
+    def excerpt(self, partition: int, memory_id: str) -> MemoryExcerpt | None:
+        value = self.table.read(partition, memory_id)
+        # Not cached: thousands of them would take the place of the records that questions read.
+        return None if value is None or value.startswith(TOMBSTONES) else MemoryExcerpt.model_validate_json(value)
 
     def put(self, _partition: int, memory: Memory) -> None:
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()

@@ -3,10 +3,10 @@
 from typing import get_args
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
 from gateway.http.calls import ReadCall
 from gateway.http.contract import Shapes
+from gateway.http.json_answer import JSONAnswer
 from gateway.service.reads import Listed
 from gateway.service.service import MemoryService
 
@@ -23,9 +23,9 @@ def read_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         summary="Search memories, best first",
         openapi_extra=shapes.search.openapi(),
     )
-    async def search_memories(request: Request, call: ReadCall) -> JSONResponse:
+    async def search_memories(request: Request, call: ReadCall) -> JSONAnswer:
         sent = await shapes.search.read(request)
-        return JSONResponse(await service.reads.search(call, sent.scope, sent.fields))
+        return JSONAnswer(await service.reads.search(call, sent.scope, sent.fields))
 
     @router.post(
         "/v1/users/{user_id}/contexts",
@@ -33,9 +33,9 @@ def read_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         summary="Assemble a prompt within a token budget",
         openapi_extra=shapes.context.openapi(),
     )
-    async def assemble_context(request: Request, call: ReadCall) -> JSONResponse:
+    async def assemble_context(request: Request, call: ReadCall) -> JSONAnswer:
         sent = await shapes.context.read(request)
-        return JSONResponse(await service.reads.assemble(call, sent.scope, sent.fields))
+        return JSONAnswer(await service.reads.assemble(call, sent.scope, sent.fields))
 
     for what in LISTS:
         _add_list(router, service, shapes, what)
@@ -46,9 +46,9 @@ def read_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         summary="Where memories lie in a plane, by vector space",
         openapi_extra=shapes.map.openapi(),
     )
-    async def get_map(request: Request, call: ReadCall) -> JSONResponse:
+    async def get_map(request: Request, call: ReadCall) -> JSONAnswer:
         sent = shapes.map.read(request)
-        return JSONResponse(await service.reads.map(call, sent.scope, sent.fields))
+        return JSONAnswer(await service.reads.map(call, sent.scope, sent.fields))
 
     return router
 
@@ -60,6 +60,6 @@ def _add_list(router: APIRouter, service: MemoryService, shapes: Shapes, what: L
         summary=f"List {what}, page by page",
         openapi_extra=shapes.list.openapi(),
     )
-    async def list_page(request: Request, call: ReadCall) -> JSONResponse:
+    async def list_page(request: Request, call: ReadCall) -> JSONAnswer:
         sent = shapes.list.read(request)
-        return JSONResponse(await service.reads.list(call, what, sent.scope, sent.fields))
+        return JSONAnswer(await service.reads.list(call, what, sent.scope, sent.fields))

@@ -12,7 +12,7 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.boundary_summary import CountedMemories
 from schemas.scopes import ScopeFields
 from schemas.state.interaction_counts import InteractionCounts
-from schemas.state.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
 Key_contra = TypeVar("Key_contra", contravariant=True)
 Value = TypeVar("Value")
@@ -55,6 +55,7 @@ class MemoryStore(Protocol):
     """The table `memories`. Its methods are those of `agents.ports.stores.MemoryWriter`, by partition."""
 
     def get(self, partition: int, memory_id: str) -> Memory | None: ...
+    def excerpt(self, partition: int, memory_id: str) -> MemoryExcerpt | None: ...
     def put(self, partition: int, memory: Memory) -> None: ...
     def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None: ...
     def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None: ...

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
-from schemas.state.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
 
 class FakeMemories:
@@ -24,6 +24,11 @@ class FakeMemories:
         """Return the record, or None."""
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
+
+    def excerpt(self, partition: int, memory_id: str) -> MemoryExcerpt | None:
+        """Return some fields of the record, or None."""
+        memory = self.get(partition, memory_id)
+        return None if memory is None else MemoryExcerpt.model_validate(memory.model_dump())
 
     def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Replace a record by a tombstone."""

@@ -3,9 +3,10 @@
 import faust
 import pytest
 
-from schemas.state.memories import VectorLocation
+from schemas.state.memories import MemoryExcerpt, VectorLocation
 from streams.tables.memory_table import MemoryTable
 from tests.builders.memories import made
+from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.table_store import dict_store
 
 LOCATION = VectorLocation(mode="code", space="s1")
@@ -38,3 +39,27 @@ def test_tombstones_are_no_records(table: MemoryTable) -> None:
     assert list(table.all()) == [stays]
     assert list(table.tombstones()) == [(gone.memory_id, LOCATION)]
     assert sorted(table.removed(0), key=str) == [None, None, "without a vector"], "None: forgotten, and a record"
+
+
+def test_excerpt_has_the_fields_of_the_record(table: MemoryTable) -> None:
+    memory = made("violin", 0)
+    fake = FakeMemories()
+    expected = MemoryExcerpt(
+        memory_id=memory.memory_id,
+        conversation_id=memory.conversation_id,
+        type=memory.type,
+        text=memory.text,
+        occurred_at=memory.occurred_at,
+    )
+    for store in (table, fake):
+        store.put(0, memory)
+        assert store.excerpt(0, memory.memory_id) == expected
+        assert store.excerpt(0, "never written") is None
+
+
+def test_forgotten_record_has_no_excerpt(table: MemoryTable) -> None:
+    memory = made("violin", 0)
+    for store in (table, FakeMemories()):
+        store.put(0, memory)
+        store.forget(0, memory.memory_id, LOCATION)
+        assert store.excerpt(0, memory.memory_id) is None
