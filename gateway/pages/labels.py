@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.pages.formats import percent
+
 TYPES = {
     "": "Turns and summaries",
     "items": "Everything extracted",
@@ -38,7 +40,7 @@ INTERACTION_MODES = {
     "EXPLORATION": "options are weighed",
     "DEBUGGING": "something is broken",
     "LEARNING": "something is to be understood",
-    "GENERAL": "none of these, or not sure enough",
+    "GENERAL": "none of these",
 }
 """What a turn is for; it decides the budgets of a context."""
 
@@ -66,4 +68,4 @@ def interaction_reason(memory: Mapping[str, Any]) -> str:
         return "corrected by hand"
     confidence = memory.get("interaction_confidence") or 0.0
     reader = f"the model {memory['model']}" if memory.get("understanding") == "model" else "rules and the classifier"
-    return f"{confidence:.0%} sure, by {reader}"
+    return f"{percent(confidence)} sure, by {reader}"

@@ -8,7 +8,7 @@ NOTICES = {
     "moved_back": "Memories moved back: {count}.",
     "forgotten": "Memories forgotten: {count}.",
     "edited": "The text was changed; it is a new version.",
-    "restored": "The text before stands again, as the latest version.",
+    "restored": "The text before stands again.",
     "corrected": "The interaction mode was corrected.",
     "saved": "Saved {name}.",
     "renamed": "Renamed to {name}.",

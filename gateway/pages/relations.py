@@ -50,7 +50,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Relations:
-    """`left_out` counts sources and items that are not shown. `successors` begin with the next one."""
+    """What one page shows of them.
+
+    `left_out` counts sources and items that are not shown. `replaced` are oldest first, `successors` begin with the next.
+    `text` is the memory's own, marked where something was extracted.
+    """
 
     sources: list[Source]
     items: list[Record]
@@ -72,7 +76,7 @@ async def relations_of(service: MemoryService, call: Call, record: Record) -> Re
         _superseded_similar(service, call, record) if record["origin"] == "extracted" else _nothing(),
     )
     known_turns, known_items = [one for one in turns if one], [one for one in items if one]
-    replaced = [one for one in (*known_turns, *similar) if one["superseded_by"] == record["memory_id"]]
+    replaced = _leading_to(record["memory_id"], [*known_turns, *similar])
     left_out = max(0, len(turn_ids) - MAX_SOURCES) + max(0, len(item_ids) - MAX_ITEMS)
     marked = _spans(record["memory_id"], None, (span for one in known_items for span in one["evidence"]))
     sources = [one for turn in known_turns for one in _sources(turn, record["evidence"])]
@@ -120,6 +124,17 @@ async def _successors(service: MemoryService, call: Call, record: Record) -> lis
         if current is not None:
             chain.append(current)
     return chain
+
+
+def _leading_to(memory_id: str, candidates: Sequence[Record]) -> list[Record]:
+    """Return what a memory replaced, and what that had replaced, oldest first."""
+    found: dict[str, Record] = {}
+    reached = {memory_id}
+    while reached:
+        following = {one["memory_id"]: one for one in candidates if one["superseded_by"] in reached}
+        reached = following.keys() - found.keys()
+        found |= following
+    return sorted(found.values(), key=lambda one: str(one["occurred_at"]))
 
 
 async def _nothing() -> list[Record]:
