@@ -45,6 +45,10 @@ INTERACTION_MODES = {
 """What a turn is for; it decides the budgets of a context."""
 
 
+SURE_FROM = 0.7
+"""Confidence from which another mode than GENERAL is taken (docs/contract.md)."""
+
+
 def kind_of(memory: Mapping[str, Any]) -> str:
     """Return what a record is: a turn, what was extracted from turns, or a summary."""
     origin = memory.get("origin", "said")
@@ -67,5 +71,7 @@ def interaction_reason(memory: Mapping[str, Any]) -> str:
     if memory.get("interaction_corrected"):
         return "corrected by hand"
     confidence = memory.get("interaction_confidence") or 0.0
+    if confidence < SURE_FROM:
+        return f"no other is sure enough: {percent(confidence)}"
     reader = f"the model {memory['model']}" if memory.get("understanding") == "model" else "rules and the classifier"
     return f"{percent(confidence)} sure, by {reader}"

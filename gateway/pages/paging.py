@@ -31,4 +31,4 @@ def pager_of(query: Mapping[str, str], next_cursor: str | None) -> Pager:
 
 
 def _change(cursor: str | None, trail: list[str]) -> dict[str, Any]:
-    return {"cursor": None if cursor == FIRST else cursor, "trail": ".".join(trail) or None, "notice": None}
+    return {"cursor": None if cursor == FIRST else cursor, "trail": ".".join(trail) or None}

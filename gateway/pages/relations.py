@@ -52,8 +52,8 @@ class Source:
 class Relations:
     """What one page shows of them.
 
-    `left_out` counts sources and items that are not shown. `replaced` are oldest first, `successors` begin with the next.
-    `text` is the memory's own, marked where something was extracted.
+    `left_out` counts sources and items that are not shown. `replaced` are oldest first.
+    `successors` begin with the next one. `text` is the memory's own, marked where something was extracted.
     """
 
     sources: list[Source]
@@ -127,14 +127,14 @@ async def _successors(service: MemoryService, call: Call, record: Record) -> lis
 
 
 def _leading_to(memory_id: str, candidates: Sequence[Record]) -> list[Record]:
-    """Return what a memory replaced, and what that had replaced, oldest first."""
+    """Return what a memory replaced, and what that had replaced, the earliest first."""
     found: dict[str, Record] = {}
     reached = {memory_id}
     while reached:
-        following = {one["memory_id"]: one for one in candidates if one["superseded_by"] in reached}
-        reached = following.keys() - found.keys()
-        found |= following
-    return sorted(found.values(), key=lambda one: str(one["occurred_at"]))
+        replaced = [one for one in candidates if one["superseded_by"] in reached and one["memory_id"] not in found]
+        found |= {one["memory_id"]: one for one in sorted(replaced, key=lambda one: one["occurred_at"], reverse=True)}
+        reached = {one["memory_id"] for one in replaced}
+    return list(reversed(found.values()))
 
 
 async def _nothing() -> list[Record]:
