@@ -19,12 +19,11 @@ from gateway.pages.rendering import Renderer
 from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.categories import category_pages
 from gateway.pages.routes.consolidations import consolidation_pages
+from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.intention import intention_pages
 from gateway.pages.routes.memories import memory_pages
-from gateway.pages.routes.modes import mode_pages
-from gateway.pages.routes.conversations import conversation_pages
-from gateway.pages.routes.memories import memory_pages
 from gateway.pages.routes.memory import one_memory_pages
+from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
 from gateway.pages.routes.sessions import session_pages
 from gateway.pages.sign_in import SignIn

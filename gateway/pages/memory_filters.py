@@ -11,8 +11,11 @@ EXTRACTED = "items"
 
 EXTRACTED_TYPES = ("semantic", "procedural", "document", "state_object")
 
-PASSED_ON = ("role", "contains", "conversation_id", "embedding_status", "order", "cursor")
+PASSED_ON = ("role", "conversation_id", "embedding_status", "order", "cursor")
 """Parameters that are fields as they are."""
+
+TEXT = "text"
+"""The parameter for `contains`: a field of that name would hide the method of its form from scripts."""
 
 DEFAULT_LIMIT = 50
 
@@ -23,6 +26,8 @@ LIMITS = (25, 50, 100, 200, 500)
 def list_fields(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that an address asks for. Days are those of UTC, the last one included. Raises Refused."""
     fields: dict[str, Any] = {name: query[name] for name in PASSED_ON if query.get(name)}
+    if text := query.get(TEXT):
+        fields["contains"] = text
     if types := query.get("types"):
         fields["types"] = list(EXTRACTED_TYPES) if types == EXTRACTED else [types]
     if since := query.get("since"):
@@ -36,7 +41,9 @@ def list_fields(query: Mapping[str, str]) -> dict[str, Any]:
 
 def is_filtered(query: Mapping[str, str]) -> bool:
     """True if an address narrows the list by more than what the header picks."""
-    return any(query.get(name) for name in (*PASSED_ON[:4], "types", "since", "until"))
+    return any(
+        query.get(name) for name in ("role", "conversation_id", "embedding_status", TEXT, "types", "since", "until")
+    )
 
 
 def _beginning_of(text: str, days_later: int) -> str:

@@ -5,6 +5,7 @@ Guaranteed: the failure of one costs the others nothing, and is told; a bounded 
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.service.calls import Call
@@ -26,7 +27,8 @@ class Selected(NamedTuple):
     scope: Mapping[str, str]
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True)
+class Outcome:
     """The number of memories that were changed, and of those that were refused with the first reason for it."""
 
     count: int

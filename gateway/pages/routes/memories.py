@@ -38,9 +38,9 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
         actions = {"move": _move, "undo": _undo, "ask": _ask, "forget": _forget}
-        action = actions.get(form.text("action"))
+        action = actions.get(form.text("do"))
         if action is None:
-            raise Refused("invalid_value", "there is no such action", "action")
+            raise Refused("invalid_value", "there is no such action", "do")
         return await action(pages, view, form)
 
     return [Route(f"{PAGES}/memories", show, methods=["GET"]), Route(f"{PAGES}/memories", act, methods=["POST"])]

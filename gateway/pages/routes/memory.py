@@ -42,9 +42,9 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
         actions = {"move": _move, "edit": _edit, "restore": _restore, "correct": _correct}
-        action = actions.get(form.text("action"))
+        action = actions.get(form.text("do"))
         if action is None:
-            raise Refused("invalid_value", "there is no such action", "action")
+            raise Refused("invalid_value", "there is no such action", "do")
         return await action(pages, view, await _record(pages, view, name_of(request, "memory_id")), form)
 
     async def ask(request: Request) -> Response:

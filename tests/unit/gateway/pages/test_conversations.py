@@ -63,7 +63,7 @@ def lists(wire: FakeWire, what: str) -> list[Record]:
 
 async def test_conversations_are_listed_with_their_modes(wire: FakeWire, known: Conversations) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        page = (await http.get(PAGE + "&contains=kent&mode=journal")).text
+        page = (await http.get(PAGE + "&text=kent&mode=journal")).text
     assert "/admin/conversations/c%2F1?user=ana&amp;project=home&amp;mode=journal" in page
     assert "Ana, Ben" in page
     [sent] = lists(wire, "conversations")

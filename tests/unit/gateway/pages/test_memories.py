@@ -57,7 +57,7 @@ async def test_texts_are_shown_as_texts_and_cut(wire: FakeWire) -> None:
 
 async def test_filters_are_a_list_record(wire: FakeWire) -> None:
     query = "&mode=journal&project=home&types=semantic&role=user&since=2026-03-01&until=2026-03-01"
-    more = "&contains=kent&embedding_status=failed&conversation_id=c1&order=oldest&include_superseded=true&limit=25"
+    more = "&text=kent&embedding_status=failed&conversation_id=c1&order=oldest&include_superseded=true&limit=25"
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(PAGE + query + more)).text
     record = next(one for one in wire.records if one.get("what") == "memories")
@@ -76,13 +76,13 @@ async def test_filters_are_a_list_record(wire: FakeWire) -> None:
         "limit": 25,
     }
     assert {name: record[name] for name in expected} == expected
-    assert '<input type="hidden" name="contains" value="kent">' in page, "another mode is picked with the same filters"
+    assert '<input type="hidden" name="text" value="kent">' in page, "another mode is picked with the same filters"
 
 
 async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(wire: FakeWire) -> None:
     ticked = [choice("m1"), choice("m2", "code"), choice("m3", project="work"), choice("m4", "new")]
     async with pages_over(MemoryService(wire)) as http:
-        moved = await http.post(PAGE, data={"action": "move", "mode": "new", "selected": ticked})
+        moved = await http.post(PAGE, data={"do": "move", "mode": "new", "selected": ticked})
         undo = [unescape(one) for one in re.findall(r'type="hidden" name="selected" value="([^"]*)"', moved.text)]
         assert "Memories moved to the mode new: 3." in moved.text
         sent = [(one["scope"]["project_id"], one["arguments"]) for one in commands(wire, "set_memory_mode")]
@@ -91,7 +91,7 @@ async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(w
             ("work", {"memory_ids": ["m3"], "mode": "new"}),
         ]
         wire.sent.clear()
-        back = await http.post(PAGE, data={"action": "undo", "selected": undo})
+        back = await http.post(PAGE, data={"do": "undo", "selected": undo})
     assert "Memories moved back: 3." in back.text
     sent = [(one["scope"]["project_id"], one["arguments"]) for one in commands(wire, "set_memory_mode")]
     assert sent == [
@@ -103,13 +103,11 @@ async def test_ticked_ones_move_with_one_command_a_scope_and_can_be_moved_back(w
 
 async def test_forgetting_asks_first_with_count_and_texts(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        asked = await http.post(PAGE, data={"action": "ask", "selected": [choice("m1"), choice("m2")]})
+        asked = await http.post(PAGE, data={"do": "ask", "selected": [choice("m1"), choice("m2")]})
         assert "Forget 2 memories?" in asked.text
         assert "Text to be forgotten" in asked.text
         assert commands(wire, "forget") == []
-        done = await http.post(
-            PAGE, data={"action": "forget", "selected": [choice("m1"), choice("m2", project="work")]}
-        )
+        done = await http.post(PAGE, data={"do": "forget", "selected": [choice("m1"), choice("m2", project="work")]})
     assert done.status_code == 303
     assert "notice=forgotten&count=4" in done.headers["location"]
     sent = {(one["scope"]["project_id"], one["arguments"]["memory_id"]) for one in commands(wire, "forget")}
@@ -120,10 +118,10 @@ async def test_many_are_forgotten_only_with_their_number_typed(wire: FakeWire) -
     ticked = [choice(f"m{number}") for number in range(12)]
     async with pages_over(MemoryService(wire)) as http:
         for typed in ("", "11"):
-            asked = await http.post(PAGE, data={"action": "forget", "selected": ticked, "typed": typed})
+            asked = await http.post(PAGE, data={"do": "forget", "selected": ticked, "typed": typed})
             assert "Forget 12 memories?" in asked.text
         assert commands(wire, "forget") == []
-        await http.post(PAGE, data={"action": "forget", "selected": ticked, "typed": "12"})
+        await http.post(PAGE, data={"do": "forget", "selected": ticked, "typed": "12"})
     assert len(commands(wire, "forget")) == 12
 
 
@@ -135,7 +133,7 @@ async def test_what_fails_costs_the_others_nothing_and_is_told(wire: FakeWire) -
 
     wire.results["forget"] = forget
     async with pages_over(MemoryService(wire)) as http:
-        page = await http.post(PAGE, data={"action": "forget", "selected": [choice("m1"), choice("m2"), choice("m3")]})
+        page = await http.post(PAGE, data={"do": "forget", "selected": [choice("m1"), choice("m2"), choice("m3")]})
     assert "Memories forgotten: 2." in page.text
     assert "1 memory could not be changed: it is being rebuilt" in page.text
 
@@ -143,12 +141,12 @@ async def test_what_fails_costs_the_others_nothing_and_is_told(wire: FakeWire) -
 @pytest.mark.parametrize(
     "form",
     [
-        {"action": "move", "mode": "new"},
-        {"action": "move", "mode": "new", "selected": "m1"},
-        {"action": "move", "mode": "new", "selected": '["m1", "journal", {"project_id": 7}]'},
-        {"action": "forget", "selected": '["m1", "journal", {"user_id": "ben", "project_id": "home"}]'},
-        {"action": "move", "selected": choice("m1")},
-        {"action": "burn", "selected": choice("m1")},
+        {"do": "move", "mode": "new"},
+        {"do": "move", "mode": "new", "selected": "m1"},
+        {"do": "move", "mode": "new", "selected": '["m1", "journal", {"project_id": 7}]'},
+        {"do": "forget", "selected": '["m1", "journal", {"user_id": "ben", "project_id": "home"}]'},
+        {"do": "move", "selected": choice("m1")},
+        {"do": "burn", "selected": choice("m1")},
     ],
 )
 async def test_a_form_that_is_none_of_ours_changes_nothing(wire: FakeWire, form: dict[str, str]) -> None:
@@ -160,7 +158,7 @@ async def test_a_form_that_is_none_of_ours_changes_nothing(wire: FakeWire, form:
 async def test_a_selection_is_bounded(wire: FakeWire) -> None:
     ticked = [choice(f"m{number}") for number in range(501)]
     async with pages_over(MemoryService(wire)) as http:
-        answer = await http.post(PAGE, data={"action": "move", "mode": "new", "selected": ticked})
+        answer = await http.post(PAGE, data={"do": "move", "mode": "new", "selected": ticked})
     assert answer.status_code == 413
     assert wire.sent == []
 
@@ -168,10 +166,10 @@ async def test_a_selection_is_bounded(wire: FakeWire) -> None:
 async def test_foreign_users_and_mere_readers_are_refused(wire: FakeWire) -> None:
     async with pages_over(MemoryService(wire), Caller("k", own_user="ben")) as http:
         assert (await http.get(PAGE)).status_code == 403
-        assert (await http.post(PAGE, data={"action": "forget", "selected": choice("m1")})).status_code == 403
+        assert (await http.post(PAGE, data={"do": "forget", "selected": choice("m1")})).status_code == 403
     reader = Caller("k", "reader", grants=(Grant.model_validate({"user_id": "ana", "may": ["read"]}),))
     async with pages_over(MemoryService(wire), reader) as http:
-        assert (await http.post(PAGE, data={"action": "forget", "selected": choice("m1")})).status_code == 403
+        assert (await http.post(PAGE, data={"do": "forget", "selected": choice("m1")})).status_code == 403
     assert wire.sent == []
 
 

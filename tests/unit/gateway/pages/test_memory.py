@@ -91,12 +91,12 @@ async def test_the_chain_shows_what_it_replaced_and_what_stands(wire: FakeWire, 
 
 async def test_a_move_can_be_undone(wire: FakeWire, store: Store) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        moved = await http.post(TURN, data={"action": "move", "mode": "code"})
+        moved = await http.post(TURN, data={"do": "move", "mode": "code"})
         assert moved.status_code == 303
         page = await http.get(moved.headers["location"])
         assert "Moved to the mode code." in page.text
         assert "Undo: back to journal" in page.text
-        back = await http.post(TURN, data={"action": "move", "mode": "journal", "is_undo": "1"})
+        back = await http.post(TURN, data={"do": "move", "mode": "journal", "is_undo": "1"})
         assert "Undo" not in (await http.get(back.headers["location"])).text
     sent = [one for one in wire.records if one.get("command") == "set_memory_mode"]
     assert [one["arguments"] for one in sent] == [
@@ -111,10 +111,10 @@ async def test_an_edit_is_a_turn_and_its_undo_restores_the_very_text(wire: FakeW
     store.records["m1"] = memory_record("m1", before, metadata={"a": 1})
     async with pages_over(MemoryService(wire)) as http:
         known = forms((await http.get(TURN)).text)
-        edit = {"action": "edit", "text": "new\r\ntext ", "text_hash": known["text_hash"]}
+        edit = {"do": "edit", "text": "new\r\ntext ", "text_hash": known["text_hash"]}
         edited = await http.post(TURN, data=edit)
         assert "it is a new version" in edited.text
-        restored = await http.post(TURN, data={"action": "restore", "text_before": forms(edited.text)["text_before"]})
+        restored = await http.post(TURN, data={"do": "restore", "text_before": forms(edited.text)["text_before"]})
     assert restored.status_code == 303
     turns = [record for topic, record, _ in wire.sent if topic == "turns"]
     assert [turn["content"] for turn in turns] == ["new\ntext ", before]
@@ -123,15 +123,15 @@ async def test_an_edit_is_a_turn_and_its_undo_restores_the_very_text(wire: FakeW
 
 async def test_an_edit_of_another_text_than_was_shown_is_a_conflict(wire: FakeWire, store: Store) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        answer = await http.post(TURN, data={"action": "edit", "text": "new", "text_hash": "of an older text"})
-        again = await http.post(TURN, data={"action": "edit", "text": TEXT, "text_hash": "of an older text"})
+        answer = await http.post(TURN, data={"do": "edit", "text": "new", "text_hash": "of an older text"})
+        again = await http.post(TURN, data={"do": "edit", "text": TEXT, "text_hash": "of an older text"})
     assert (answer.status_code, again.status_code) == (409, 303)
     assert not [topic for topic, _, _ in wire.sent if topic == "turns"]
 
 
 async def test_a_correction_is_sent(wire: FakeWire, store: Store) -> None:
     async with pages_over(MemoryService(wire)) as http:
-        answer = await http.post(TURN, data={"action": "correct", "interaction_mode": "DEBUGGING"})
+        answer = await http.post(TURN, data={"do": "correct", "interaction_mode": "DEBUGGING"})
     assert "notice=corrected" in answer.headers["location"]
     [sent] = [one for one in wire.records if one.get("command") == "set_interaction_mode"]
     assert sent["arguments"] == {"memory_id": "m1", "interaction_mode": "DEBUGGING"}
@@ -172,7 +172,7 @@ async def test_a_reader_gets_no_forms_and_a_foreign_user_nothing(wire: FakeWire,
         page = (await http.get(TURN)).text
         assert "we moved to Kent." in page
         assert "Change it" not in page
-        assert (await http.post(TURN, data={"action": "move", "mode": "code"})).status_code == 403
+        assert (await http.post(TURN, data={"do": "move", "mode": "code"})).status_code == 403
         assert (await http.post("/admin/memories/m1/forget?user=ana")).status_code == 403
     async with pages_over(MemoryService(wire), Caller("k", own_user="ben")) as http:
         assert (await http.get(TURN)).status_code == 403
