@@ -1,5 +1,6 @@
 """How values are shown: times as elements that the browser puts into its own zone, counts, shares, colours. Pure."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 from zlib import crc32
@@ -58,11 +59,21 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def json_text(value: Any) -> str:
+    r"""Return JSON as a person reads it.
+
+    >>> json_text({"a": "é"})
+    '{\\n  "a": "é"\\n}'
+    """
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
     "percent": percent,
     "hue": hue,
+    "json_text": json_text,
     "plural": plural,
     "sentence": sentence,
 }

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 
 NOTICES = {
-    "moved": "Moved {count} to the mode {name}.",
-    "forgotten": "Forgot {count} memories.",
+    "moved": "Memories moved to the mode {name}: {count}.",
+    "moved_one": "Moved to the mode {name}.",
+    "moved_back": "Memories moved back: {count}.",
+    "forgotten": "Memories forgotten: {count}.",
     "edited": "The text was changed; it is a new version.",
+    "restored": "The text before stands again.",
     "corrected": "The interaction mode was corrected.",
     "saved": "Saved {name}.",
     "renamed": "Renamed to {name}.",

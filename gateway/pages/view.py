@@ -24,6 +24,12 @@ PAGES = "/admin"
 KEPT = ("user", "project", "mode")
 """Parameters that every link keeps."""
 
+OF_ONE_VISIT = ("notice", "count", "name")
+"""Parameters that tell what an action did; no link repeats them."""
+
+OF_ONE_LIST = ("cursor", "trail", "at")
+"""Parameters that are a place in a list; where something else is picked, the list begins anew."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -54,6 +60,12 @@ class View:
         """The scope of writes: the chosen project, or the default one."""
         return {} if self.project is None else {PROJECT: self.project}
 
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """The parameters that stay where another project or mode is picked."""
+        passing = {*KEPT, *OF_ONE_VISIT, *OF_ONE_LIST}
+        return {name: value for name, value in self.query.items() if name not in passing}
+
     def address(self, page: str = "", *parts: str, **changes: Any) -> str:
         """Return the address of a page, with what is chosen; a change of None leaves a parameter out.
 
@@ -66,7 +78,7 @@ class View:
 
     def again(self, **changes: Any) -> str:
         """Return this page's address with other parameters; a change of None leaves one out."""
-        merged = {**self.query, **changes}
+        merged = {name: value for name, value in self.query.items() if name not in OF_ONE_VISIT} | changes
         named = [(name, value) for name, value in merged.items() if value is not None]
         return self.path + ("?" + urlencode(named, doseq=True) if named else "")
 

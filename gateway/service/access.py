@@ -39,6 +39,15 @@ def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission)
         raise _refused(permission)
 
 
+def may(caller: Caller, scope: dict[str, Any], permission: Permission) -> bool:
+    """True if the caller may do this in the scope."""
+    try:
+        require_scope(caller, scope, permission)
+    except Refused:
+        return False
+    return True
+
+
 def may_see(caller: Caller, user_id: str) -> bool:
     """True if the caller may read anything of the user."""
     return caller.own_user in (None, user_id) and (caller.grants is None or bool(_granted(caller, user_id, "read")))

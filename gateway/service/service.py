@@ -13,6 +13,7 @@ from gateway.service.modes import Modes
 from gateway.service.reads import Reads
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
+from gateway.service.selections import Selections
 from gateway.service.turns import Turns
 from gateway.service.users import Users
 from gateway.service.wire import Wire
@@ -36,6 +37,7 @@ class MemoryService:
         self.turns = Turns(requests)
         self.reads = Reads(requests)
         self.memories = Memories(requests, self.turns, frozenset(scope.model_fields) - {BOUNDARY_FIELD})
+        self.selections = Selections(requests)
         self.modes = Modes(requests)
         self.layers = Layers(requests)
         self.jobs = Jobs(requests)

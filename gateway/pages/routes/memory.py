@@ -1,0 +1,152 @@
+"""One memory: what it says, where from, what became of it; move, edit, correct and forget it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from gateway.pages.choices import place_of
+from gateway.pages.forms import Form, read_form
+from gateway.pages.labels import INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
+from gateway.pages.pages import Pages, see
+from gateway.pages.path_names import name_of
+from gateway.pages.relations import SIMILAR, relations_of, similar_to
+from gateway.pages.view import PAGES, View
+from gateway.service.access import may
+from gateway.service.failures import Refused
+from gateway.service.wire import Json
+
+LABELS: Mapping[str, Any] = {
+    "interaction_modes": INTERACTION_MODES,
+    "interaction_reason": interaction_reason,
+    "kind_of": kind_of,
+    "mode_sources": MODE_SOURCES,
+    "speaker_of": speaker_of,
+}
+"""What the templates of a memory say things with."""
+
+
+def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes."""
+    path = PAGES + "/memories/{memory_id}"
+
+    async def show(request: Request) -> Response:
+        view = pages.view(request)
+        record = await _record(pages, view, name_of(request, "memory_id"))
+        return await _memory_page(pages, view, record)
+
+    async def act(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        actions = {"move": _move, "edit": _edit, "restore": _restore, "correct": _correct}
+        action = actions.get(form.text("do"))
+        if action is None:
+            raise Refused("invalid_value", "there is no such action", "do")
+        return await action(pages, view, await _record(pages, view, name_of(request, "memory_id")), form)
+
+    async def ask(request: Request) -> Response:
+        view = pages.view(request)
+        record = await _record(pages, view, name_of(request, "memory_id"))
+        relations = await relations_of(pages.service, view.call(), record)
+        return await pages.render(
+            view, "memory_forget.html", "Forget a memory", "memories", memory=record, relations=relations, **LABELS
+        )
+
+    async def forget(request: Request) -> Response:
+        view = pages.view(request)
+        record = await _record(pages, view, name_of(request, "memory_id"))
+        done = await pages.service.memories.forget(view.call(), place_of(record["scope"]), record["memory_id"])
+        return see(view.address("memories", notice="forgotten", count=done["forgotten"]))
+
+    return [
+        Route(path, show, methods=["GET"]),
+        Route(path, act, methods=["POST"]),
+        Route(path + "/forget", ask, methods=["GET"]),
+        Route(path + "/forget", forget, methods=["POST"]),
+    ]
+
+
+async def _record(pages: Pages, view: View, memory_id: str) -> Json:
+    """Return a record: of the chosen project, else of any, as a link stays good when another project is picked."""
+    try:
+        return await pages.service.memories.get(view.call(), view.place, memory_id)
+    except Refused as refused:
+        if refused.code != "not_found" or view.project is None:
+            raise
+        return await pages.service.memories.get(view.call(), {}, memory_id)
+
+
+async def _memory_page(pages: Pages, view: View, record: Json, text_before: str | None = None) -> Response:
+    place, call = place_of(record["scope"]), view.call()
+    relations = await relations_of(pages.service, call, record)
+    similar = None
+    if view.query.get("similar"):
+        similar = (await similar_to(pages.service, call, record))[:SIMILAR]
+    declared = await pages.service.modes.list(call, place)
+    return await pages.render(
+        view,
+        "memory.html",
+        "Memory",
+        "memories",
+        memory=record,
+        relations=relations,
+        similar=similar,
+        modes=[one["name"] for one in declared["modes"]],
+        may_manage=may(view.caller, record["scope"], "manage"),
+        may_write=may(view.caller, record["scope"], "write"),
+        text_hash=_text_hash(record),
+        text_before=None if text_before is None else json.dumps(text_before),
+        moved_from=view.query.get("moved_from"),
+        **LABELS,
+    )
+
+
+async def _move(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    mode, before = form.text("mode"), record["mode"]
+    address = ("memories", record["memory_id"])
+    if mode == before:
+        return see(view.address(*address))
+    await pages.service.memories.move(view.call(), place_of(record["scope"]), record["memory_id"], mode)
+    undo = None if form.is_set("is_undo") else before
+    return see(view.address(*address, notice="moved_one", name=mode, moved_from=undo))
+
+
+async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    place, memory_id = place_of(record["scope"]), record["memory_id"]
+    await pages.service.memories.correct(view.call(), place, memory_id, form.text("interaction_mode"))
+    return see(view.address("memories", memory_id, notice="corrected"))
+
+
+async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    """Give the turn another text, and show it with what undoes that: the log has the text before, its record has not.
+
+    The answer is the page itself: the text belongs into no address. Sent again, it finds the text in place.
+    """
+    text = (form.all("text") or [""])[-1].replace("\r\n", "\n")
+    if text == record["text"].replace("\r\n", "\n"):
+        return see(view.address("memories", record["memory_id"]))
+    if form.text("text_hash") != _text_hash(record):
+        raise Refused("conflict", "this memory has got another text since the page was loaded; load it again", "text")
+    edited = await pages.service.memories.edit(view.call(), place_of(record["scope"]), record["memory_id"], text)
+    shown = replace(view, query={**view.query, "notice": "edited"})
+    return await _memory_page(pages, shown, edited, text_before=record["text"])
+
+
+async def _restore(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    """Give the turn the text again that it had before an edit."""
+    try:
+        text = json.loads(form.text("text_before"))
+    except ValueError:
+        text = None
+    if not isinstance(text, str):
+        raise Refused("invalid_value", "the text before can't be read; edit the memory instead", "text_before")
+    await pages.service.memories.edit(view.call(), place_of(record["scope"]), record["memory_id"], text)
+    return see(view.address("memories", record["memory_id"], notice="restored"))
+
+
+def _text_hash(record: Json) -> str:
+    """Return the hash of the text that stands."""
+    return str(next(one["text_hash"] for one in record["versions"] if one["current"]))
