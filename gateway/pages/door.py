@@ -20,6 +20,7 @@ from gateway.pages.routes.ask import ask_pages
 from gateway.pages.routes.categories import category_pages
 from gateway.pages.routes.consolidations import consolidation_pages
 from gateway.pages.routes.intention import intention_pages
+from gateway.pages.routes.map import map_pages
 from gateway.pages.routes.memories import memory_pages
 from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
@@ -50,6 +51,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *category_pages(pages),
             *intention_pages(pages),
             *consolidation_pages(pages),
+            *map_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},
