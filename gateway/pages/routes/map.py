@@ -62,10 +62,8 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def suggestions(request: Request) -> Response:
         view = pages.view(request)
         found = await pages.service.modes.suggest(view.call(), view.place)
-        modes = await _modes(pages, view)
-        return pages.part(
-            view, "parts/map_suggestions.html", suggestions=found["suggestions"], embedders=_embedders(modes)
-        )
+        shown = [one for one in found["suggestions"] if view.mode in (None, one["in_mode"])]
+        return pages.part(view, "parts/map_suggestions.html", suggestions=shown)
 
     async def move(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)

@@ -2,10 +2,12 @@
 
 export function sendSelection(form, selection) {
   const buttons = [...form.querySelectorAll("[data-map-act]")].map((button) => [button, button.textContent]);
+  const actions = form.querySelector("[data-map-actions]");
   const name = form.querySelector("[data-map-name]");
 
   function show() {
     const count = selection.ids.size;
+    if (actions) actions.hidden = count === 0;
     for (const [button, text] of buttons) {
       button.disabled = count === 0;
       button.textContent = count ? `${text} ${count === 1 ? "1 memory" : `${count.toLocaleString("en")} memories`}` : text;

@@ -1,5 +1,7 @@
 // What the colours mean, as buttons: a pressed one dims all other points.
 
+import { shapeOf } from "./shaders.js";
+
 export class Legend {
   constructor(list, changed) {
     this.list = list;
@@ -34,7 +36,7 @@ function item({ label, count }, number, colour) {
   button.dataset.number = number;
   button.title = label;
   const swatch = button.appendChild(document.createElement("span"));
-  swatch.className = "swatch";
+  swatch.className = `swatch shape-${shapeOf(number)}`;
   swatch.style.backgroundColor = colour;
   const name = button.appendChild(document.createElement("span"));
   name.className = "name";

@@ -58,7 +58,7 @@ function connectControls(map, part) {
     lasso.setAttribute("aria-pressed", String(isDrawing));
   });
   part("clear").addEventListener("click", () => map.selection.replace([]));
-  map.selection.addEventListener("change", () => (part("clear").disabled = !map.selection.ids.size));
+  map.selection.addEventListener("change", () => showSelection(map, part));
   map.colour = colour.value;
   colour.addEventListener("change", () => {
     map.colour = colour.value;
@@ -68,6 +68,20 @@ function connectControls(map, part) {
     history.replaceState(null, "", address);
     map.restyle();
   });
+}
+
+// Above the map: how much is selected and the way to its table; of a single memory the way to its page.
+function showSelection(map, part) {
+  const count = map.selection.ids.size;
+  const [only] = count === 1 ? map.selection.ids : [];
+  const point = only && map.find(only);
+  part("clear").disabled = !count;
+  part("go").hidden = !count;
+  part("go").textContent = `${count.toLocaleString("en")} selected: list, move or declare a mode`;
+  part("picked").hidden = !point;
+  if (!point) return;
+  part("picked").href = root.dataset.memory.replace("MEMORY-ID", encodeURIComponent(only));
+  part("picked").textContent = point.cloud.text[point.row] || "(no text)";
 }
 
 function notes(clouds) {

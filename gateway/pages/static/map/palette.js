@@ -2,6 +2,8 @@
 
 import { COLOURS } from "./shaders.js";
 
+export { NAMED } from "./shaders.js";
+
 const LIGHT = {
   names: ["#1f6fb4", "#bf4d00", "#1f7a45", "#8444b8", "#b3262b", "#7a6000", "#b8327f", "#00757d", "#4f5fd6", "#5f7300", "#8a5a3c"],
   other: "#717a84",
@@ -15,7 +17,6 @@ const DARK = {
   mark: "#ffffff",
 };
 
-export const NAMED = LIGHT.names.length;
 export const AGES = LIGHT.ages.length;
 
 export function currentTheme() {

@@ -1,7 +1,7 @@
 // Draws points: one WebGL2 context and one program for all panels, whose canvases get its picture. A lost context is
 // built again from the arrays that meshes keep.
 
-import { COLOURS, FRAGMENT, VERTEX } from "./shaders.js";
+import { FRAGMENT, VERTEX } from "./shaders.js";
 
 export class Renderer {
   #meshes = new Set();
@@ -111,5 +111,3 @@ export class Renderer {
     return buffer;
   }
 }
-
-export { COLOURS };

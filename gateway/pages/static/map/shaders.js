@@ -2,6 +2,12 @@
 // colours that look alike differ all the same.
 
 export const COLOURS = 16;
+export const NAMED = 11; // Colours of names; the one behind them is for all others, and always round.
+export const SHAPES = 4;
+
+export function shapeOf(number) {
+  return number < NAMED ? number % SHAPES : 0;
+}
 
 export const STATE = { selected: 1, suggested: 2, dimmed: 4 };
 
@@ -16,10 +22,10 @@ flat out int state, shape;
 flat out float pixels;
 void main() {
   state = int(style.y);
-  shape = int(style.x) % 4;
+  shape = int(style.x) < ${NAMED} ? int(style.x) % ${SHAPES} : 0;
   colour = palette[int(style.x)];
   bool marked = (state & ${STATE.selected | STATE.suggested}) != 0;
-  pixels = size * (marked ? 1.9 : 1.0);
+  pixels = size * (marked ? 1.7 : 1.0);
   gl_PointSize = pixels;
   gl_Position = vec4((place - middle) * scale, 0, 1);
 }`;
@@ -41,16 +47,17 @@ void main() {
   vec2 at = gl_PointCoord * 2.0 - 1.0;
   float soft = 2.0 / pixels;
   bool marked = (state & ${STATE.selected | STATE.suggested}) != 0;
-  float inner = marked ? 0.55 : 1.0;
+  float inner = marked ? 0.59 : 1.0;
   float body = 1.0 - smoothstep(inner - soft, inner, far(at));
   float alpha = body * ((state & ${STATE.dimmed}) != 0 ? 0.12 : 0.85);
   vec3 shown = colour;
   if (marked) {
     float around = length(at);
-    float width = (state & ${STATE.selected}) != 0 ? 0.3 : 0.16;
+    bool selected = (state & ${STATE.selected}) != 0;
+    float width = selected ? 0.3 : 0.14;
     float ring = smoothstep(1.0 - width - soft, 1.0 - width, around) * (1.0 - smoothstep(1.0 - soft, 1.0, around));
     shown = mix(shown, mark, ring);
-    alpha = max(alpha, ring);
+    alpha = max(alpha, selected ? ring : ring * 0.6);
   }
   if (alpha < 0.01) discard;
   drawn = vec4(shown * alpha, alpha);

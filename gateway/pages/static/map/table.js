@@ -2,7 +2,7 @@
 
 import { conversationOf, timeOf, typeOf } from "./tooltip.js";
 
-const PAGE_ROWS = 25;
+const PAGE_ROWS = matchMedia("(max-width: 40rem)").matches ? 10 : 25;
 
 export class Table {
   #what = "view";

@@ -1,0 +1,35 @@
+"""The pages over a wire in memory: a browser's requests, with the grants that a test gives."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+from starlette.datastructures import Headers
+
+from gateway.pages.door import page_routes
+from gateway.pages.sign_in import SignIn
+from gateway.pages.view import PAGES
+from gateway.service.calls import Caller
+from gateway.service.service import MemoryService
+from schemas.scopes import Scope
+from tests.worlds.gateway import http_over
+
+
+class OneCaller:
+    """Implements `gateway.http.identity.Callers`: every request is of this caller."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        """Return the caller."""
+        return self._caller
+
+
+@asynccontextmanager
+async def pages_over(service: MemoryService, caller: Caller | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve the pages to a caller, by default one that may do everything."""
+    sign_in = SignIn(OneCaller(caller or Caller()), None, b"a secret of thirty-two characters")
+    routes = page_routes(service, Scope, sign_in)
+    async with http_over(service, routes=routes, doors={PAGES: sign_in}) as http:
+        yield http
