@@ -1,8 +1,7 @@
 """The map: clouds as a page, their points and suggested modes for its script, and moving what was selected."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +14,6 @@ from gateway.pages.view import PAGES, View
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
-from schemas.state.modes import GENERAL
 
 MAX_POINTS = 20_000
 """Points that the page asks for: what one answer may have (docs/contract.md)."""
@@ -44,7 +42,6 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
             "map",
             listed=listed,
             modes=modes,
-            embedders=_embedders(modes),
             colours=COLOURS,
             colour=colour if colour in COLOURS else COLOURS[0],
             max_points=MAX_POINTS,
@@ -61,9 +58,11 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def suggestions(request: Request) -> Response:
         view = pages.view(request)
-        found = await pages.service.modes.suggest(view.call(), view.place)
-        shown = [one for one in found["suggestions"] if view.mode in (None, one["in_mode"])]
-        return pages.part(view, "parts/map_suggestions.html", suggestions=shown)
+        found = await _if_allowed(pages.service.modes.suggest(view.call(), view.place))
+        shown = [one for one in (found or {}).get("suggestions", ()) if view.mode in (None, one["in_mode"])]
+        return pages.part(
+            view, "parts/map_suggestions.html", suggestions=shown, modes=shown and await _modes(pages, view)
+        )
 
     async def move(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
@@ -108,16 +107,16 @@ async def _newest(pages: Pages, view: View) -> Json:
     return await pages.service.reads.list(view.call(), "memories", view.selector, fields)
 
 
-async def _modes(pages: Pages, view: View) -> list[dict[str, Any]] | None:
-    """Return the modes that memories can be moved to; None where the caller may not know those of this project."""
+async def _modes(pages: Pages, view: View) -> Json | None:
+    """Return the modes that memories can be moved to, and embedders; None where the caller may not see them here."""
+    return await _if_allowed(pages.service.modes.list(view.call(), view.place))
+
+
+async def _if_allowed(answer: Awaitable[Json]) -> Json | None:
+    """Return an answer; None where the caller's grants are for other projects than this one."""
     try:
-        return list((await pages.service.modes.list(view.call(), view.place))["modes"])
+        return await answer
     except Refused as refused:
         if refused.code != "not_allowed":
             raise
         return None
-
-
-def _embedders(modes: Sequence[Json] | None) -> list[str]:
-    """Return embedders to choose from: those in use here, and the one that every deployment has."""
-    return sorted({GENERAL, *(str(mode["embedder"]) for mode in modes or ())})
