@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -55,6 +56,7 @@ def atlas(system: System) -> Iterator[httpx.Client]:
             http.put(f"{USER}/modes/{mode}", json={"embedder": "general"}).raise_for_status()
         turns = [
             {
+                "turn_id": str(uuid4()),
                 "conversation_id": f"atlas-{number % 2}",
                 "role": "user",
                 "content": TOPICS[number % 2].format(number),
@@ -135,7 +137,7 @@ def test_points_are_seen_selected_and_moved(
     expect(page.get_by_role("heading", name="Selected memories")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(TURNS)
     page.get_by_label("To the mode").select_option(MODES[1])
-    page.get_by_role("button", name=f"Move {TURNS} memories").click()
+    page.get_by_role("button", name=f"Move {TURNS} memories", exact=True).click()
     expect(page.get_by_role("status").first).to_contain_text(f"Moved {TURNS} to the mode {MODES[1]}")
     moved = system.command("get_memory", {"memory_id": places[0].memory_id}, PROJECT)
     assert (moved["mode"], moved["mode_source"]) == (MODES[1], "caller")
@@ -187,7 +189,7 @@ def test_each_mode_is_a_cloud_of_its_own_and_colours_are_in_the_address(page: Pa
     modes = page.locator(".cloud h2").all_text_contents()
     assert len(modes) == len(set(modes)) >= 2
     light = canvas.evaluate("one => one.toDataURL()")
-    page.get_by_label("Colour").select_option("age")
+    page.locator("[data-map-colour]").select_option("age")
     expect(page).to_have_url("/admin/map?user=demo&colour=age")
     wait_until(lambda: canvas.evaluate("one => one.toDataURL()") != light)
     page.get_by_role("list", name="Colours").get_by_role("button").first.click()
@@ -204,7 +206,7 @@ def test_without_webgl_the_table_has_the_points(context: BrowserContext, page: P
     expect(page.get_by_text("WebGL2 is missing")).to_be_visible()
     expect(page.locator("canvas")).to_have_count(0)
     page.get_by_role("button", name="Select all in view").click()
-    expect(page.get_by_role("button", name="Move ")).to_be_enabled()
+    expect(page.get_by_role("button", name="Declare and move ")).to_be_enabled()
 
 
 def test_grid_and_lasso_find_what_a_search_of_all_points_finds(page: Page, atlas: httpx.Client) -> None:
