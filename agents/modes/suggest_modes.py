@@ -1,8 +1,8 @@
 """Suggest modes that a user has not declared: a report that changes nothing.
 
 Enters: the command `suggest_modes`. Leaves: groups of turns that have the default mode and fit none of the user's
-modes, each with its size, examples, keywords and an unused name. Covers all projects of the user that the sender may
-read, at most some 5,000 turns sampled evenly over time; takes about a second.
+modes, each with its size, examples, keywords, memory ids and an unused name. Covers all projects of the user that the
+sender may read, at most some 5,000 turns sampled evenly over time; takes about a second.
 """
 
 import asyncio
@@ -193,6 +193,7 @@ class SuggestModes:
                     "in_mode": one.mode,
                     "nearest": nearest and {"mode": nearest[0], "cosine": round(nearest[1], 3)},
                     "examples": self._examples(one),
+                    "memory_ids": [memory.memory_id for turns in one.turns for memory in turns],
                 }
             )
         return shown

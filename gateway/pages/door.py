@@ -21,6 +21,7 @@ from gateway.pages.routes.categories import category_pages
 from gateway.pages.routes.consolidations import consolidation_pages
 from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.intention import intention_pages
+from gateway.pages.routes.map import map_pages
 from gateway.pages.routes.memories import memory_pages
 from gateway.pages.routes.memory import one_memory_pages
 from gateway.pages.routes.modes import mode_pages
@@ -54,6 +55,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *consolidation_pages(pages),
             *one_memory_pages(pages),
             *conversation_pages(pages),
+            *map_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},

@@ -4,7 +4,8 @@ A memory of another user, and one that is in no project of this user, are the sa
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from gateway.service.access import PROJECT
@@ -14,12 +15,19 @@ from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
+from schemas.scopes import ANY_VALUE
 
 MAX_PROJECTS = 500
 """Projects in which a memory is looked for when no project is named: one page of a list."""
 
 AT_ONCE = 16
 """Questions at the same time while a memory is looked for."""
+
+MOVED_AT_ONCE = 500
+"""Memories that one command moves (docs/contract.md)."""
+
+MAX_MOVED = 20_000
+"""Memories of one call of `move_all`: the points of a whole map, 40 commands."""
 
 KEPT_OF_TURN = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", "importance", "resources", "metadata")
 """Fields of a record that its next version repeats."""
@@ -48,6 +56,21 @@ class Memories:
         where = (await self.get(call, scope, memory_id))["scope"]
         await self._command(call, "set_memory_mode", where, {"memory_id": memory_id, "mode": mode})
         return await self._get(call, where, memory_id)
+
+    async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
+        """Move memories, given by project (`*`: in whichever of the user), to another mode; return `{"moved": n}`.
+
+        Ids that are not in their project are skipped. Commands go out one after the other: an error, such as that of a
+        call out of time, leaves those before it done, and the same call again does the rest.
+        """
+        if (asked := sum(map(len, by_project.values()))) > MAX_MOVED:
+            raise Refused("too_large", f"{asked} memories are too many at once: {MAX_MOVED} can be moved", "memory_ids")
+        moved = 0
+        for project, memory_ids in by_project.items():
+            scopes = await self._scopes_of(call, project)
+            for start, scope in product(range(0, len(memory_ids), MOVED_AT_ONCE), scopes):
+                moved += await self._move_in(call, scope, memory_ids[start : start + MOVED_AT_ONCE], mode)
+        return {"moved": moved}
 
     async def correct(self, call: Call, scope: Json, memory_id: str, interaction_mode: str) -> Json:
         """Correct what a turn is for; return its record."""
@@ -89,6 +112,21 @@ class Memories:
         listed = (await self._requests.ask(call, "list.v1", asked, fields)).result["items"]
         scopes = sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != "default")
         return [scopes[start : start + AT_ONCE] for start in range(0, len(scopes), AT_ONCE)]
+
+    async def _scopes_of(self, call: Call, project: str) -> list[Json]:
+        """Return the scopes of a project: one where the deployment has no fields besides."""
+        if self._scope_fields == {PROJECT} and project != ANY_VALUE:
+            return [{PROJECT: project}]
+        return [one for page in await self._scopes_to_search(call, {PROJECT: project}) for one in page]
+
+    async def _move_in(self, call: Call, scope: Json, memory_ids: Sequence[str], mode: str) -> int:
+        arguments = {"memory_ids": list(memory_ids), "mode": mode}
+        try:
+            return int((await self._command(call, "set_memory_mode", scope, arguments))["moved"])
+        except Refused as refused:
+            if refused.code != "not_found":
+                raise
+            return 0
 
     async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
         return await self._command(call, "get_memory", scope, {"memory_id": memory_id})

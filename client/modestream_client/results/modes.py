@@ -72,6 +72,7 @@ class SuggestedMode(BaseModel, frozen=True):
     """A group of `size` turns that fits no declared mode, with its telling words and example turns.
 
     `in_mode` is the mode that its turns have by default, `nearest` the declared mode that is nearest in meaning.
+    `memory_ids` are its turns, for `set_memory_mode`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class SuggestedMode(BaseModel, frozen=True):
     in_mode: str | None = None
     nearest: dict[str, Any] | None = None
     examples: tuple[dict[str, Any], ...] = ()
+    memory_ids: tuple[str, ...] = ()
 
 
 class ModeSuggestions(BaseModel, frozen=True):

@@ -71,6 +71,9 @@ async def test_clusters_without_a_mode_are_suggested_with_examples(library: Sugg
     assert "soup" in examples(soup)
     assert (len(code["examples"]), code["in_mode"], code["nearest"]) == (3, "general", None)
     assert set(code["name"].split("-")) <= set(code["terms"])
+    assert [len(set(one["memory_ids"])) for one in (code, soup)] == [24, 24]
+    assert {one["memory_id"] for one in code["examples"]} <= set(code["memory_ids"])
+    assert not set(code["memory_ids"]) & set(soup["memory_ids"])
 
 
 async def test_purpose_of_a_used_mode_is_not_suggested(library: SuggestHarness) -> None:

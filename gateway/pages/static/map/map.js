@@ -1,0 +1,86 @@
+// The map of a page: clouds in, a panel for each; colours, selection and suggestions over all of them.
+
+import { colouring } from "./colouring.js";
+import { middleOf } from "./overlay.js";
+import { coloursOf, currentTheme, uniformOf } from "./palette.js";
+import { Panel } from "./panel.js";
+import { keyOf } from "./points.js";
+import { Selection } from "./selection.js";
+
+export class PointMap {
+  selection = new Selection();
+  clouds = [];
+  look = {};
+  colour = "conversation";
+  #panels = new Map();
+  #suggestions = [];
+  #made = 0;
+
+  // `renderer` may be null: then there are no panels. `on` has viewChanged() and drawn().
+  constructor(holder, legend, renderer, on) {
+    this.holder = holder;
+    this.legend = legend;
+    this.renderer = renderer;
+    this.on = on;
+    this.selection.addEventListener("change", () => this.restyle());
+  }
+
+  isDrawing = () => false;
+  viewChanged = () => this.on.viewChanged();
+  drawn = () => this.on.drawn();
+
+  show(clouds) {
+    this.clouds = clouds;
+    const keys = new Set(clouds.map(keyOf));
+    for (const [key, panel] of this.#panels) if (!keys.has(key)) panel.remove(), this.#panels.delete(key);
+    if (this.renderer) for (const cloud of clouds) this.#place(cloud);
+    this.selection.keep((id) => this.find(id));
+    this.suggest(this.#suggestions);
+    this.viewChanged();
+  }
+
+  suggest(suggestions) {
+    this.#suggestions = suggestions;
+    this.restyle();
+  }
+
+  restyle() {
+    const theme = currentTheme();
+    const { byAge, entries, of } = colouring(this.colour, this.clouds);
+    const colours = coloursOf(theme, byAge);
+    this.look = { theme, palette: uniformOf(colours) };
+    this.legend.show(entries, colours);
+    for (const panel of this.#panels.values()) {
+      const groups = this.#suggestions.map(({ name, ids }) => [name, rowsOf(panel.cloud, ids)]);
+      panel.labels = groups.filter(([, rows]) => rows.length).map(([name, rows]) => ({ name, ...middleOf(panel.cloud, rows) }));
+      panel.restyle(of(panel.cloud), groups.flatMap(([, rows]) => rows), this.legend.highlighted);
+    }
+  }
+
+  redraw() {
+    for (const panel of this.#panels.values()) panel.invalidate();
+  }
+
+  find = (id) => {
+    const cloud = this.clouds.find((one) => one.rowOf.has(id));
+    return cloud && { cloud, row: cloud.rowOf.get(id) };
+  };
+
+  // The points that can be seen; without panels all.
+  inView() {
+    if (!this.renderer) return this.clouds.flatMap((cloud) => cloud.ids.map((_, row) => ({ cloud, row })));
+    return [...this.#panels.values()].flatMap((panel) => panel.inView().map((row) => ({ cloud: panel.cloud, row })));
+  }
+
+  #place(cloud) {
+    const known = this.#panels.get(keyOf(cloud));
+    if (known) return known.update(cloud);
+    const panel = new Panel(cloud, this.#made++, this);
+    this.#panels.set(keyOf(cloud), panel);
+    this.holder.append(panel.element);
+  }
+}
+
+function rowsOf(cloud, ids) {
+  return ids.map((id) => cloud.rowOf.get(id)).filter((row) => row !== undefined);
+}

@@ -1,0 +1,229 @@
+"""The map in a browser: points are drawn, seen by hand and by keyboard, selected, moved and declared as a mode."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from tests.worlds.browser import System
+
+CheckAccessibility = Callable[[Page], None]
+
+USER = "/v1/users/demo"
+MODES = ("atlas", "atlas-moved", "atlas-declared")
+PROJECT = "mapped"
+TOPICS = ("Simmer the soup with thyme and leek, batch {}.", "Rebase the branch before build number {}.")
+TURNS = 16
+
+DRAWN = """canvas => {
+  const { width, height } = canvas;
+  const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  let drawn = 0;
+  for (let at = 3; at < pixels.length; at += 4) drawn += pixels[at] > 100;
+  return drawn;
+}"""
+"""Counts the pixels of a canvas that are not empty."""
+
+FOUND = """async ([base, places, line]) => {
+  const { Grid } = await import(base + "grid.js");
+  const { pointsInside } = await import(base + "lasso.js");
+  const grid = new Grid(Float32Array.from(places));
+  return [pointsInside(grid, line).sort((a, b) => a - b), grid.nearest(0.1, 0.1, 2), grid.nearest(0.1, 0.1, 1e-9)];
+}"""
+"""Returns what the grid finds in a lasso, and nearest to a place."""
+
+
+class Place(NamedTuple):
+    """A point on the page: its memory, its text, and where it is in pixels of its canvas."""
+
+    memory_id: str
+    text: str
+    left: float
+    top: float
+
+
+@pytest.fixture(scope="module")
+def atlas(system: System) -> Iterator[httpx.Client]:
+    """Modes of these tests with two topics in the first; a client of the gateway."""
+    with httpx.Client(base_url=system.url, timeout=30, headers={"Prefer": "wait=30"}) as http:
+        for mode in MODES[:2]:
+            http.put(f"{USER}/modes/{mode}", json={"embedder": "general"}).raise_for_status()
+        turns = [
+            {
+                "turn_id": str(uuid4()),
+                "conversation_id": f"atlas-{number % 2}",
+                "role": "user",
+                "content": TOPICS[number % 2].format(number),
+                "project_id": PROJECT,
+                "mode": MODES[0],
+                "occurred_at": f"2026-02-{number + 1:02}T10:00:00Z",
+            }
+            for number in range(TURNS)
+        ]
+        http.post(f"{USER}/turns", json={"turns": turns}).raise_for_status()
+        wait_for_points(http, MODES[0], TURNS)
+        yield http
+        for mode in MODES:
+            http.delete(f"{USER}/modes/{mode}", params={"memories": "forget"})
+
+
+def wait_for_points(http: httpx.Client, mode: str, number: int) -> list[dict[str, Any]]:
+    """Wait until a cloud has this many points and is settled; return them."""
+    for _ in range(100):
+        [cloud] = http.get(f"{USER}/map", params={"mode": mode, "project_id": "*"}).json()["clouds"]
+        if cloud["settled"] and len(cloud["points"]) == number:
+            points: list[dict[str, Any]] = cloud["points"]
+            return points
+        time.sleep(0.2)
+    raise AssertionError(f"{mode} has no settled cloud of {number}")
+
+
+def open_map(page: Page, **query: str) -> Locator:
+    """Open the page and return its first canvas, as soon as points are drawn there."""
+    page.goto("/admin/map?" + urlencode({"user": "demo", **query}))
+    canvas = page.locator("canvas").first
+    canvas.wait_for()
+    wait_until(lambda: drawn(canvas) > 0)
+    return canvas
+
+
+def drawn(canvas: Locator) -> int:
+    """Return the number of pixels that something was drawn in."""
+    return int(canvas.evaluate(DRAWN))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait without evaluating strings in the page, which its policy refuses."""
+    for _ in range(100):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within five seconds")
+
+
+def places_of(canvas: Locator, points: list[dict[str, Any]]) -> list[Place]:
+    """Return where points are while all are shown."""
+    box = canvas.bounding_box()
+    assert box is not None
+    scale = min(box["width"], box["height"]) / 2 * 0.9
+    middle = box["width"] / 2, box["height"] / 2
+    return [
+        Place(one["memory_id"], one["text"], middle[0] + one["x"] * scale, middle[1] - one["y"] * scale)
+        for one in points
+    ]
+
+
+def test_points_are_seen_selected_and_moved(
+    page: Page, system: System, atlas: httpx.Client, check_accessibility: CheckAccessibility
+) -> None:
+    canvas = open_map(page, mode=MODES[0], project=PROJECT)
+    places = places_of(canvas, wait_for_points(atlas, MODES[0], TURNS))
+    canvas.hover(position={"x": places[0].left, "y": places[0].top})
+    expect(page.locator(".tooltip")).to_contain_text("atlas-")
+    canvas.click(position={"x": places[0].left, "y": places[0].top})
+    expect(page.get_by_role("link", name="1 selected")).to_be_visible()
+    expect(page.locator("[data-map-picked]")).to_have_attribute(
+        "href", f"/admin/memories/{places[0].memory_id}?user=demo&project={PROJECT}&mode={MODES[0]}"
+    )
+    check_accessibility(page)
+    draw_around(page, canvas, places)
+    expect(page.get_by_role("link", name=f"{TURNS} selected")).to_be_visible()
+    expect(page.get_by_role("heading", name="Selected memories")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(TURNS)
+    page.get_by_label("To the mode").select_option(MODES[1])
+    page.get_by_role("button", name=f"Move {TURNS} memories", exact=True).click()
+    expect(page.get_by_role("status").first).to_contain_text(f"Moved {TURNS} to the mode {MODES[1]}")
+    moved = system.command("get_memory", {"memory_id": places[0].memory_id}, PROJECT)
+    assert (moved["mode"], moved["mode_source"]) == (MODES[1], "caller")
+    wait_for_points(atlas, MODES[1], TURNS)
+    wait_until(lambda: drawn(page.locator("canvas").first) > 0)
+
+
+def draw_around(page: Page, canvas: Locator, places: list[Place]) -> None:
+    """Draw a line around all points with the lasso."""
+    box = canvas.bounding_box()
+    assert box is not None
+    xs, ys = [one.left for one in places], [one.top for one in places]
+    left, right, top, bottom = min(xs) - 9, max(xs) + 9, min(ys) - 9, max(ys) + 9
+    page.get_by_role("button", name="Select with a lasso").click()
+    page.mouse.move(box["x"] + left, box["y"] + top)
+    page.mouse.down()
+    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top)):
+        page.mouse.move(box["x"] + x, box["y"] + y, steps=3)
+    page.mouse.up()
+
+
+def test_keyboard_and_table_do_what_the_pointer_does(page: Page, system: System, atlas: httpx.Client) -> None:
+    points = wait_for_points(atlas, MODES[1], TURNS)
+    canvas = open_map(page, mode=MODES[1], project=PROJECT)
+    before = canvas.evaluate("one => one.toDataURL()")
+    canvas.focus()
+    for key in ("+", "+", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    wait_until(lambda: canvas.evaluate("one => one.toDataURL()") != before)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="1 selected")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="1 selected")).to_be_hidden()
+    page.keyboard.press("0")
+    expect(page.locator("tbody tr")).to_have_count(TURNS)
+    boxes = page.locator("tbody").get_by_role("checkbox")
+    boxes.nth(0).press("Space")
+    boxes.nth(1).press("Space")
+    page.get_by_label("Name", exact=True).fill(MODES[2])
+    page.get_by_role("button", name="Declare and move 2 memories").click()
+    expect(page.get_by_role("status").first).to_contain_text(f"Moved 2 to the mode {MODES[2]}")
+    newest = max(points, key=lambda one: str(one["occurred_at"]))["memory_id"]
+    assert system.command("get_memory", {"memory_id": newest}, PROJECT)["mode"] == MODES[2]
+    wait_for_points(atlas, MODES[2], 2)
+
+
+def test_each_mode_is_a_cloud_of_its_own_and_colours_are_in_the_address(page: Page, atlas: httpx.Client) -> None:
+    canvas = open_map(page)
+    modes = page.locator(".cloud h2").all_text_contents()
+    assert len(modes) == len(set(modes)) >= 2
+    light = canvas.evaluate("one => one.toDataURL()")
+    page.locator("[data-map-colour]").select_option("age")
+    expect(page).to_have_url("/admin/map?user=demo&colour=age")
+    wait_until(lambda: canvas.evaluate("one => one.toDataURL()") != light)
+    page.get_by_role("list", name="Colours").get_by_role("button").first.click()
+    expect(page.locator(".legend button[aria-pressed=true]")).to_have_count(1)
+
+
+def test_without_webgl_the_table_has_the_points(context: BrowserContext, page: Page, atlas: httpx.Client) -> None:
+    context.add_init_script(
+        "const get = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
+        " return kind === 'webgl2' ? null : get.call(this, kind, ...more); };"
+    )
+    page.goto("/admin/map?user=demo")
+    expect(page.get_by_text("WebGL2 is missing")).to_be_visible()
+    expect(page.locator("canvas")).to_have_count(0)
+    page.get_by_role("button", name="Select all in view").click()
+    expect(page.get_by_role("button", name="Declare and move ")).to_be_enabled()
+
+
+def test_grid_and_lasso_find_what_a_search_of_all_points_finds(page: Page, atlas: httpx.Client) -> None:
+    open_map(page)
+    base = page.locator("script[src*='map/page.js']").get_attribute("src")
+    assert base is not None
+    numbers = random.Random(7)
+    places = [numbers.uniform(-1, 1) for _ in range(6_000)]
+    triangle = [[-0.9, -0.9], [0.8, -0.2], [0.1, 0.9]]
+    inside, near, none = page.evaluate(FOUND, [base.removesuffix("page.js"), places, triangle])
+    points = list(zip(places[::2], places[1::2], strict=True))
+    assert inside == [number for number, point in enumerate(points) if is_left_of_all(point, triangle)]
+    assert near == min(range(len(points)), key=lambda one: (points[one][0] - 0.1) ** 2 + (points[one][1] - 0.1) ** 2)
+    assert none == -1
+
+
+def is_left_of_all(point: tuple[float, float], corners: list[list[float]]) -> bool:
+    """Whether a point is inside a convex line that runs against the clock."""
+    edges = zip(corners, [*corners[1:], corners[0]], strict=True)
+    return all((bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax) > 0 for (ax, ay), (bx, by) in edges)
