@@ -63,7 +63,7 @@ def json_text(value: Any) -> str:
     r"""Return JSON as a person reads it.
 
     >>> json_text({"a": "é"})
-    '{\\n  "a": "é"\\n}'
+    '{\n  "a": "é"\n}'
     """
     return json.dumps(value, ensure_ascii=False, indent=2)
 

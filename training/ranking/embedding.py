@@ -82,6 +82,10 @@ class CachedEmbedder(LanguageRoutingEmbedder):
         """Return None: no mode is declared here."""
         return None
 
+    def available(self) -> Sequence[EmbedderDescription]:
+        """Return none: no mode is declared here."""
+        return ()
+
     def save(self) -> None:
         """Write the cache if it has grown."""
         if len(self._cache) > self._saved:

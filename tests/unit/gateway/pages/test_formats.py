@@ -16,6 +16,6 @@ def test_a_time_is_escaped() -> None:
 
 
 def test_only_own_notices_are_shown() -> None:
-    assert notice_of({"notice": "moved", "count": "3", "name": "code"}) == "Moved 3 to the mode code."
+    assert notice_of({"notice": "moved", "count": "3", "name": "code"}) == "Memories moved to the mode code: 3."
     assert notice_of({"notice": "anything"}) is None
-    assert notice_of({"notice": "moved", "count": "<b>"}) == "Moved 0 to the mode ."
+    assert notice_of({"notice": "moved", "count": "<b>"}) == "Memories moved to the mode : 0."

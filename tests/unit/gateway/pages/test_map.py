@@ -171,7 +171,7 @@ async def test_suggestions_are_those_of_the_picked_mode(wire: FakeWire) -> None:
 
 
 async def test_other_users_and_readers_change_nothing(wire: FakeWire) -> None:
-    reader = Caller("reader", "reader", grants=(Grant(user_id="ana", may=("read",)),))
+    reader = Caller("reader", "reader", grants=(Grant.model_validate({"user_id": "ana", "may": ["read"]}),))
     async with pages_over(MemoryService(wire), reader) as http:
         assert (await http.get(PAGE)).status_code == 200
         for path in (PAGE, POINTS, SUGGESTIONS):
@@ -184,7 +184,7 @@ async def test_other_users_and_readers_change_nothing(wire: FakeWire) -> None:
 
 
 async def test_key_of_one_project_sees_its_map_and_is_told_to_pick_it(wire: FakeWire) -> None:
-    of_one = Caller("one", "one", grants=(Grant(user_id="ana", project_id="home"),))
+    of_one = Caller("one", "one", grants=(Grant.model_validate({"user_id": "ana", "project_id": "home"}),))
     async with pages_over(MemoryService(wire), of_one) as http:
         assert "choose a project above" in (await http.get(PAGE)).text
         assert "choose a project above" not in (await http.get(PAGE + "&project=home")).text
