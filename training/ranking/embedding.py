@@ -1,6 +1,7 @@
 """The general embedder in this process, with a vector cache on disk."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
