@@ -7,7 +7,7 @@ from agents.rules.text.tokenizer import tokenize
 
 def test_words_are_those_of_the_text() -> None:
     text = "The harbour master signs every ship's papers in Hamburg-Altona. " * 50
-    assert indexed_words(text) == (tokenize(text), detect_language(tokenize(text)))
+    assert indexed_words(text)[:2] == (tokenize(text), detect_language(tokenize(text)))
 
 
 def test_only_the_first_different_words_are_indexed() -> None:
