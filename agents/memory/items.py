@@ -182,7 +182,8 @@ class KeepItems:
     def _support(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
         """Give an item its supports by a turn, unless turn or item was forgotten in the meantime."""
         given = [one for one in given if not self._memories.is_forgotten(modeless_item_id(turn, one))]
-        if not given or self._memories.is_removed(turn.memory_id):
+        # By the index: a large turn's row is read as a whole.
+        if not given or not self._words.has(turn.memory_id):
             return []
         current_id = self._follow_merges(memory_id)
         if current_id != memory_id:

@@ -47,6 +47,6 @@ def read_text(memory: Memory, understanding: Understanding | None = None) -> Rea
 
 def analysis_of(memory: Memory, read: ReadText | None, understanding: Understanding | None = None) -> Analysis:
     """Return the analysis of a memory, from what was read if that was of the same text and answer."""
-    if read is None:
+    if read is None or (read.source, read.understanding) != (ReadSource.of(memory), understanding):
         return analyse(memory, understanding)
     return Analysis(read.items, has_text_signals(memory))
