@@ -2,6 +2,7 @@
 
 Enters: items by key, such as requests by boundary. Leaves: the oldest item of each key in turn. Guaranteed: an item
 waits for at most one item of each other key per item of its own key ahead of it; all operations take constant time.
+Keys whose next item is large stand in a line of their own, which may be left out: large items hold up no others.
 """
 
 from collections import OrderedDict, deque
@@ -21,30 +22,41 @@ class FairShare:
     key_of: Callable[[Record], str]
     """Called for each record as it is read, in order."""
     at_once: int = 1
+    large_bytes: int | None = None
+    """A longer value is large: one large record begins at a time, and records that are not large never wait for it."""
+
+    def is_large(self, record: Record) -> bool:
+        """True if a record is large."""
+        return self.large_bytes is not None and len(record.value or b"") > self.large_bytes
 
 
 class FairQueue(Generic[Item]):
     """Items by key, first in first out within a key."""
 
-    def __init__(self) -> None:
-        self._ready: OrderedDict[str, deque[Item]] = OrderedDict()
-        self._held: dict[str, deque[Item]] = {}
+    def __init__(self, is_large: Callable[[Item], bool] = lambda _: False) -> None:
+        self._is_large = is_large
+        self._lines: dict[str, deque[Item]] = {}
+        self._ready: tuple[OrderedDict[str, int], OrderedDict[str, int]] = OrderedDict(), OrderedDict()
+        """Keys with the number of their turn, by whether their next item is large."""
+        self._held: set[str] = set()
+        self._turns = 0
         self._length = 0
 
     def __len__(self) -> int:
         """Count the items, those of held keys included."""
         return self._length
 
-    @property
-    def has_ready(self) -> bool:
-        """True if a key that is not held has an item."""
-        return bool(self._ready)
+    def has_ready(self, *, large: bool = True) -> bool:
+        """True if a key that is not held has an item; `large`: also if that is a large one."""
+        return bool(self._ready[False] or (large and self._ready[True]))
 
     def put(self, key: str, item: Item) -> None:
         """Append an item to its key's line; a new key is served last."""
-        line = self._held.get(key)
-        (self._ready.setdefault(key, deque()) if line is None else line).append(item)
+        line = self._lines.setdefault(key, deque())
+        line.append(item)
         self._length += 1
+        if len(line) == 1 and key not in self._held:
+            self._stand_last(key)
 
     def get(self) -> Item:
         """Remove and return the next item, and move its key to the end. Raises IndexError if none is ready."""
@@ -52,26 +64,34 @@ class FairQueue(Generic[Item]):
         self.release(key)
         return item
 
-    def hold(self) -> tuple[str, Item]:
+    def hold(self, *, large: bool = True) -> tuple[str, Item]:
         """Remove and return the next item with its key, whose other items wait for `release`.
 
-        Raises IndexError if none is ready.
+        Without `large`, the next one that is not large. Raises IndexError if none is ready.
         """
-        if not self._ready:
+        lines = [line for line in (self._ready[False], self._ready[True] if large else None) if line]
+        if not lines:
             raise IndexError("no item is ready")
-        key, line = self._ready.popitem(last=False)
-        self._held[key] = line
+        key, _ = min(lines, key=lambda line: next(iter(line.values()))).popitem(last=False)
+        self._held.add(key)
         self._length -= 1
-        return key, line.popleft()
+        return key, self._lines[key].popleft()
 
     def release(self, key: str) -> None:
         """Let the next item of a held key follow, behind those of other keys."""
-        if line := self._held.pop(key):
-            self._ready[key] = line
+        self._held.remove(key)
+        if self._lines.get(key):
+            self._stand_last(key)
+        else:
+            self._lines.pop(key, None)
 
     def clear(self) -> None:
         """Remove all items; held keys stay held."""
-        self._ready.clear()
-        for line in self._held.values():
+        self._lines.clear()
+        for line in self._ready:
             line.clear()
         self._length = 0
+
+    def _stand_last(self, key: str) -> None:
+        self._turns += 1
+        self._ready[self._is_large(self._lines[key][0])][key] = self._turns

@@ -57,12 +57,11 @@ class FileItems:
             for memory_id in list_ids(columns) if scope is None else list_ids_in_scope(columns, scope):
                 yield self._refile(self._memories.get(memory_id)), ()
 
-    def apply_model_categories(self, items: Iterable[Memory], found: Iterable[FoundCategory]) -> None:
-        """Add a language model's categories of a turn to the items that were found in it."""
+    def add_model_categories(self, memory: Memory | None, found: Iterable[FoundCategory]) -> None:
+        """Add a language model's categories of a turn to an item that was found in it."""
         categories = top_model_categories(found)
-        for memory in items if categories else ():
-            if memory.item is not None:
-                self._assign(memory, merge_assignments(memory.item.categories, categories))
+        if categories and memory is not None and memory.item is not None:
+            self._assign(memory, merge_assignments(memory.item.categories, categories))
 
     def with_current_names(self, event: Embedded, memory: Memory) -> Embedded:
         """Return the event with the current names of its categories."""

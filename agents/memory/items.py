@@ -7,11 +7,14 @@ made again.
 
 A turn is written before its items, and lists all items that may hold its support, withdrawn ones included; when these
 are written, it is written again with the remaining ones. A redelivery thus finds and repeats interrupted work.
+
+The items of a turn are written in slices, each item in one: a page has more than a hundred.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agents.memory.claims import ResolveClaims
+from agents.memory.slices import Slices, finish
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
@@ -36,6 +39,9 @@ MemoryEvent = Remembered | Forgotten | Learned
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
 """A changed memory with the events that must follow; `(None, ())` as a place to pause."""
 
+WrittenTurn = tuple[Memory, list[MemoryEvent]]
+"""A turn as written, and the events that its items need."""
+
 MAX_HOPS = 8
 """Merges that are followed from an item to the item that replaces it."""
 
@@ -49,36 +55,53 @@ class KeepItems:
         self._claims = claims
         self._write = write
 
-    def replace_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> tuple[Memory, list[MemoryEvent]]:
+    def replace_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn with exactly these items, replacing earlier ones."""
-        return self.write_turn(turn, supports_of(turn, found))
+        return self.write_in_slices(turn, supports_of(turn, found))
 
-    def refresh_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> tuple[Memory, list[MemoryEvent]]:
+    def refresh_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn again with its current supports, and with these items as far as they are new."""
         current = self.turn_supports(turn)
         current_ids = {support_item_id(turn, one) for one in current}
         added = (one for one in supports_of(turn, found) if support_item_id(turn, one) not in current_ids)
-        return self.write_turn(turn, [*current, *added])
+        return self.write_in_slices(turn, [*current, *added])
 
     def turn_supports(self, turn: Memory) -> list[Support]:
         """Return all supports by the turn's current text."""
         return [one for item in self.items_of(turn) for one in supports_from_turn(item, turn)]
 
-    def write_turn(self, turn: Memory, supports: Sequence[Support]) -> tuple[Memory, list[MemoryEvent]]:
-        """Write a turn with these supports, and its items. Returns the turn, and the events that its items need."""
+    def write_turn(self, turn: Memory, supports: Sequence[Support]) -> WrittenTurn:
+        """Write a turn with these supports, and its items, at a stretch."""
+        return finish(self.write_in_slices(turn, supports))
+
+    def write_in_slices(self, turn: Memory, supports: Sequence[Support]) -> Slices[WrittenTurn]:
+        """Write a turn with these supports, and its items. Returns the turn, and the events that its items need.
+
+        The turn is written before the first pause, each item between two of them; none if the turn is forgotten.
+        """
         supports_by_item, merged = self._group_supports(turn, supports)
         remaining = {*supports_by_item, *merged}
         dropped = [one for one in turn.items if one not in remaining]
         items = (*supports_by_item, *(one for one in turn.items if one in merged and one not in supports_by_item))
         written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
         self._write(written)
-        events = [event for one, given in supports_by_item.items() for event in self._support(one, given, written)]
+        events: list[MemoryEvent] = []
+        for one, given in supports_by_item.items():
+            events += self._support(one, given, written)
+            yield
         for one in dropped:
             events += self._repair_dropped(one, turn, remaining)
-        if dropped:
-            written = written.model_copy(update={"items": items})
-            self._write(written)
-        return written, events
+            yield
+        return self._without_dropped(written, dropped), events
+
+    def _without_dropped(self, written: Memory, dropped: Collection[str]) -> Memory:
+        """Write the turn without the items that it has no more; return its current record."""
+        current = self._memories.get(written.memory_id)
+        if current is None or not dropped:
+            return current or written
+        left = current.model_copy(update={"items": tuple(one for one in current.items if one not in dropped)})
+        self._write(left)
+        return left
 
     def withdraw_supports(
         self, memory_ids: Iterable[str], turns: Collection[str]
@@ -157,9 +180,24 @@ class KeepItems:
         return memory_id
 
     def _support(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
+        """Give an item its supports by a turn, unless turn or item was forgotten in the meantime."""
+        given = [one for one in given if not self._memories.is_forgotten(modeless_item_id(turn, one))]
+        # By the index: a large turn's row is read as a whole.
+        if not given or not self._words.has(turn.memory_id):
+            return []
+        current_id = self._follow_merges(memory_id)
+        if current_id != memory_id:
+            memory_id = current_id
+            self._name_item(turn.memory_id, memory_id)
         before = self._memories.get(memory_id)
         supports = replace_supports(before, (turn.memory_id,), given)
         return self.put_item(self._build(memory_id, supports, turn, before), before)[1]
+
+    def _name_item(self, turn_id: str, memory_id: str) -> None:
+        """Have a turn name an item, before it supports it."""
+        turn = self._memories.get(turn_id)
+        if turn is not None and memory_id not in turn.items:
+            self._write(turn.model_copy(update={"items": (*turn.items, memory_id)}))
 
     def _withdraw_from_successor(self, item: Memory, tombstones: Collection[str]) -> list[MemoryEvent]:
         """Remove the supports that these tombstones forget from the item that an item was merged into."""

@@ -3,8 +3,8 @@
 Enters, in the order of the partition: turns; `Embedded`, which updates the embedding status; `Understood`, which may
 change the mode; `Change`, the effect of a command; results of consolidations. Leaves: the events that must follow.
 Guaranteed: a turn is stored and can be found by its words when `turn` returns. Every write replaces the value under a
-deterministic id, so that the same input again, after a crash or a replay, leaves the same state. No method awaits: one
-event is handled at a time.
+deterministic id, so that the same input again, after a crash or a replay, leaves the same state. No method awaits.
+What writes many memories is done in slices, and between two of them other events are handled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ from agents.memory.forget import ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import Move
+from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
@@ -25,7 +26,8 @@ from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.items.extracting import Analysis, analyse
+from agents.rules.items.extracting import Analysis
+from agents.rules.items.read_text import ReadText, analysis_of
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
@@ -124,12 +126,12 @@ class Remember:
         self._count = CountInteractions(interactions)
         self._correct = CorrectInteraction(memories, write, self._count)
 
-    def turn(self, turn: Turn, record: Record) -> TurnResult:
-        """Accept a turn. Raises Rejected if its mode is not declared."""
+    def turn(self, turn: Turn, record: Record, read: ReadText | None = None) -> Slices[TurnResult]:
+        """Accept a turn; `read` is its text if that was read before. Raises Rejected if its mode is not declared."""
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         known = self._memories.get(identity.memory_id)
         if known is not None and has_same_text(known, identity):
-            return self._repeat(known, record)
+            return (yield from self._repeat(known, record, read))
         if known is not None and is_stale_redelivery(known, identity, record.offset):
             return TurnResult(build_acceptance(known, duplicate=False), None)
         if known is None and self._memories.is_forgotten(identity.memory_id):
@@ -139,10 +141,10 @@ class Remember:
         memory = next_memory(turn, identity, known, mode, record.offset, asks_model=self._asks_model)
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
-        analysis = analyse(memory)
+        analysis = analysis_of(memory, read)
         had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
-        memory, events = self._items.replace_items(memory, analysis.items)
+        memory, events = yield from self._items.replace_items(memory, analysis.items)
         events += [*released, *self._learned(memory, analysis, had_signals=had_signals)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
@@ -169,14 +171,17 @@ class Remember:
             return self._supersede.apply_merge(event)
         return self._supersede.apply_distilled(event)
 
-    def understood(self, event: Understood) -> UnderstoodResult:
-        """Store how a turn was understood; if a model chose another mode, the turn and its vector move."""
+    def understood(self, event: Understood, read: ReadText | None = None) -> Slices[UnderstoodResult]:
+        """Store how a turn was understood; if a model chose another mode, the turn and its vector move.
+
+        `read` is the turn's text, by rules and by the model, if that was read before.
+        """
         memory = self._memories.get(event.memory_id)
         if memory is None or not is_about_current_text(memory, event):
             return UnderstoodResult()
         self._count.add_classification(memory, event.interaction, event.at)
         understood = with_understanding(memory, event)
-        analysis = analyse(understood, event.found)
+        analysis = analysis_of(understood, read, event.found)
         answered = event.found.mode if event.found else None
         declared, project = self._modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
         mode, source = mode_after_answer(understood, answered, project, declared)
@@ -188,10 +193,12 @@ class Remember:
         else:
             updated = with_mode_source(source, understood)
         if event.found is None:
-            written, events = self._items.refresh_items(updated, analysis.items)
+            written, events = yield from self._items.refresh_items(updated, analysis.items)
         else:
-            written, events = self._items.replace_items(updated, analysis.items)
-            self._file_items.apply_model_categories(self._items.items_of(written), event.found.categories)
+            written, events = yield from self._items.replace_items(updated, analysis.items)
+            for memory_id in written.items:
+                self._file_items.add_model_categories(self._memories.get(memory_id), event.found.categories)
+                yield
         events += [*released, *self._learned(written, analysis, had_signals=has_signals(memory))]
         # A redelivered answer: the worker may have been killed after the move and before it notified the indexer.
         resends = answered is not None and memory.reading.status == "model" and is_in_flight(written)
@@ -238,15 +245,15 @@ class Remember:
             return stale, ()
         return self._move.apply(memory, change)
 
-    def _repeat(self, known: Memory, record: Record) -> TurnResult:
+    def _repeat(self, known: Memory, record: Record, read: ReadText | None) -> Slices[TurnResult]:
         """Write a turn again if this same record was redelivered; a duplicate is left alone.
 
         A killed worker may have written its own disk and not yet Kafka.
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        analysis = analyse(known)
-        known, events = self._items.refresh_items(known, analysis.items)
+        analysis = analysis_of(known, read)
+        known, events = yield from self._items.refresh_items(known, analysis.items)
         # For an edited turn, only the event of its earlier text may have been published.
         events += self._learned(known, analysis, had_signals=known.version > 1)
         event = Remembered(memory=known) if known.embedding.status == "pending" else None

@@ -62,7 +62,7 @@ Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 MAX_READ_PASSES = 64
 """Events that are read before the next one begins, where more than one waits to be read."""
 
-MAX_HELD_BYTES = 64 * 1024 * 1024
+MAX_HELD_BYTES = 128 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
 
 
@@ -121,7 +121,9 @@ class Delivery(Generic[Finished]):
         self._window = window
         self._pause_s = pause_s
         self._fair_share = fair_share
-        self._waiting: FairQueue[Held[Finished]] = FairQueue()
+        self._waiting: FairQueue[Held[Finished]] = FairQueue(self._is_large)
+        self._has_large = False
+        """True while a large event begins."""
         self._in_flight: deque[Held[Finished]] = deque()
         self._held_bytes = 0
         self._taken = 0
@@ -174,13 +176,21 @@ class Delivery(Generic[Finished]):
     async def _begin_in_turn(self) -> None:
         while True:
             await self._let_reading_pass()
-            while not self._waiting.has_ready:
+            while not self._waiting.has_ready(large=not self._has_large):
                 self._queued.clear()
                 await self._queued.wait()
-            key, held = self._waiting.hold()
+            key, held = self._waiting.hold(large=not self._has_large)
+            is_large = self._is_large(held)
+            self._has_large |= is_large
             # In a task of its own, so other tasks come in between: `begin` itself may never wait.
             await asyncio.get_running_loop().create_task(self._begin_one(held), context=held.context)
             self._waiting.release(key)
+            if is_large:
+                self._has_large = False
+                self._queued.set()
+
+    def _is_large(self, held: Held[Finished]) -> bool:
+        return self._fair_share is not None and self._fair_share.is_large(held.record)
 
     async def _let_reading_pass(self) -> None:
         """Let the stream get ahead: it yields one event in a pass of the event loop, and `begin` makes a pass long."""

@@ -6,6 +6,7 @@ import pytest
 
 from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
+from agents.memory.slices import finish
 from agents.ports.command_types import CommandHandler, CommandResult
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change
@@ -52,7 +53,7 @@ class CommandsHarness:
 
     def say(self, text: str, offset: int, **changes: Any) -> str:
         """Remember a turn; returns the memory's id."""
-        accepted = self.remember.turn(turn(text, **({"turn_id": "t"} | changes)), record(offset=offset))
+        accepted = finish(self.remember.turn(turn(text, **({"turn_id": "t"} | changes)), record(offset=offset)))
         return accepted.result.memory_id
 
     async def handle(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from agents.memory.items import MemoryEvent
+from agents.memory.slices import finish
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Understood
@@ -38,7 +39,7 @@ class ItemsHarness:
         """Remember a turn of minute `number`, unless `fields` say otherwise, and return its memory."""
         known = {"turn_id": f"t{number}", "occurred_at": f"2026-03-01T09:{number:02}:00Z"}
         message = turn(text, **(known | fields))
-        accepted = self.agent.turn(message, record(offset=number if offset is None else offset))
+        accepted = finish(self.agent.turn(message, record(offset=number if offset is None else offset)))
         self.events = accepted.events
         return self.get(accepted.result.memory_id)
 
@@ -52,7 +53,7 @@ class ItemsHarness:
             prompt="p",
             at=FakeClock().now(),
         )
-        self.events = self.agent.understood(event).events
+        self.events = finish(self.agent.understood(event)).events
         return self.get(message.memory_id)
 
     def change(self, action: Any, **fields: Any) -> int:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from agents.memory.slices import finish
 from schemas.state.memories import Memory
 from streams.flow.background.asking_model import UnderstandingQueue
 from tests.harnesses.worker import HERE, WorkerHarness
@@ -48,7 +49,7 @@ class ModelQueueHarness(WorkerHarness):
     def apply_understood(self) -> None:
         """Apply all understood events."""
         for event in self.understood_events():
-            self.remember.understood(event)
+            finish(self.remember.understood(event))
 
     def understood_texts(self) -> list[str]:
         """Return the sorted texts that have an answer."""

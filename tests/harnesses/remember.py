@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from agents.memory.remember import TurnResult
+from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
@@ -52,7 +53,7 @@ class RememberHarness:
     def say(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
         """Remember a turn from the record at this offset."""
         message = turn(text, turn_id=turn_id, mode=mode)
-        return self.agent.turn(message, record(offset=offset))
+        return finish(self.agent.turn(message, record(offset=offset)))
 
     def report_embedded(
         self, of: TurnResult, status: Status = "ready", space: str | None = None, **changes: Any

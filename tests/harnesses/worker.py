@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from agents.commands.admit import Admit
 from agents.embedding.embed import Embed
+from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
@@ -140,7 +141,7 @@ class WorkerHarness:
 
     def say(self, text: str, offset: int, **fields: Any) -> Memory:
         """Remember a turn and mark its offset as applied."""
-        accepted = self.remember.turn(turn(text, **{"turn_id": text, **fields}), record(offset=offset))
+        accepted = finish(self.remember.turn(turn(text, **{"turn_id": text, **fields}), record(offset=offset)))
         self.words.set_applied(HERE, TOPICS.turns, offset + 1)
         assert accepted.event is not None
         return accepted.event.memory

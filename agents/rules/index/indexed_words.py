@@ -1,9 +1,12 @@
 """The words of a text that the lexical index stores, and their language. Pure.
 
 The words of a long text are found once and kept until they are written: so they can be found beside the event loop,
-before the turn is stored in its order.
+before the turn is stored in its order. They are found piece by piece, since the interpreter serves no other thread
+during one long match.
 """
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -15,23 +18,36 @@ MAX_INDEXED_TERMS = 20_000
 """Different words of one memory in the index: more than a novel of 300 pages has. Each takes a row of the index, and a
 turn of random words could bring half a million, all written at a stretch."""
 
-LONG_TEXT_CHARS = 65_536
-"""A longer text is read beside the event loop: a content and the longest resource fit."""
+LONG_TEXT_CHARS = 8192
+"""A longer text is read beside the event loop: its words and items take some 10 ms."""
 
-KEPT_LONG_TEXTS = 2
-"""Long texts whose words are kept: those of a turn that is about to be written, and of the one before."""
+LARGE_TEXT_CHARS = 65_536
+"""A longer text has words of many megabytes: few are kept, and few such turns are written at a time."""
+
+PIECE_CHARS = 32_768
+"""Characters of a long text that are read at a stretch, some 2 ms."""
+
+KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
+"""Texts whose words are kept: those of turns that are about to be written, and of some before."""
 
 
 class IndexedWords(NamedTuple):
-    """Words in text order, with repetitions; the language by its index, 0 for none."""
+    """Words in text order, with repetitions; the language by its index, 0 for none.
+
+    `lines` has one word a line, and `counts` how often each occurs, in the order of the text.
+    """
 
     words: list[str]
     language: int
+    lines: str
+    counts: Mapping[str, int]
 
 
 def indexed_words(text: str) -> IndexedWords:
     """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out."""
-    return _words_of_long(text) if is_long(text) else _words_of(text)
+    if not is_long(text):
+        return _words_of(text)
+    return _words_of_large(text) if len(text) > LARGE_TEXT_CHARS else _words_of_long(text)
 
 
 def is_long(text: str) -> bool:
@@ -40,15 +56,32 @@ def is_long(text: str) -> bool:
 
 
 def _words_of(text: str) -> IndexedWords:
-    words = _bounded(tokenize(text))
-    return IndexedWords(words, detect_language(words))
+    counts: Counter[str] = Counter()
+    pieces = []
+    for piece in _pieces(text):
+        pieces.append(tokenize(piece))
+        counts.update(pieces[-1])
+    if len(counts) > MAX_INDEXED_TERMS:
+        counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
+        pieces = [[word for word in piece if word in counts] for piece in pieces]
+    words = [word for piece in pieces for word in piece]
+    return IndexedWords(words, detect_language(words), "\n".join("\n".join(piece) for piece in pieces if piece), counts)
 
 
 _words_of_long = lru_cache(KEPT_LONG_TEXTS)(_words_of)
 
 
-def _bounded(words: list[str]) -> list[str]:
-    if len(words) <= MAX_INDEXED_TERMS:
-        return words
-    kept = set(islice(dict.fromkeys(words), MAX_INDEXED_TERMS))
-    return [word for word in words if word in kept]
+_words_of_long = lru_cache(KEPT_LONG_TEXTS)(_words_of)
+_words_of_large = lru_cache(KEPT_LARGE_TEXTS)(_words_of)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text at spaces, so that no word is cut; a run without spaces stays whole."""
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        space = text.find(" ", start + PIECE_CHARS)
+        if space < 0:
+            break
+        yield text[start:space]
+        start = space
+    yield text[start:]

@@ -6,6 +6,7 @@ its status or place and not its text.
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -49,8 +50,12 @@ class TextAnalysis(NamedTuple):
     Raise `SCHEMA_VERSION` in `streams/adapters/lexical/file.py` if their meaning changes.
     """
 
-    words: list[str]
-    """In text order, with repetitions."""
+    length: int
+    """Words, with repetitions."""
+    lines: str
+    """The words in text order, with repetitions, one a line."""
+    counts: Mapping[str, int]
+    """How often each word occurs."""
     entities: list[str]
     """Different keys, sorted."""
     categories: list[str]
@@ -76,9 +81,12 @@ class LexicalDocument:
     @cached_property
     def analysis(self) -> TextAnalysis:
         """The analysed text; takes time linear in the text."""
-        words, language = indexed_words(self._text)
+        found = indexed_words(self._text)
         entities = sorted({entity_key(entity) for entity in self.memory.entities})
-        return TextAnalysis(words, entities, self._categories, language, label_memory(self.memory))
+        labels = label_memory(self.memory)
+        return TextAnalysis(
+            len(found.words), found.lines, found.counts, entities, self._categories, found.language, labels
+        )
 
     @property
     def trait(self) -> Trait:

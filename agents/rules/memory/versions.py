@@ -110,6 +110,14 @@ def next_memory(
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
 
+def memory_to_read(turn: Turn, recorded_at: datetime, known: Memory | None, offset: int) -> Memory | None:
+    """Return the memory whose text must be read before this turn is stored; None if it is stored already."""
+    identity = identify_turn(turn, recorded_at)
+    if known is None or not has_same_text(known, identity):
+        return next_memory(turn, identity, known, (GENERAL, "fallback"), offset, asks_model=False)
+    return known if is_redelivered(known, offset) else None
+
+
 def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:
     """Return the reply to a turn that this memory holds."""
     return TurnAccepted(

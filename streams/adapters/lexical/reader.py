@@ -73,7 +73,7 @@ class MemoryColumnsCache:
                 self._resize(boundary)
         return known
 
-    def add_terms(self, boundary: int, terms: Sequence[str]) -> None:
+    def add_terms(self, boundary: int, terms: Iterable[str]) -> None:
         """Apply terms that were written."""
         known = self._vocabularies.get(boundary)
         if known is not None:

@@ -1,6 +1,8 @@
 """How an analysed document is stored: as a row with its terms, and as postings."""
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple, Self
 
 from agents.rules.index.lexical_document import LexicalDocument, entity_key
@@ -28,19 +30,29 @@ class AnalyzedText(NamedTuple):
         """Return the columns of a document; `before` itself if its text is unchanged."""
         if before is not None and before.digest == document.digest:
             return before
-        words, entities, categories, language, labels = document.analysis
-        terms = [*words, *(ENTITY_PREFIX + key for key in entities), *map(category_term, categories)]
-        return cls(len(words), language, int(labels), document.digest, "\n".join(terms))
-
-    @property
-    def words(self) -> list[str]:
-        """The words, with repetitions, without entities and categories."""
-        return self.terms.split("\n")[: self.length]
+        found = document.analysis
+        terms = "\n".join([*([found.lines] if found.length else ()), *_marked_terms(document)])
+        return cls(found.length, found.language, int(found.labels), document.digest, terms)
 
     def postings(self, number: int) -> list[tuple[str, int]]:
         """Return each distinct term with the posting of the memory of this number."""
         counts = Counter(self.terms.split("\n")) if self.terms else Counter()
-        return [(term, number << COUNT_BITS | min(count, COUNT_MASK)) for term, count in counts.items()]
+        return _postings(counts.items(), number)
+
+
+def postings_of(document: LexicalDocument, number: int) -> list[tuple[str, int]]:
+    """Return what `AnalyzedText.postings` does, from counts that a long text has already."""
+    return _postings(chain(document.analysis.counts.items(), ((term, 1) for term in _marked_terms(document))), number)
+
+
+def _postings(counts: Iterable[tuple[str, int]], number: int) -> list[tuple[str, int]]:
+    return [(term, number << COUNT_BITS | min(count, COUNT_MASK)) for term, count in counts]
+
+
+def _marked_terms(document: LexicalDocument) -> list[str]:
+    """Return the different terms of entities and categories."""
+    found = document.analysis
+    return [*(ENTITY_PREFIX + key for key in found.entities), *map(category_term, found.categories)]
 
 
 def entity_term(entity: str) -> str:

@@ -16,7 +16,7 @@ from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTranslation, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.reader import MemoryColumnsCache
-from streams.adapters.lexical.text_analysis import AnalyzedText
+from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
@@ -140,9 +140,9 @@ class PartitionWriter:
         if analyzed is not before:
             if old is not None:
                 self._delete_terms(boundary, old)
-            self._cache.add_terms(boundary, analyzed.words)
+            self._cache.add_terms(boundary, document.analysis.counts)
             # In the order of the table, so that neighbours share a page.
-            entries = sorted((boundary, *posting) for posting in analyzed.postings(row & NUMBER_MASK))
+            entries = sorted((boundary, *posting) for posting in postings_of(document, row & NUMBER_MASK))
             self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
         return analyzed
 

@@ -2,6 +2,8 @@
 
 An applied record is visible to readers at once. Its changelog writes and events are awaited before it is acknowledged;
 `CommittingStep` commits the lexical index. Records of one topic are applied in order.
+
+A long text is read in a thread, and many items are written in slices: other events are handled meanwhile.
 """
 
 import asyncio
@@ -10,14 +12,22 @@ from functools import partial
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
+from agents.memory.slices import Slices
 from agents.rules.index.indexed_words import indexed_words, is_long
-from agents.rules.text.embedding_text import whole_text
+from agents.rules.items.read_text import ReadText, read_text
+from agents.rules.memory.understanding import is_about_current_text, with_understanding
+from agents.rules.memory.versions import identify_turn, memory_to_read
+from agents.rules.text.embedding_text import lexical_text, whole_text
 from schemas.failures import RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Understood
-from schemas.messages.records import Record
+from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
+from schemas.moments import moment_of
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
+from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
 from streams.flow.stores.stores import Stores
@@ -25,11 +35,15 @@ from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
 from streams.flow.support.publisher import Publisher
+from streams.flow.support.slices import in_slices
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
 FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays so; nothing was stored")
 """The warning for a turn that was forgotten and is sent again."""
+
+EVENTS_PER_SLICE = 16
+"""Events that are serialised before other records are handled: those of items take some 0.1 ms each."""
 
 MemoryInput = Embedded | Understood | Distilled | ItemsMerged | Consolidated
 """Events that `Remember` applies. The last of a consolidation is its summary and changes nothing."""
@@ -57,22 +71,45 @@ class RememberTurns:
         self._meters = meters
 
     async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Store the turn. A long text is read in a thread before, so that other events run meanwhile."""
-        text = whole_text(turn.content, turn.resources)
-        if is_long(text):
-            await asyncio.to_thread(indexed_words, text)
+        """Store the turn."""
+        read = await self._read(turn, record) if is_long(whole_text(turn.content, turn.resources)) else None
+        pending_writes: list[Awaitable[object]] = []
 
         async def store() -> TurnResult:
-            return self._remember_at(record.partition).turn(turn, record)
+            slices = self._remember_at(record.partition).turn(turn, record, read)
+            return await in_slices(slices, lambda: pending_writes.extend(self._stores.memory_writes()))
 
         # A full disk is no reason to refuse a turn: this one and the next ones wait.
         stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
-        pending_writes = self._stores.memory_writes()
         if stored.event is not None:
             self._meters.usage.decided(stored.result.mode_source)
         warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
-        events = derived_events(self._topics, turn.scope.boundary, stored.events)
+        events = await _records_of(self._topics, turn.scope.boundary, stored.events)
         return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
+
+    async def _read(self, turn: Turn, record: Record) -> ReadText | None:
+        """Read a long text in a thread; None for one that is stored already."""
+        recorded_at = moment_of(record.timestamp_ms)
+        memory_id = identify_turn(turn, recorded_at).memory_id
+        known = self._stores.memories.get(record.partition, memory_id)
+        memory = memory_to_read(turn, recorded_at, known, record.offset)
+        return None if memory is None else await asyncio.to_thread(_read_all, memory)
+
+
+def _read_all(memory: Memory, understanding: Understanding | None = None) -> ReadText:
+    """Read items and words of a text; the words are kept until they are written."""
+    indexed_words(lexical_text(memory))
+    return read_text(memory, understanding)
+
+
+async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
+    """Return the records of events that follow, with other events handled meanwhile."""
+    records: list[Outgoing] = []
+    for some in batches(events, EVENTS_PER_SLICE):
+        records += derived_events(topics, boundary, some)
+        if len(some) == EVENTS_PER_SLICE:
+            await asyncio.sleep(0)
+    return records
 
 
 HasVector = Callable[[Embedded], Awaitable[bool]]
@@ -112,17 +149,22 @@ class RememberEvents:
         """Apply one event; return what to await."""
         event = await self._verified(await self._reader.read(record), record.partition)
 
+        pending_writes: list[Awaitable[object]] = []
+        read = await self._read(event, record.partition) if isinstance(event, Understood) else None
+
         async def apply() -> Sequence[MemoryEvent]:
-            return [] if event is None else self._apply(event, self._remember_at(record.partition))
+            if event is None:
+                return []
+            applying = self._apply(event, self._remember_at(record.partition), read)
+            return await in_slices(applying, lambda: pending_writes.extend(self._stores.memory_writes()))
 
         try:
             events = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
         except RowTooLarge as error:
             await self._reader.reject(record, error)
             events = ()
-        pending_writes = self._stores.memory_writes()
         boundary = (record.key or b"").decode()
-        sent = [await self._publisher.send(out) for out in derived_events(self._topics, boundary, events)]
+        sent = [await self._publisher.send(out) for out in await _records_of(self._topics, boundary, events)]
         return await_all([*pending_writes, *sent])
 
     async def _verified(self, event: MemoryInput | None, partition: int) -> MemoryInput | None:
@@ -140,7 +182,14 @@ class RememberEvents:
         memory = self._stores.memories.get(partition, event.memory_id)
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
-    def _apply(self, event: MemoryInput, remember: Remember) -> Sequence[MemoryEvent]:
+    async def _read(self, event: Understood, partition: int) -> ReadText | None:
+        """Read the items of a long text and a model's answer in a thread."""
+        memory = self._stores.memories.get(partition, event.memory_id)
+        if memory is None or not is_about_current_text(memory, event) or not is_long(lexical_text(memory)):
+            return None
+        return await asyncio.to_thread(_read_all, with_understanding(memory, event), event.found)
+
+    def _apply(self, event: MemoryInput, remember: Remember, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
         match event:
             case Consolidated():
                 return []
@@ -150,7 +199,7 @@ class RememberEvents:
                 derived = remember.embedded(event)
                 return [] if derived is None else [derived]
             case Understood():
-                result = remember.understood(event)
+                result = yield from remember.understood(event, read)
                 if result.agrees_with_default is not None:
                     self._meters.usage.model_answered(agrees=result.agrees_with_default)
                 return result.events

@@ -18,6 +18,10 @@ TURNS_BEGUN_AT_ONCE = 4
 """Users whose turns begin at the same time: a long text is read in a thread meanwhile."""
 
 
+LARGE_TURN_BYTES = 65_536
+"""A larger turn takes up to a second of computing, and brings a hundred items: one of them is stored at a time."""
+
+
 class Step(Protocol):
     """One agent as a delivery runs it."""
 
@@ -89,7 +93,7 @@ class TurnsStep(CommittingStep):
     def __init__(self, begin: BeginRecord, commit: LexicalCommit, progress: AppliedOffsets) -> None:
         super().__init__(begin, commit, window=MAX_WAITING_TURNS)
         self._progress = progress
-        self.fair_share = FairShare(self._arrive, at_once=TURNS_BEGUN_AT_ONCE)
+        self.fair_share = FairShare(self._arrive, at_once=TURNS_BEGUN_AT_ONCE, large_bytes=LARGE_TURN_BYTES)
 
     def _arrive(self, record: Record) -> str:
         boundary = boundary_in(record)

@@ -14,6 +14,7 @@ from agents.commands.handle_commands import HandleCommands
 from agents.embedding.embed import Embed
 from agents.memory.items import MemoryEvent, WriteStep
 from agents.memory.recovery import find_removed_but_indexed
+from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.command_types import CommandHandler, CommandResult
 from agents.rules.text.embedding_text import embedding_text
@@ -185,8 +186,8 @@ class LifecycleHarness(LifecycleUser):
         match event:
             case Turn(), int() as timestamp:
                 try:
-                    accepted = self.remember.turn(
-                        event[0], record(offset=offset, timestamp_ms=timestamp, partition=PARTITION)
+                    accepted = finish(
+                        self.remember.turn(event[0], record(offset=offset, timestamp_ms=timestamp, partition=PARTITION))
                     )
                 except Rejected:
                     return []
@@ -202,7 +203,7 @@ class LifecycleHarness(LifecycleUser):
                 after = self.remember.embedded(event)
                 return _following([] if after is None else [after])
             case _:
-                return _following(self.remember.understood(event).events)
+                return _following(finish(self.remember.understood(event)).events)
 
     def _continue_change(self, topic: Topic, *, killed: bool) -> None:
         """Apply the next step of a change."""

@@ -39,9 +39,15 @@ class FairRun:
         self.finishing = [asyncio.get_running_loop().create_future() for _ in users]
         self.go = asyncio.Event()
         self._values = values
-        share = FairShare(self._key_of, at_once=at_once)
+        share = self._share(at_once)
         self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=100, fair_share=share)
         self.task = asyncio.create_task(self.delivery.run(self._stream()))
+
+    def _share(self, at_once: int) -> FairShare:
+        return FairShare(self._key_of, at_once=at_once)
+
+    def _value(self, _offset: int) -> bytes:
+        return self._values
 
     def _key_of(self, taken: Record) -> str:
         self.read.append(taken.offset)
@@ -49,7 +55,7 @@ class FairRun:
 
     async def _stream(self) -> AsyncIterator[Event]:
         for offset in range(len(self.users)):
-            yield Event(record(self._values, offset=offset), self)
+            yield Event(record(self._value(offset), offset=offset), self)
 
     async def _begin(self, taken: Record) -> Awaitable[int]:
         self.begun.append(taken.offset)
@@ -139,6 +145,29 @@ async def test_large_events_are_not_all_held() -> None:
         future.set_result(0)
     await run.task
     assert run.settled == list(range(9))
+
+
+class SizedRun(FairRun):
+    """A run in which users with a capital letter send large records."""
+
+    def _share(self, at_once: int) -> FairShare:
+        return FairShare(self._key_of, at_once=at_once, large_bytes=2)
+
+    def _value(self, offset: int) -> bytes:
+        return b"large" if self.users[offset].isupper() else b"{}"
+
+
+async def test_large_ones_begin_one_at_a_time_and_hold_up_no_others() -> None:
+    run = SizedRun("ABCDab", at_once=3)
+    await quiet()
+    assert run.begun == [0, 4, 5]
+    run.go.set()
+    await quiet()
+    assert run.begun == [0, 4, 5, 1, 2, 3]
+    for future in run.finishing:
+        future.set_result(0)
+    await run.task
+    assert run.settled == list(range(6))
 
 
 async def test_failure_ends_the_run() -> None:

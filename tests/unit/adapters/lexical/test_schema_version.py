@@ -25,8 +25,10 @@ def document(text: str) -> LexicalDocument:
 
 
 def analysed(text: str) -> list[object]:
-    words, entities, _, language, labels = document(text).analysis
-    return [words, entities, language, int(labels), round(document(text).importance(len(words)), 6)]
+    found = document(text).analysis
+    words = found.lines.split("\n") if found.length else []
+    importance = round(document(text).importance(found.length), 6)
+    return [words, found.entities, found.language, int(found.labels), importance]
 
 
 def test_change_of_the_analysis_raises_the_schema_version() -> None:

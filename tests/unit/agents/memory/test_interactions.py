@@ -7,6 +7,7 @@ import pytest
 from modestream_client.vocabulary import InteractionMode
 
 from agents.memory.remember import TurnResult
+from agents.memory.slices import finish
 from agents.rules.interaction.stability import week_of
 from agents.rules.memory.identity import hash_texts
 from schemas.internal.changes import Change
@@ -84,7 +85,7 @@ def test_late_answer_of_a_model_does_not_undo_a_correction(harness: RememberHarn
     correct(harness, classified(harness, said))
     answer = understood(harness.memory(said), interaction=TASK, found=Understanding(topic="music"))
     for _ in range(2):
-        harness.agent.understood(answer)
+        finish(harness.agent.understood(answer))
         assert harness.memory(said).reading.interaction == CORRECTED
     assert harness.memory(said).reading.topic == "music"
     classified(harness, said)
@@ -95,7 +96,7 @@ def test_replayed_turn_keeps_the_correction_and_an_edit_drops_it(harness: Rememb
     said = harness.say("violin", 1)
     correct(harness, classified(harness, said))
     for offset in (1, 2):
-        harness.agent.turn(turn("violin", turn_id="t"), record(offset=offset))
+        finish(harness.agent.turn(turn("violin", turn_id="t"), record(offset=offset)))
         assert harness.memory(said).reading.interaction == CORRECTED
     edited = harness.say("cello", 3)
     assert harness.memory(edited).reading.interaction is None
@@ -147,7 +148,7 @@ def test_turn_is_counted_once_and_a_new_week_keeps_the_last_ones_totals(harness:
 
 def test_models_first_answer_is_counted(harness: RememberHarness) -> None:
     said = harness.say("violin", 1)
-    harness.agent.understood(understood(harness.memory(said), interaction=TASK, found=Understanding()))
+    finish(harness.agent.understood(understood(harness.memory(said), interaction=TASK, found=Understanding())))
     assert list(counts(harness).latest.modes.values()) == ["TASK"]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.memory.slices import finish
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.events import Remembered
 from tests.builders.stores import fake_stores, remember_over
@@ -109,7 +110,7 @@ def test_duplicate_is_recognised_after_its_mode_is_deleted(harness: RememberHarn
 
 def test_same_turn_of_another_user_is_another_memory(harness: RememberHarness) -> None:
     mine = harness.say("violin", 3)
-    theirs = harness.agent.turn(turn("violin", turn_id="t", scope={"user_id": "u2"}), record(offset=4))
+    theirs = finish(harness.agent.turn(turn("violin", turn_id="t", scope={"user_id": "u2"}), record(offset=4)))
     assert theirs.result.memory_id != mine.result.memory_id
     assert not theirs.result.duplicate
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.memory.remember import DerivedEvent
+from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
@@ -58,7 +59,7 @@ class ChangesHarness:
         """Remember and embed a turn; return the memory's id."""
         scope = {"user_id": "u1", "project_id": project}
         message = turn(text, turn_id=text, mode=mode, scope=scope)
-        event = self.agent.turn(message, record(offset=offset)).event
+        event = finish(self.agent.turn(message, record(offset=offset))).event
         assert event is not None
         memory = event.memory
         space = self.spaces.of(memory)[1].fingerprint.digest
@@ -167,7 +168,7 @@ def test_forgotten_memories_leave_the_index_and_report_locations(harness: Change
 
 
 def test_memory_without_vector_can_be_forgotten(harness: ChangesHarness) -> None:
-    event = harness.agent.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
+    event = finish(harness.agent.turn(turn("oboe", turn_id="oboe"), record(offset=9))).event
     assert event is not None
     forgotten = Forgotten(memory_id=event.memory.memory_id, places=())
     assert harness.change(action="forget", memory_id=event.memory.memory_id) == {event.memory.memory_id: forgotten}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.memory.remember import UnderstoodResult
+from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.memory.understanding import current_text_hash
 from schemas.internal.events import Embedded, Remembered, Understood
@@ -45,7 +46,7 @@ class UnderstoodHarness:
 
     def say(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
         """Remember or edit the turn."""
-        event = self.agent.turn(turn(text, turn_id="t", mode=mode), record(offset=offset)).event
+        event = finish(self.agent.turn(turn(text, turn_id="t", mode=mode), record(offset=offset))).event
         assert event is not None
         return event.memory
 
@@ -73,7 +74,7 @@ class UnderstoodHarness:
             prompt="understand-1",
             at=START,
         )
-        return self.agent.understood(event)
+        return finish(self.agent.understood(event))
 
     def memory(self, of: Memory) -> Memory:
         """Return the stored record."""

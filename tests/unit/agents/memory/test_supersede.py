@@ -7,6 +7,7 @@ import pytest
 from agents.memory.claims import ResolveClaims
 from agents.memory.items import KeepItems, MemoryEvent
 from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
+from agents.memory.slices import finish
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of
@@ -170,11 +171,11 @@ def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: Superse
 def test_redelivery_hides_an_unindexed_superseded_item(harness: SupersedeHarness) -> None:
     items = harness.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
-    items.replace_items(earlier, extract_by_rules(earlier))
+    finish(items.replace_items(earlier, extract_by_rules(earlier)))
     [old] = items.items_of(harness.now(earlier) or earlier)
-    items.replace_items(later, extract_by_rules(later))
+    finish(items.replace_items(later, extract_by_rules(later)))
     harness.words.put(HERE, LexicalDocument(old))
-    items.refresh_items(harness.now(later) or later, extract_by_rules(later))
+    finish(items.refresh_items(harness.now(later) or later, extract_by_rules(later)))
     columns = harness.words.memory_columns(HERE, old.index_name)
     assert columns.columns.superseded[columns.number_of[old.memory_id]]
 

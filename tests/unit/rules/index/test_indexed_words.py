@@ -1,5 +1,7 @@
 """The words of a text that the lexical index stores."""
 
+from collections import Counter
+
 from agents.rules.index.indexed_words import LONG_TEXT_CHARS, MAX_INDEXED_TERMS, indexed_words, is_long
 from agents.rules.text.languages import detect_language
 from agents.rules.text.tokenizer import tokenize
@@ -7,7 +9,16 @@ from agents.rules.text.tokenizer import tokenize
 
 def test_words_are_those_of_the_text() -> None:
     text = "The harbour master signs every ship's papers in Hamburg-Altona. " * 50
-    assert indexed_words(text) == (tokenize(text), detect_language(tokenize(text)))
+    assert indexed_words(text)[:2] == (tokenize(text), detect_language(tokenize(text)))
+
+
+def test_words_of_a_long_text_are_those_of_the_whole() -> None:
+    text = " ".join(f"Ship's paper {number}-B fly.io/{number} \u00e9t\u00e9 na\u00efve 港口" for number in range(4000))
+    found = indexed_words(text)
+    assert is_long(text)
+    assert found[:2] == (tokenize(text), detect_language(tokenize(text)))
+    assert found.lines == "\n".join(found.words)
+    assert found.counts == Counter(found.words)
 
 
 def test_only_the_first_different_words_are_indexed() -> None:
