@@ -1,4 +1,4 @@
-"""A caller that stops reading, at a real socket: it costs a bounded buffer, is cut off, and delays no other."""
+"""Connections at a real socket: a caller that stops reading is cut off, costs a bounded buffer, and delays no other."""
 
 import asyncio
 import json
@@ -120,3 +120,12 @@ async def test_a_listener_that_stops_is_cut_off_and_others_hear_all() -> None:
             while meters.registry.get_sample_value("modestream_gateway_open_streams"):
                 await asyncio.sleep(0.05)
         assert await asyncio.wait_for(received(slow), 10) < MAX_BUFFERED
+
+
+async def test_spaces_around_a_header_are_no_part_of_it() -> None:
+    async with served(Feed(), Meters()) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET /live HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: \t r-1 \t \r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+    assert b"x-request-id: r-1\r\n" in answer.lower()
