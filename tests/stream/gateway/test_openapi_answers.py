@@ -32,7 +32,7 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 EXAMPLES = 3
 """Requests of each operation and kind: some seconds in all."""
 
-STEPS = 8
+STEPS = 6
 """Requests of one walk along the links."""
 
 MANY = "add_turns"
@@ -127,7 +127,7 @@ def test_walks_along_the_links_find_what_was_made(ask: Ask, tmp_path: Path) -> N
 
     Walk.run(
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=2,
             stateful_step_count=STEPS,
             derandomize=True,
             database=None,
