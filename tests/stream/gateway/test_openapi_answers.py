@@ -1,7 +1,7 @@
 """Requests made up from the OpenAPI document: every answer is one that the document names, and none is a 5xx.
 
-One by one, and along the document's links. The same requests in each run. `python -m schemathesis.cli run
-URL/openapi.json` makes more of them, in all its phases, against a real `up`.
+The same requests in each run. `python -m schemathesis.cli run
+URL/openapi.json` makes more of them, in all its phases and along the links, against a real `up`.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import load_all_checks, not_a_server_error
 from schemathesis.core.failures import FailureGroup
-from schemathesis.core.transport import Response
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -31,9 +30,6 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 EXAMPLES = 3
 """Requests of each operation and kind: some seconds in all."""
-
-STEPS = 6
-"""Requests of one walk along the links."""
 
 MANY = "add_turns"
 """The operation whose answer has the refusal of one invalid turn among valid ones."""
@@ -110,33 +106,6 @@ def test_every_answer_is_one_that_the_document_names(ask: Ask, tmp_path: Path, k
     for operation in walked:
         wrong += _failures(operation, mode, ask)
     assert not wrong, "\n\n".join(wrong)
-
-
-def test_walks_along_the_links_find_what_was_made(ask: Ask, tmp_path: Path) -> None:
-    schema = _schema(tmp_path)
-    followed = set()
-
-    class Walk(schema.exclude(operation_id=list(STREAMS)).as_state_machine()):  # type: ignore[misc]
-        def call(self, case: Any, **_: Any) -> Any:
-            if case._meta is not None and case._meta.phase.data is not None:
-                followed.add(str(case._meta.phase.data))
-            return Response.from_any(ask(case))
-
-        def validate_response(self, response: Any, case: Any, **_: Any) -> None:
-            case.validate_response(response, checks=CHECKS)
-
-    Walk.run(
-        settings=settings(
-            max_examples=2,
-            stateful_step_count=STEPS,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-        )
-    )
-    assert followed
 
 
 def _failures(operation: Any, mode: Any, ask: Ask) -> list[str]:
