@@ -11,14 +11,16 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 
 import uvicorn
 from fastapi import FastAPI
 
 from gateway.http.app import create_app
+from gateway.http.connections import Connection
 from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
+from gateway.http.metrics import metrics_served
 from gateway.identification import identification_of
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
@@ -27,14 +29,17 @@ from gateway.pages.door import page_routes
 from gateway.pages.sign_in import SignIn
 from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
+from gateway.service.audit import AUDIT
 from gateway.service.boundaries import Boundaries
 from gateway.service.feed import Feed
+from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter
 from gateway.settings import GatewaySettings
 from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
+from gateway.wire.measured import MeasuredWire
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
@@ -52,8 +57,11 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.
     logging.getLogger("mcp").setLevel(logging.WARNING)
+    # Destructive calls are told of at any level.
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
+    meters = Meters()
     try:
-        app = build_app(settings)
+        app = build_app(settings, meters)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"gateway: a file of keys or grants can't be read: {error}\n")
         return os.EX_CONFIG
@@ -62,8 +70,19 @@ def run_gateway(settings: GatewaySettings) -> int:
     except OSError as error:
         sys.stderr.write(f"gateway: {settings.gateway_bind} can't be listened on: {error.strerror}\n")
         return os.EX_UNAVAILABLE
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_metrics(settings, meters))
+        except OSError as error:
+            sys.stderr.write(f"gateway: {settings.gateway_metrics_bind} can't be listened on: {error.strerror}\n")
+            return os.EX_UNAVAILABLE
+        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
         return runner.run(_serve(app, listening))
+
+
+def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManager[object]:
+    address = settings.metrics_address
+    return nullcontext() if address is None else metrics_served(meters, *address)
 
 
 SECRET_BYTES = 32
@@ -72,15 +91,16 @@ SECRET_BYTES = 32
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def build_app(settings: GatewaySettings) -> FastAPI:
+def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
     """Build the app over Kafka. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
-    wire, known = KafkaWire(*cluster), identification_of(settings)
+    kafka, known = KafkaWire(*cluster), identification_of(settings)
+    wire = MeasuredWire(kafka, meters)
     keys = known.keys
     boundaries, feed = Boundaries(), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs)
-    mcp = McpDoor(service, settings.gateway_mcp_tools)
+    mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
     answers = readiness_of(wire)
     given = settings.gateway_cookie_secret
     secret = given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
@@ -96,6 +116,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         callers=known.callers,
         hosts=AllowedHosts(settings.gateway_hosts),
         limits=settings.gateway_limits,
+        meters=meters,
         routes=[
             *page_routes(service, settings.scope_model, sign_in),
             *mcp.routes,
@@ -104,7 +125,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
         doors={PAGES: sign_in, "/": sign_in},
         bodies=BODIES if settings.gateway_mem0 else (),
         running=[
-            lambda: wire,
+            lambda: kafka,
             feeds.running,
             mcp.running,
             *known.running,
@@ -128,10 +149,11 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
-async def _serve(app: FastAPI, listening: socket.socket) -> int:
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the HTTP server of an app; it listens where it is told."""
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=Connection,
         ws="none",
         log_config=None,
         access_log=False,
@@ -139,10 +161,14 @@ async def _serve(app: FastAPI, listening: socket.socket) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
+    return uvicorn.Server(config)
+
+
+async def _serve(app: FastAPI, listening: socket.socket) -> int:
     for order in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
         asyncio.get_running_loop().add_signal_handler(order, lambda: None)
-    await uvicorn.Server(config).serve(sockets=[listening])
+    await server_of(app).serve(sockets=[listening])
     return 0
 
 

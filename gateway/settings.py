@@ -35,6 +35,9 @@ class GatewaySettings(ConnectionSettings):
     gateway_cookie_secret: SecretStr | None = None
     """Signs the cookies of the pages; several gateways behind one address need the same. None: a new one each start."""
 
+    gateway_metrics_bind: str | None = None
+    """Address and port of `/metrics`, which needs no key; None: it is served nowhere."""
+
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""
 
@@ -46,9 +49,17 @@ class GatewaySettings(ConnectionSettings):
         """Host and port to listen on."""
         return bind_address(self.gateway_bind)
 
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Host and port of the metrics; None for nowhere."""
+        if self.gateway_metrics_bind is None:
+            return None
+        return bind_address(self.gateway_metrics_bind, "GATEWAY_METRICS_BIND")
+
     @model_validator(mode="after")
     def _is_safe(self) -> Any:
-        host, _ = bind_address(self.gateway_bind)
+        host, _ = self.address
+        _ = self.metrics_address
         if self.gateway_keys is None and self.gateway_oidc is None and not is_loopback(host):
             raise ValueError(
                 f"GATEWAY_BIND={self.gateway_bind} is reachable by others: set GATEWAY_KEYS or GATEWAY_OIDC, "
@@ -57,15 +68,15 @@ class GatewaySettings(ConnectionSettings):
         return self
 
 
-def bind_address(text: str) -> tuple[str, int]:
-    """Part `host:port`. Raises ValueError.
+def bind_address(text: str, name: str = "GATEWAY_BIND") -> tuple[str, int]:
+    """Part `host:port`; `name` is the setting. Raises ValueError.
 
     >>> bind_address("[::1]:8080")
     ('::1', 8080)
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"GATEWAY_BIND={text} is not host:port, such as 127.0.0.1:8080")
+        raise ValueError(f"{name}={text} is not host:port, such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

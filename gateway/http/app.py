@@ -15,9 +15,11 @@ from starlette.routing import BaseRoute
 
 from gateway.http.contract import Shapes
 from gateway.http.document import document_app
+from gateway.http.heads import Heads
 from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import NO_DOORS, Callers, Identify, OpenCallers, RequestIds
 from gateway.http.limits import Limit, Limits
+from gateway.http.metrics import Measure
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.routes.health import IsReady, health_routes
@@ -31,6 +33,7 @@ from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
 from gateway.http.sizes import CheckSizes
 from gateway.http.tracing import OWN_SPANS, Trace
+from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
 
@@ -49,6 +52,7 @@ def create_app(
     callers: Callers | None = None,
     hosts: AllowedHosts | None = None,
     limits: Limits | None = None,
+    meters: Meters | None = None,
     running: Sequence[Running] = (),
     routes: Sequence[BaseRoute] = (),
     bodies: Sequence[type[BaseModel]] = (),
@@ -59,7 +63,7 @@ def create_app(
     `running` is entered at its start. `routes` are those of other doors, `bodies` their models, `doors` the callers of
     those that tell them by other means, by the beginning of their paths.
     """
-    shapes = shapes_with(scope)
+    shapes, meters = shapes_with(scope), meters or Meters()
     app = FastAPI(
         title="modestream",
         summary="Conversation memory: remember turns, search, list, assemble contexts.",
@@ -72,11 +76,13 @@ def create_app(
         middleware=[
             Middleware(RequestIds),
             Middleware(RawPaths),
+            Middleware(Heads),
             Middleware(Trace),
+            Middleware(Measure, meters=meters),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
             Middleware(CheckSizes),
             Middleware(Identify, callers=callers or OpenCallers(), doors=doors),
-            Middleware(Limit, limits=limits or Limits()),
+            Middleware(Limit, limits=limits or Limits(), meters=meters),
         ],
     )
     handle_problems(app)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, NewName
-from gateway.http.shapes import BodyReader, QueryReader, scope_fields_of, shape_of
+from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import DeclareCategory, DeclareMode, ListCategories, RunJob, SetDefaultMode, SetIntention
@@ -70,7 +70,10 @@ class Shapes:
         """Return the JSON Schemas of all bodies."""
         bodies = [one.shape for one in vars(self).values() if isinstance(one, BodyReader)]
         _, schema = models_json_schema([(one, "validation") for one in bodies], ref_template=REF)
-        return dict(schema.get("$defs", {}))
+        schemas = dict(schema.get("$defs", {}))
+        for body in bodies:
+            admit_nulls(schemas[body.__name__])
+        return schemas
 
 
 EXAMPLE_TURN = {

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from gateway.http.answers import ANSWERS, FURTHER, AnyResult
 from gateway.http.contract import REF, Shapes
 from gateway.http.identity import OPEN_PATHS
+from gateway.http.links import add_links
 from gateway.http.problems import MEDIA_TYPE
 
 STREAMED = {"listen_to_events": "text/event-stream", "export_turns": "application/x-ndjson"}
@@ -78,6 +79,7 @@ def _describe(operation: dict[str, Any], *, is_open: bool) -> None:
         responses["200"] = {"description": "A stream.", "content": {STREAMED[name]: {"schema": {"type": "string"}}}}
     else:
         responses["200"] = _answer("The result.", _schema(ANSWERS.get(name, AnyResult).__name__))
+    add_links(name, responses)
     responses["default"] = {"$ref": "#/components/responses/Problem"}
     if is_open:
         operation["security"] = []

@@ -5,20 +5,26 @@ A keyless gateway on loopback has no rates, only the bounds that protect the pro
 
 import math
 from collections import Counter
+from functools import partial
 
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.http.paths import is_stream
 from gateway.http.problems import problem
 from gateway.service.buckets import Buckets
 from gateway.service.calls import Caller
-from gateway.service.failures import RETRY_AFTER_S, Refused
+from gateway.service.failures import RETRY_AFTER_S, RefusalCode, Refused
+from gateway.service.meters import Meters
 
 READING_POSTS = ("/memories/search", "/contexts", "/mem0/search", "/mem0/v2/memories", "/mem0/v3/memories")
 """Ends of paths that are posted to and only read."""
 
-STREAMS = ("/events", "/export")
-"""Ends of paths whose answers stay open."""
+MCP_PATH = "/mcp"
+"""Every message of the protocol counts as a read; a tool that writes counts by `COUNT_WRITE` too."""
+
+COUNT_WRITE = "modestream.count_write"
+"""The key, in an ASGI scope, of a function that counts a write of the request's key. It raises Refused."""
 
 BURST_S = 2.0
 """Seconds of a rate that may come at once."""
@@ -38,9 +44,10 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
 class Limit:
     """Answers 429 beyond a key's rate and 503 beyond what the process bears."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
         self._app = app
         self._limits = limits
+        self._meters = meters
         self._reads = Buckets(limits.reads_per_second, limits.reads_per_second * BURST_S)
         self._writes = Buckets(limits.writes_per_second, limits.writes_per_second * BURST_S)
         self._streams: Counter[str] = Counter()
@@ -52,39 +59,56 @@ class Limit:
         if scope["type"] != "http" or not isinstance(caller, Caller):
             await self._app(scope, receive, send)
             return
-        is_stream = scope["method"] == "GET" and scope["path"].endswith(STREAMS)
-        refused = self._refusal(caller, scope, is_stream=is_stream)
-        if refused is not None:
+        streams = scope["method"] == "GET" and is_stream(scope["path"])
+        try:
+            self._admit(caller, scope, streams=streams)
+        except Refused as refused:
             await problem(refused, scope["request_id"])(scope, receive, send)
             return
-        self._count(caller, 1, is_stream=is_stream)
+        scope[COUNT_WRITE] = partial(self._take, self._writes, "writes", caller)
+        self._count(caller, 1, streams=streams)
         try:
             await self._app(scope, receive, send)
         finally:
-            self._count(caller, -1, is_stream=is_stream)
+            self._count(caller, -1, streams=streams)
 
-    def _refusal(self, caller: Caller, scope: Scope, *, is_stream: bool) -> Refused | None:
-        if (
-            is_stream and self._streams.total() >= self._limits.open_streams
-        ) or self._in_flight >= self._limits.in_flight:
-            return Refused("unavailable", "this gateway has too much under way", retry_after_s=RETRY_AFTER_S)
+    def _admit(self, caller: Caller, scope: Scope, *, streams: bool) -> None:
+        """Raise Refused for a request beyond a bound or a rate."""
+        if streams and self._streams.total() >= self._limits.open_streams:
+            raise self._refused("open_streams", "unavailable", "this gateway has too much under way")
+        if self._in_flight >= self._limits.in_flight:
+            raise self._refused("in_flight", "unavailable", "this gateway has too much under way")
         if caller.principal is None:
-            return None
-        if is_stream and self._streams[caller.name] >= self._limits.streams_per_key:
-            return Refused("too_many_requests", "this key has too many open streams", retry_after_s=RETRY_AFTER_S)
-        wait_s = (self._reads if _only_reads(scope) else self._writes).take(caller.name)
-        if wait_s > 0:
-            return Refused("too_many_requests", "this key asks too often", retry_after_s=math.ceil(wait_s))
-        return None
+            return
+        if streams and self._streams[caller.name] >= self._limits.streams_per_key:
+            raise self._refused("streams_per_key", "too_many_requests", "this key has too many open streams")
+        if _only_reads(scope):
+            self._take(self._reads, "reads", caller)
+        else:
+            self._take(self._writes, "writes", caller)
 
-    def _count(self, caller: Caller, by: int, *, is_stream: bool) -> None:
-        if is_stream:
+    def _take(self, buckets: Buckets, limit: str, caller: Caller) -> None:
+        """Count a read or a write of a key. Raises Refused for one too many."""
+        if caller.principal is not None and (wait_s := buckets.take(caller.name)) > 0:
+            raise self._refused(limit, "too_many_requests", "this key asks too often", math.ceil(wait_s))
+
+    def _refused(self, limit: str, code: RefusalCode, message: str, retry_after_s: int = RETRY_AFTER_S) -> Refused:
+        self._meters.limited.labels(limit).inc()
+        return Refused(code, message, retry_after_s=retry_after_s)
+
+    def _count(self, caller: Caller, by: int, *, streams: bool) -> None:
+        if streams:
+            self._meters.open_streams.inc(by)
             self._streams[caller.name] += by
             if not self._streams[caller.name]:
                 del self._streams[caller.name]
         else:
+            self._meters.in_flight.inc(by)
             self._in_flight += by
 
 
 def _only_reads(scope: Scope) -> bool:
-    return scope["method"] in ("GET", "HEAD", "OPTIONS") or scope["path"].rstrip("/").endswith(READING_POSTS)
+    path = str(scope["path"]).rstrip("/")
+    if scope["method"] in ("GET", "HEAD", "OPTIONS") or path.endswith(READING_POSTS):
+        return True
+    return path == MCP_PATH or path.startswith(f"{MCP_PATH}/")

@@ -1,10 +1,24 @@
-"""ASGI middleware: route by the path as it was sent, so that an encoded `/` in a name parts nothing."""
+"""Paths as they were sent: routes go by them, so that an encoded `/` in a name parts nothing."""
+
+import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+STREAM = re.compile(r"/v1/users/[^/]+/(events|export)")
+"""Paths whose answers stay open."""
+
+
+def is_stream(path: str) -> bool:
+    """True for a path whose answer has no end, or one that its reader decides about.
+
+    >>> is_stream("/v1/users/u1/events"), is_stream("/v1/users/u1/memories/events")
+    (True, False)
+    """
+    return STREAM.fullmatch(path) is not None
+
 
 class RawPaths:
-    """Replaces the decoded path by the raw one; names are decoded where they are used."""
+    """ASGI middleware: replaces the decoded path by the raw one; names are decoded where they are used."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 
+from gateway.http.paths import is_stream
 from gateway.service.failures import Refused, failed
 from schemas.failures import Rejected
 
@@ -143,7 +144,8 @@ def _methods_at(request: Request) -> list[str]:
     """Return the methods of all routes at the path: the framework names those of the first alone."""
     path = request.scope["path"]
     routes = [one for one in iter_route_contexts(request.app.routes) if one.path_regex and one.path_regex.match(path)]
-    return sorted({method for one in routes for method in one.methods or ()})
+    methods = {method for one in routes for method in one.methods or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods and not is_stream(path) else methods)
 
 
 def _of_http(error: HTTPException) -> Refused:

@@ -140,6 +140,15 @@ class QueryReader:
         return model.model_dump(mode="json", exclude_unset=True, exclude=set(self._scope_fields))
 
 
+def admit_nulls(schema: Json) -> None:
+    """Say of a body what its reader does: the null of an optional field means that it is left out."""
+    for name, field in schema.get("properties", {}).items():
+        if name in schema.get("required", ()) or {"type": "null"} in field.get("anyOf", ()):
+            continue
+        about = {one: field.pop(one) for one in ("default", "description", "examples", "title") if one in field}
+        schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
+
+
 def body_of(component: str, *, is_optional: bool = False) -> Json:
     """Return the `requestBody` of an operation, by the name of its component."""
     schema = {"$ref": f"#/components/schemas/{component}"}

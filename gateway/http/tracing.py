@@ -82,10 +82,16 @@ def _note_answer(span: Span, status: int) -> None:
 
 def _name_route(span: Span, method: str, scope: Scope) -> None:
     """Name the span by its route: the path itself has the user's id."""
-    template = getattr(_route_of(scope), "path_format", None)
+    template = template_of(scope)
     if template is not None:
         span.set_attribute("http.route", template)
         span.update_name(f"{method} {template}")
+
+
+def template_of(scope: Scope) -> str | None:
+    """Return the template of the route that has answered; None if there was none."""
+    template: str | None = getattr(_route_of(scope), "path_format", None)
+    return template
 
 
 def _route_of(scope: Scope) -> Any:

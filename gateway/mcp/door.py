@@ -14,12 +14,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.http.calls import decoded
+from gateway.http.limits import COUNT_WRITE
 from gateway.http.problems import problem
 from gateway.mcp.place import Place
 from gateway.mcp.server import Context, build_server
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller, own_user_of
 from gateway.service.failures import Refused
+from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.tool_names import USUAL_TOOLS
 from schemas.state.policies import PERMISSIONS
@@ -37,9 +39,11 @@ CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False
 class McpDoor:
     """Adds the protocol to the app: `routes` in it, and `running` as long as it runs."""
 
-    def __init__(self, service: MemoryService, tool_names: Collection[str] = USUAL_TOOLS) -> None:
+    def __init__(
+        self, service: MemoryService, tool_names: Collection[str] = USUAL_TOOLS, meters: Meters | None = None
+    ) -> None:
         self._manager = StreamableHTTPSessionManager(
-            build_server(service, place_of, tool_names),
+            build_server(service, place_of, tool_names, meters),
             json_response=True,
             stateless=True,
             security_settings=CHECKED_BEFORE,
@@ -72,7 +76,8 @@ def place_of(context: Context) -> Place:
     """Return the place of a request that came over HTTP."""
     assert context.request is not None
     scope: Scope = context.request.scope
-    return Place(Call.within(scope["caller"], scope[USER], request_id=str(scope.get("request_id", "-"))))
+    call = Call.within(scope["caller"], scope[USER], request_id=str(scope.get("request_id", "-")))
+    return Place(call, count_write=scope[COUNT_WRITE])
 
 
 def _user_of(scope: Scope) -> str:

@@ -14,12 +14,18 @@ DEFAULT_PROJECT = "default"
 """The project of requests that name none (docs/contract.md)."""
 
 
+def unlimited() -> None:
+    """Count nothing: on stdio the only caller is the program that started this process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One request's call and project. The connection decides about both: no argument of a tool names a user."""
 
     call: Call
     project: str = DEFAULT_PROJECT
+    count_write: Callable[[], None] = unlimited
+    """Called before a tool writes. Raises Refused, `too_many_requests`."""
 
     def scope(self, project: str | None = None) -> Json:
         """Return the scope without its user."""

@@ -27,6 +27,7 @@ from gateway.mcp.prompts import Prompts
 from gateway.mcp.resources import Resources
 from gateway.mcp.tools import MemoryTool, tools_of
 from gateway.service.failures import Refused, failed
+from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
 from gateway.tool_names import USUAL_TOOLS
@@ -43,10 +44,10 @@ Context = ServerRequestContext[Any, Any]
 
 
 def build_server(
-    service: MemoryService, place_of: PlaceOf, tool_names: Collection[str] = USUAL_TOOLS
+    service: MemoryService, place_of: PlaceOf, tool_names: Collection[str] = USUAL_TOOLS, meters: Meters | None = None
 ) -> Server[dict[str, Any]]:
     """Build a server for these tools; `place_of` tells the user of each request."""
-    tools = Tools(service, place_of, tool_names)
+    tools = Tools(service, place_of, tool_names, meters or Meters())
     resources, prompts = Resources(service, place_of), Prompts(service, place_of)
     return Server(
         "modestream",
@@ -67,8 +68,9 @@ def build_server(
 class Tools:
     """Lists tools and calls them."""
 
-    def __init__(self, service: MemoryService, place_of: PlaceOf, names: Collection[str]) -> None:
+    def __init__(self, service: MemoryService, place_of: PlaceOf, names: Collection[str], meters: Meters) -> None:
         self._service = service
+        self._meters = meters
         self._place_of = place_of
         self._tools = tools_of(names)
 
@@ -87,16 +89,22 @@ class Tools:
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool of this name; there are: {', '.join(self._tools)}")
         try:
-            return _answer(await self._result(context, tool, params.arguments or {}))
+            answer = _answer(await self._result(context, tool, params.arguments or {}))
         except Refused as refused:
+            self._meters.tools.labels(tool.name, refused.code).inc()
             return _error(refused)
         except Exception:
             log.exception("tool %s failed", tool.name)
+            self._meters.tools.labels(tool.name, "internal").inc()
             return _error(failed())
+        self._meters.tools.labels(tool.name, "ok").inc()
+        return answer
 
     async def _result(self, context: Context, tool: MemoryTool, given: Json) -> BaseModel:
-        arguments = validated(tool.arguments, given)
-        return tool.result.model_validate(await tool.call(self._service, self._place_of(context), arguments))
+        arguments, place = validated(tool.arguments, given), self._place_of(context)
+        if not tool.only_reads:
+            place.count_write()
+        return tool.result.model_validate(await tool.call(self._service, place, arguments))
 
 
 def validated(model: type[BaseModel], given: Json) -> BaseModel:

@@ -32,6 +32,11 @@ class MemoryTool:
     result: type[BaseModel]
     call: Callable[[MemoryService, Place, Any], Awaitable[Json]]
 
+    @property
+    def only_reads(self) -> bool:
+        """True for a tool that changes nothing."""
+        return self.annotations is READS
+
     @cached_property
     def listed(self) -> Tool:
         """The tool as it is listed."""

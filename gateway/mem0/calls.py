@@ -22,6 +22,15 @@ ANY_PROJECT: Json = {}
 MAX_HITS = 100
 """Hits of one search (docs/contract.md)."""
 
+MAX_SEARCHES = 64
+"""Searches of one run: enough for a run among thousands of memories of the same time."""
+
+SHORTEST = timedelta(milliseconds=1)
+"""Times are whole milliseconds."""
+
+Window = tuple[datetime, datetime]
+"""Since, and until without it."""
+
 RETRIABLE = ("unavailable", "timeout")
 
 
@@ -57,13 +66,10 @@ class Mem0Calls:
         """Return the memories that match, best first, from all modes."""
         asked: Json = {"query": query, "mode": "*", "top_k": top_k, "min_score": threshold}
         run = self._places.conversation(ids)
-        if run is not None:
-            window = await self._window(call, ids, run)
-            if window is None:
-                return []
-            asked |= {**window, "top_k": MAX_HITS}
-        found = await self._service.reads.search(call, self._places.selector(ids), asked)
-        hits = [hit for hit in found["hits"] if run in (None, hit["conversation_id"])][:top_k]
+        if run is None:
+            hits = (await self._service.reads.search(call, self._places.selector(ids), asked))["hits"]
+        else:
+            hits = await self._hits_of_run(call, ids, run, asked)
         # Hits have no metadata, and programs of mem0 filter by it.
         records = await asyncio.gather(*(self._record(call, hit) for hit in hits))
         pairs = zip(hits, records, strict=True)
@@ -102,7 +108,27 @@ class Mem0Calls:
                 refused.field = f"messages.{place}.{refused.field.replace('speaker', 'name')}"
             raise
 
-    async def _window(self, call: Call, ids: Ids, run: str) -> Json | None:
+    async def _hits_of_run(self, call: Call, ids: Ids, run: str, asked: Json) -> list[Json]:
+        """Return the best hits of a run: a question can't name a conversation, but a time."""
+        window = await self._window(call, ids, run)
+        hits: list[Json] = []
+        windows = [] if window is None else [window]
+        for _ in range(MAX_SEARCHES):
+            if not windows:
+                break
+            since, until = windows.pop()
+            fields = {**asked, "top_k": MAX_HITS, "since": since.isoformat(), "until": until.isoformat()}
+            found = (await self._service.reads.search(call, self._places.selector(ids), fields))["hits"]
+            mine = [hit for hit in found if hit["conversation_id"] == run]
+            if len(found) < MAX_HITS or len(mine) >= asked["top_k"] or until - since <= SHORTEST:
+                hits += mine
+            else:
+                # Hits of other runs may have left out some of this one: they are fewer in half of the time.
+                middle = since + (until - since) / 2
+                windows += [(since, middle), (middle, until)]
+        return sorted(hits, key=lambda hit: -hit["score"])[: asked["top_k"]]
+
+    async def _window(self, call: Call, ids: Ids, run: str) -> Window | None:
         """Return the time of a run, so that a search of it meets little else; None if there is none."""
         fields = {"conversation_id": run, "limit": MAX_PAGE_ITEMS, "include_superseded": True}
         listed = await self._service.reads.list(call, "conversations", self._places.selector(ids), fields)
@@ -110,7 +136,7 @@ class Mem0Calls:
             return None
         first = min(datetime.fromisoformat(one["first"]) for one in listed["items"])
         last = max(datetime.fromisoformat(one["last"]) for one in listed["items"])
-        return {"since": first.isoformat(), "until": (last + timedelta(milliseconds=1)).isoformat()}
+        return first, last + SHORTEST
 
     async def _record(self, call: Call, hit: Json) -> Json | None:
         """Return the whole memory of a hit; None if it was forgotten since, or is not for this key."""

@@ -1,11 +1,13 @@
 """Export turns as `turn.v1`, page by page: publishing them again changes nothing."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gateway.service.audit import audited
 from gateway.service.calls import Call
+from gateway.service.failures import Refused
 from gateway.service.reads import Reads
 from gateway.service.wire import Json
 
@@ -25,10 +27,24 @@ class Export:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
 
-    async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncIterator[list[Json]]:
+    async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncGenerator[list[Json]]:
         """Return the turns, oldest first, in pages. Raises Refused where not even the first page can be had."""
         asked = {**fields, "types": ["episodic"], "order": "oldest", "include_superseded": True, "limit": PAGE_ITEMS}
-        return self._pages(call, scope, asked, await self._reads.list(call, "memories", scope, asked))
+        return self._audited(call, scope, self._pages(call, scope, asked, await self._first(call, scope, asked)))
+
+    async def _first(self, call: Call, scope: Json, asked: Json) -> Json:
+        try:
+            return await self._reads.list(call, "memories", scope, asked)
+        except Refused:
+            with audited(call, "export", scope):
+                raise
+
+    async def _audited(self, call: Call, scope: Json, pages: AsyncIterator[list[Json]]) -> AsyncGenerator[list[Json]]:
+        with audited(call, "export", scope) as counts:
+            counts["turns"] = 0
+            async for page in pages:
+                yield page
+                counts["turns"] += len(page)
 
     async def _pages(self, call: Call, scope: Json, asked: Json, page: Json) -> AsyncIterator[list[Json]]:
         while True:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.service.answers import result_of
+from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
@@ -34,7 +35,8 @@ class Layers:
 
     async def delete_category(self, call: Call, scope: Json, name: str) -> Json:
         """Delete a category; its items are uncategorised."""
-        return await self._command(call, "delete_category", scope, {"name": name})
+        with audited(call, "delete_category", scope, category=name):
+            return await self._command(call, "delete_category", scope, {"name": name})
 
     async def get_intention(self, call: Call, scope: Json) -> Json:
         """Return goals, constraints and what was derived."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.service.access import PROJECT
 from gateway.service.answers import result_of
+from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
@@ -99,11 +100,17 @@ class Memories:
             if refused.code != "not_found":
                 raise
             return {"forgotten": 0}
-        return await self._command(call, "forget", where, {"memory_id": memory_id})
+        return await self._forgotten(call, where, {"memory_id": memory_id})
 
     async def forget_all(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
         """Forget a conversation, a project or the user: `what` are the arguments of `forget`."""
-        return await self._command(call, "forget", scope, what)
+        return await self._forgotten(call, scope, what)
+
+    async def _forgotten(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
+        with audited(call, "forget", _without_user(scope), what=dict(what)) as counts:
+            result = await self._command(call, "forget", scope, what)
+            counts["forgotten"] = result["forgotten"]
+        return result
 
     async def _scopes_to_search(self, call: Call, scope: Json) -> list[list[Json]]:
         """Return the scopes to look in, the default project first: most memories are there."""

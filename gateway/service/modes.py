@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.service.answers import result_of
+from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
@@ -30,7 +31,10 @@ class Modes:
 
     async def delete(self, call: Call, scope: Json, name: str, memories: str) -> Json:
         """Delete a mode; `memories` is `forget` or `move:<mode>`. Return the counts."""
-        return await self._named(call, "delete_mode", scope, {"name": name, "memories": memories})
+        with audited(call, "delete_mode", scope, mode=name, memories=memories) as counts:
+            result = await self._named(call, "delete_mode", scope, {"name": name, "memories": memories})
+            counts |= {one: result[one] for one in ("forgotten", "moved") if one in result}
+        return result
 
     async def set_default(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
         """Set or clear the default mode; return the defaults in effect."""

@@ -1,7 +1,8 @@
 """Answers without an end: events, and exports."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request
@@ -62,9 +63,11 @@ def export_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     return router
 
 
-async def _lines(pages: AsyncIterator[list[Json]]) -> AsyncIterator[str]:
-    async for page in pages:
-        yield "".join(json.dumps(turn, ensure_ascii=False) + "\n" for turn in page)
+async def _lines(pages: AsyncGenerator[list[Json]]) -> AsyncIterator[str]:
+    # Closed with it, so that the log says at once how much was taken.
+    async with aclosing(pages):
+        async for page in pages:
+            yield "".join(json.dumps(turn, ensure_ascii=False) + "\n" for turn in page)
 
 
 def _as_sse(sent: Sent) -> ServerSentEvent:

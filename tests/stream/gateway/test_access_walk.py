@@ -108,13 +108,24 @@ async def test_protocol_of_another_user_is_closed(gateway: GuardedGateway) -> No
 
 
 async def test_other_methods_open_no_door(gateway: GuardedGateway) -> None:
-    for method in ("HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"):
+    for method in ("OPTIONS", "TRACE", "CONNECT", "PROPFIND"):
         for path in ("/v1/users/u1/memories", "/v1/me", "/mcp/users/u1"):
             assert (await gateway.ask(method, path)).status_code == 401
             assert (await gateway.ask(method, path, "reader")).status_code == 405
     assert gateway.wire.sent == []
     answer = await gateway.ask("OPTIONS", "/v1/users/u1/memories/x", "reader")
-    assert answer.headers["allow"] == "DELETE, GET, PATCH"
+    assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH"
+
+
+async def test_head_is_a_get_without_its_body(gateway: GuardedGateway) -> None:
+    for path in ("/live", "/ready", "/openapi.json", "/v1/me", "/v1/users/u1/memories", "/v1/users/u1/memories/none"):
+        got, head = [await gateway.ask(method, path, "reader") for method in ("GET", "HEAD")]
+        assert (head.status_code, head.content) == (got.status_code, b""), path
+        assert head.headers["content-length"] == str(len(got.content)), path
+    assert (await gateway.ask("HEAD", "/v1/users/u1/memories")).status_code == 401
+    assert (await gateway.ask("HEAD", "/v1/users/u1/memories", "writer")).status_code == 403
+    for path in ("/v1/users/u1/events", "/v1/users/u1/export", "/mcp/users/u1", "/v1/users/u1/turns"):
+        assert (await gateway.ask("HEAD", path, "owner")).status_code == 405, path
 
 
 async def test_nothing_else_answers_without_a_key(gateway: GuardedGateway) -> None:

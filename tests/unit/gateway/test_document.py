@@ -49,6 +49,14 @@ def test_examples_are_valid() -> None:
             assert not list(validator.iter_errors(example)), name
 
 
+def test_bodies_say_that_a_null_leaves_an_optional_field_out() -> None:
+    schemas = document()["components"]["schemas"]
+    for name in (one for one in schemas if one.endswith("Body")):
+        for field, schema in schemas[name]["properties"].items():
+            is_required = field in schemas[name].get("required", ())
+            assert is_required or {"type": "null"} in schema["anyOf"], (name, field)
+
+
 async def test_it_is_served(http: httpx.AsyncClient) -> None:
     assert (await http.get("/openapi.json")).json()["openapi"].startswith("3.1")
 

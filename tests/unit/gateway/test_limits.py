@@ -1,17 +1,23 @@
 """Limits: rates of a key, and what the process bears; none of the rates on a keyless gateway."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
+from gateway.mcp.door import McpDoor
 from gateway.service.buckets import MAX_BUCKETS, Buckets
 from gateway.service.calls import Caller
+from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
 
 TURN = {"conversation_id": "c1", "role": "user", "content": "hello"}
+PROTOCOL = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 SEARCH = "/v1/users/u1/memories/search"
 
 
@@ -46,6 +52,45 @@ async def test_a_key_that_writes_too_often_waits(wire: FakeWire) -> None:
         assert refused.json()["code"] == "too_many_requests"
         assert int(refused.headers["retry-after"]) >= 1
         assert (await http.post(SEARCH, json={"query": "q"})).status_code == 200
+
+
+async def told(http: httpx.AsyncClient, method: str, **params: Any) -> str:
+    """Send a message of the protocol; return its status, and the code of a tool's error."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = await http.post("/mcp/users/u1", json=message, headers=PROTOCOL)
+    result = answer.json().get("result", {}) if answer.status_code == 200 else {}
+    code = result["content"][0]["text"].partition(":")[0] if result.get("isError") else "ok"
+    return f"{answer.status_code} {code}"
+
+
+@asynccontextmanager
+async def protocol_over(wire: FakeWire, limits: Limits) -> AsyncIterator[httpx.AsyncClient]:
+    service = MemoryService(wire)
+    door = McpDoor(service)
+    async with door.running(), http_over(service, callers=OneCaller(), limits=limits, routes=door.routes) as http:
+        yield http
+
+
+async def test_messages_and_tools_that_read_are_reads(wire: FakeWire) -> None:
+    wire.results["list_modes"] = {"modes": []}
+    async with protocol_over(wire, Limits(writes_per_second=0.5)) as http:
+        for _ in range(3):
+            assert await told(http, "tools/list") == "200 ok"
+            assert await told(http, "tools/call", name="list_modes", arguments={}) == "200 ok"
+
+
+async def test_a_tool_that_writes_is_a_write(wire: FakeWire) -> None:
+    said = {"name": "add_memory", "arguments": {"text": "The lamp is blue."}}
+    async with protocol_over(wire, Limits(writes_per_second=0.5)) as http:
+        assert [await told(http, "tools/call", **said) for _ in range(2)] == ["200 ok", "200 too_many_requests"]
+        assert (await http.post("/v1/users/u1/turns", json=TURN)).status_code == 429
+        assert await told(http, "tools/list") == "200 ok"
+    assert len(wire.stored) == 1
+
+
+async def test_a_key_that_reads_too_often_waits_in_the_protocol_too(wire: FakeWire) -> None:
+    async with protocol_over(wire, Limits(reads_per_second=0.5)) as http:
+        assert [await told(http, "tools/list") for _ in range(2)] == ["200 ok", "429 ok"]
 
 
 async def test_a_keyless_gateway_has_no_rates(wire: FakeWire) -> None:

@@ -1,0 +1,59 @@
+"""One line in the log for each call that destroys or takes out data, whichever door it came through.
+
+Enters: the call, what it does and to what. Leaves: a JSON object on the logger `AUDIT`, also where the call failed: a
+timeout may have destroyed all the same. Guaranteed: names, ids and counts; no text of a memory, no key.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from pydantic_core import to_json
+
+from gateway.service.calls import Call
+from gateway.service.failures import Refused
+
+AUDIT = "gateway.audit"
+"""The name of the logger, for operators that keep its lines apart."""
+
+MAX_NAME_CHARS = 256
+"""Characters of a name in a line; what is longer is none of ours, and refused."""
+
+Action = Literal["forget", "delete_mode", "delete_category", "export"]
+
+log = logging.getLogger(AUDIT)
+
+
+@contextmanager
+def audited(call: Call, action: Action, scope: Mapping[str, Any], **what: Any) -> Iterator[dict[str, int]]:
+    """Log what the block does, at its end. It puts its counts into the dictionary that it gets."""
+    counts: dict[str, int] = {}
+    outcome = "ended"
+    try:
+        yield counts
+        outcome = "done"
+    except Refused as refused:
+        outcome = refused.code
+        raise
+    finally:
+        line = {
+            "action": action,
+            "outcome": outcome,
+            "principal": call.caller.principal,
+            "caller": call.caller.name,
+            "user_id": call.user_id,
+            "scope": dict(scope),
+            **what,
+            "counts": counts,
+            "request_id": call.request_id,
+        }
+        log.info("%s", to_json(_shortened(line)).decode())
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shortened(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_shortened(one) for one in value[:MAX_NAME_CHARS]]
+    return value[:MAX_NAME_CHARS] if isinstance(value, str) else value

@@ -1,0 +1,112 @@
+"""Calls that destroy or take out data leave a line in the log: the caller, what, how much, and no text."""
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from modestream_client import MemoryServiceError, MemoryTimeout
+from starlette.datastructures import Headers
+
+from gateway.service.audit import AUDIT
+from gateway.service.calls import Caller
+from tests.fakes.wire import FakeWire, Json
+from tests.worlds.gateway import http_over
+
+USER = "/v1/users/u1"
+SCOPE = {"user_id": "u1", "project_id": "p1"}
+FORGOTTEN = {"forgotten": 3}
+ITEM = {
+    **dict.fromkeys(("conversation_id", "role", "speaker", "occurred_at", "mode", "importance", "metadata")),
+    "turn_id": "t1",
+    "scope": SCOPE,
+    "text": "secret text",
+}
+
+
+class App:
+    """Every request comes from the same key."""
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        return Caller("k1", "app")
+
+
+@pytest.fixture
+async def http(wire: FakeWire) -> AsyncIterator[httpx.AsyncClient]:
+    wire.results = {
+        "forget": FORGOTTEN,
+        "delete_mode": {"name": "journal", "moved": 2, "forgotten": 0},
+        "delete_category": {"name": "hosting"},
+        "get_memory": {"scope": SCOPE, "memory_id": "m1", "text": "secret text"},
+        "list.v1": {"items": [ITEM, ITEM], "next": None, "total": 2},
+    }
+    async with http_over(wire, callers=App()) as client:
+        client.headers["X-Request-Id"] = "r-1"
+        yield client
+
+
+def audit_lines(caplog: pytest.LogCaptureFixture) -> list[Json]:
+    """Return the lines of the audit log, all of it."""
+    return [json.loads(one.getMessage()) for one in caplog.records if one.name == AUDIT]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told"),
+    [
+        (
+            "DELETE",
+            "/memories/m1?project_id=p1",
+            {"action": "forget", "scope": {"project_id": "p1"}, "what": {"memory_id": "m1"}, "counts": FORGOTTEN},
+        ),
+        ("DELETE", "?confirm=u1", {"action": "forget", "scope": {}, "what": {"user": True}, "counts": FORGOTTEN}),
+        (
+            "DELETE",
+            "/modes/journal?memories=move:general",
+            {
+                "action": "delete_mode",
+                "scope": {},
+                "mode": "journal",
+                "memories": "move:general",
+                "counts": {"forgotten": 0, "moved": 2},
+            },
+        ),
+        (
+            "DELETE",
+            "/categories/hosting",
+            {"action": "delete_category", "scope": {}, "category": "hosting", "counts": {}},
+        ),
+        ("GET", "/export", {"action": "export", "scope": {"project_id": "*"}, "counts": {"turns": 2}}),
+    ],
+)
+async def test_call_is_told_of(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, method: str, path: str, told: Json
+) -> None:
+    caplog.set_level("INFO", AUDIT)
+    assert (await http.request(method, USER + path)).status_code == 200
+    by = {"outcome": "done", "principal": "app", "caller": "k1", "user_id": "u1", "request_id": "r-1"}
+    assert audit_lines(caplog) == [{**told, **by}]
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("failure", "outcome"),
+    [(MemoryServiceError("not_allowed", "no"), "not_allowed"), (MemoryTimeout("late", is_written=True), "timeout")],
+)
+async def test_failure_is_told_of_too(
+    wire: FakeWire, http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, failure: Exception, outcome: str
+) -> None:
+    caplog.set_level("INFO", AUDIT)
+    wire.failure = failure
+    await http.delete(f"{USER}?confirm=u1")
+    await http.get(f"{USER}/export")
+    assert [(one["action"], one["outcome"], one["counts"]) for one in audit_lines(caplog)] == [
+        ("forget", outcome, {}),
+        ("export", outcome, {}),
+    ]
+
+
+async def test_other_calls_are_not_told_of(http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", AUDIT)
+    assert (await http.get(f"{USER}/memories")).status_code == 200
+    assert (await http.put(f"{USER}/modes/journal", json={"embedder": "general"})).status_code == 200
+    assert audit_lines(caplog) == []
