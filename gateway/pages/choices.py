@@ -34,7 +34,7 @@ def choice_of(listed: Mapping[str, Any]) -> Choice:
 
 
 def place_of(scope: Mapping[str, str]) -> dict[str, str]:
-    """Return a scope without its user, whom every call names itself."""
+    """Return a scope without its user, which every call names itself."""
     return {name: value for name, value in scope.items() if name != BOUNDARY_FIELD}
 
 

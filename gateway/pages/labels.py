@@ -1,4 +1,4 @@
-"""Words of the contract in plain words: who chose a mode, what kind a memory is, how its vector is. Pure."""
+"""Words of the contract in plain words: what chose a mode, what kind a memory is, how its vector is. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
