@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from schemas.models.vectors import Point
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
-from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.packed_vectors import PointRow, Unpacked, pack_point, unpack_vectors
 from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
 from streams.batching import batches
@@ -65,7 +65,7 @@ def _repack(shard: CollectionShard, memory_ids: Sequence[str]) -> list[PointRow]
     """Read these points from the engine and pack them; None if one can't be packed."""
     points = shard.ask(point_query(shard.fingerprint, memory_ids))
     packed = [(point, pack_point(shard.fingerprint, point)) for point in points]
-    translate_engine_errors(lambda: shard.packed.put(packed))
+    shard.call(lambda: shard.packed.put(packed))
     rows = [PointRow.of(point, unpack_vectors(shard.fingerprint, data)) for point, data in packed if data is not None]
     return rows if len(rows) == len(points) else None
 

@@ -37,7 +37,8 @@ MATMUL_BLOCK_TOKENS = 64
 """Tokens in one call of BLAS. From 200 on it uses all cores for a product and, if these are busy, waits ten times as
 long as one core needs."""
 
-INITIAL_ROWS = 64
+INITIAL_ROWS = 4
+"""The capacity before it doubles. Many users have few memories: with one, 64 rows take 108 KB, 4 take 8."""
 
 MAX_DEAD_ROWS = 64
 """Dead rows that are tolerated in addition to one for each live row."""

@@ -1,9 +1,9 @@
 """The collections under one root: shards opened at the first use, and a bounded number of them open at once.
 
 Guaranteed: shards are open only while this process owns the root; the least recently used one is closed for another;
-an empty collection is removed when it is closed. One that can't be read, or during whose reading the process died
-twice, is set aside under another name: the vectors are made again from the records. A lack of descriptors or memory
-damages nothing.
+an empty collection is removed when it is closed. One that can't be read, during whose reading the process died twice,
+or whose calls go on failing after it was loaded anew, is set aside under another name: the vectors are made again from
+the records. A lack of descriptors or memory damages nothing.
 """
 
 import fcntl
@@ -20,12 +20,8 @@ from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.call_mark import MAX_DEATHS, CallMark
-from streams.adapters.vectors.embedded.edge_shard import (
-    FINGERPRINT_FILE,
-    CollectionShard,
-    read_counts,
-    translate_engine_errors,
-)
+from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, read_counts
+from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
 from streams.adapters.vectors.embedded.open_limits import granted_open_shards
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
@@ -40,13 +36,6 @@ DAMAGED_PREFIX = ".damaged-"
 
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
-
-LACKS = tuple(f"os error {number})" for number in (5, 11, 12, 13, 23, 24, 28, 30, 116, 122))
-"""Errors of the system, not of the files: I/O, busy, memory, permission, descriptors, disk, read-only, stale, quota."""
-
-LACK_TEXTS = ("Too many open files", "Cannot allocate memory", "No space left", "Permission denied", "temporarily")
-LACK_KINDS = ("WouldBlock", "OutOfMemory", "StorageFull", "PermissionDenied")
-"""The same without a number: the engine prints some errors by kind. A log that is still open is `WouldBlock`."""
 
 
 class EdgeCollections:
@@ -66,7 +55,9 @@ class EdgeCollections:
         self._shards: OrderedDict[str, CollectionShard] = OrderedDict()
         self._fingerprints: dict[str, Fingerprint] = {}
         self._failures: dict[str, str] = {}
-        self.on_lost: Callable[[], object] = lambda: None
+        self._reloaded: set[str] = set()
+        self.on_lost: Callable[[str], object] = lambda _name: None
+        """Called with the name of a collection that was set aside."""
         self._mark = CallMark(root)
         for name in [name for name, deaths in self._mark.deaths.items() if deaths >= MAX_DEATHS]:
             self._set_aside(name, f"the process died {MAX_DEATHS} times while reading it")
@@ -98,10 +89,10 @@ class EdgeCollections:
 
     def readable(self, space: VectorSpace) -> CollectionShard | None:
         """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
-        if not self.holds(space):
-            return None
         name = space.collection
-        if name not in self._shards and not self._open(name):
+        if name in self._shards and self._shards[name].is_failing and not self._shards[name].calls:
+            self._release_failing(name)
+        if not self.holds(space) or (name not in self._shards and not self._open(name)):
             return None
         self._shards.move_to_end(name)
         return self._shards[name]
@@ -160,6 +151,14 @@ class EdgeCollections:
         self._failures.clear()
         return True
 
+    def _release_failing(self, name: str) -> None:
+        """Close a collection whose calls fail, so that it is loaded anew; the second time set it aside."""
+        self._shards.pop(name).abandon()
+        if name in self._reloaded:
+            self._set_aside(name, "its calls fail, also after it was loaded anew")
+        else:
+            self._reloaded.add(name)
+
     def _make_room(self) -> None:
         """Close the least recently used shards without a call under way."""
         idle = [name for name, shard in self._shards.items() if not shard.calls]
@@ -172,7 +171,9 @@ class EdgeCollections:
 
     def _close(self, name: str) -> None:
         shard = self._shards.pop(name)
-        if not shard.close():
+        is_used = shard.close()
+        self._reloaded.discard(name)
+        if not is_used:
             self._fingerprints.pop(name, None)
             self._remove(name)
 
@@ -192,8 +193,9 @@ class EdgeCollections:
             fsync_path(self._root)
             log.error("vectors are damaged: set aside, and made again", collection=name, kept=str(kept), reason=reason)
         self._fingerprints.pop(name, None)
+        self._reloaded.discard(name)
         self._mark.forget(name)
-        self.on_lost()
+        self.on_lost(name)
 
     def _create(self, space: VectorSpace) -> CollectionShard:
         self._make_room()
@@ -208,14 +210,6 @@ class EdgeCollections:
         self._failures.clear()
         self._fingerprints[name] = space.fingerprint
         return self._shards[name]
-
-
-def is_lack(problem: Unavailable) -> bool:
-    """True if a call failed for lack of descriptors, memory, disk or rights: the files may be whole."""
-    text = str(problem)
-    cause = problem.__cause__
-    of_system = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
-    return of_system or any(lack in text for lack in (*LACKS, *LACK_TEXTS, *LACK_KINDS))
 
 
 def _names(files: Iterable[Path]) -> list[str]:

@@ -18,7 +18,7 @@ from streams.adapters.vectors.embedded import edge_requests
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read_boundary
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
-from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -61,7 +61,7 @@ class EdgeIndex:
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
                 # The packed store first: after a kill in between it lacks a row, which is read from the engine.
-                translate_engine_errors(partial(shard.packed.remove, batch))
+                shard.call(partial(shard.packed.remove, batch))
                 self._update(shard, space, UpdateOperation.delete_points(list(batch)))
                 self._cache.removed(space.collection, batch)
                 await asyncio.sleep(0)
@@ -147,7 +147,11 @@ class EdgeIndex:
         return self._collections.set_aside
 
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
-        self._collections.on_lost = on_lost
+        def lost(collection: str) -> None:
+            self._cache.drop_all(collection)
+            on_lost()
+
+        self._collections.on_lost = lost
 
     async def close(self) -> None:
         self._collections.close()
@@ -187,7 +191,7 @@ class EdgeIndex:
         fingerprint = space.fingerprint
         packed = [pack_point(fingerprint, point) for point in points]
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
-        translate_engine_errors(lambda: shard.packed.put(zip(points, packed, strict=True)))
+        shard.call(lambda: shard.packed.put(zip(points, packed, strict=True)))
         edge_points = [edge_requests.edge_point(fingerprint, point) for point in points]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]

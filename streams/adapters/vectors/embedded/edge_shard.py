@@ -18,6 +18,7 @@ from schemas.failures import Unavailable
 from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.call_mark import CallMark
+from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
 
@@ -32,6 +33,9 @@ COUNTS_FILE = "counts.json"
 MAX_PARTITIONS = 100_000
 """More partitions than a topic can have."""
 
+MAX_FAILED_CALLS = 3
+"""Calls of an open collection that may fail, for another reason than a lack of the system, before it is loaded anew."""
+
 STAGING_PREFIX = ".creating-"
 
 
@@ -43,6 +47,7 @@ class CollectionShard:
         self._mark = mark
         self.calls = 0
         """Calls under way that span several steps of the event loop: the shard must stay open."""
+        self._failed_calls = 0
         text = translate_engine_errors((path / FINGERPRINT_FILE).read_text)
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
@@ -76,12 +81,25 @@ class CollectionShard:
         """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
         if self._is_counted:
             translate_engine_errors(self._forget_counts)
-        translate_engine_errors(lambda: self._shard.update(operation))
+        self.call(lambda: self._shard.update(operation))
 
     def ask(self, request: Callable[[edge.EdgeShard], T]) -> T:
         """Call a request that reads, and translate its errors. Damaged files may make the engine end the process."""
         with self._mark.calling(self._path.name):
-            return translate_engine_errors(lambda: request(self._shard))
+            return self.call(lambda: request(self._shard))
+
+    def call(self, call: Callable[[], T]) -> T:
+        """Call the engine or the packed store; raise any error as `Unavailable` and count those that may be damage."""
+        try:
+            return translate_engine_errors(call)
+        except Unavailable as problem:
+            self._failed_calls += not is_lack(problem)
+            raise
+
+    @property
+    def is_failing(self) -> bool:
+        """True if so many calls have failed that the files may be damaged."""
+        return self._failed_calls >= MAX_FAILED_CALLS
 
     def count(self, partition: int) -> int:
         """Count a partition's points."""
@@ -127,6 +145,12 @@ class CollectionShard:
         self.ask(lambda shard: shard.close())
         translate_engine_errors(self.packed.close)
         return any(counts.values())
+
+    def abandon(self) -> None:
+        """Release the files without a flush: the log has the writes, and the shard fails."""
+        for release in (self._shard.close, self.packed.close):
+            with suppress(Unavailable):
+                translate_engine_errors(release)
 
     def _forget_counts(self) -> None:
         (self._path / COUNTS_FILE).unlink(missing_ok=True)
@@ -192,19 +216,6 @@ def create_index_operation(field: str) -> edge.UpdateOperation:
         payload.TIME: edge.IntegerIndexParams(lookup=False, range=True),
     }
     return edge.UpdateOperation.create_field_index(field, schemas.get(field, edge.KeywordIndexParams()))
-
-
-def translate_engine_errors(call: Callable[[], T]) -> T:
-    """Raise any error of the engine or the disk as `Unavailable`, panics too; arguments were validated before."""
-    try:
-        return call()
-    except Exception as error:
-        raise Unavailable(f"the embedded vector index failed: {error}") from error
-    except BaseException as error:
-        # A panic of the engine is no Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise Unavailable(f"the embedded vector index failed: {error}") from error
 
 
 def sync_files(directory: Path) -> None:

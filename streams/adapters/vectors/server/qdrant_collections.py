@@ -18,6 +18,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from schemas.failures import Unavailable
 from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.server.hang_guard import HangGuard
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
@@ -43,7 +44,8 @@ class ServerCollections:
     def __init__(self, client: AsyncQdrantClient, prefix: str, timeout_s: float) -> None:
         self._client = client
         self._prefix = prefix
-        self._timeout_s = timeout_s
+        self.guard = HangGuard(client.get_collections, timeout_s)
+        """Refuses requests while the server hangs."""
         self._known: dict[str, KnownCollection] = {}
         self._preparing = asyncio.Lock()
 
@@ -73,7 +75,7 @@ class ServerCollections:
 
     async def fingerprints(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprints of the collections with this prefix, by the rest of their names."""
-        listed = (await await_answer(self._client.get_collections(), self._timeout_s)).collections
+        listed = (await await_answer(self._client.get_collections(), self.guard)).collections
         names = [one.name for one in listed if one.name.startswith(self._prefix)]
         found = [(name.removeprefix(self._prefix), await self._fingerprint(name)) for name in names]
         return {name: fingerprint for name, fingerprint in found if fingerprint}
@@ -81,7 +83,7 @@ class ServerCollections:
     async def ask(self, name: str, request: Awaitable[T]) -> T:
         """Await a response about a collection; forget the collection if it was deleted meanwhile."""
         try:
-            return await await_answer(request, self._timeout_s)
+            return await await_answer(request, self.guard)
         except Unavailable as error:
             self._forget_missing(name, error)
             raise
@@ -89,7 +91,7 @@ class ServerCollections:
     async def write(self, name: str, request: Awaitable[models.UpdateResult]) -> None:
         """Await that a write is applied; forget the collection if it was deleted meanwhile."""
         try:
-            await await_applied(request, self._timeout_s)
+            await await_applied(request, self.guard)
         except Unavailable as error:
             self._forget_missing(name, error)
             raise
@@ -171,11 +173,10 @@ NO_ANSWER_ERRORS = (TimeoutError, ResponseHandlingException, QdrantException, JS
 """No connection, a timeout, a busy server, or a proxy's page in place of a response."""
 
 
-async def await_answer(request: Awaitable[T], timeout_s: float) -> T:
-    """Await a response, at most `timeout_s` in all (the client's own timeout is between two bytes)."""
+async def await_answer(request: Awaitable[T], guard: HangGuard) -> T:
+    """Await a response. Raises Unavailable for none in time, at once while the server hangs."""
     try:
-        async with asyncio.timeout(timeout_s):
-            return await request
+        return await guard.answer(request)
     except NO_ANSWER_ERRORS as error:
         raise Unavailable(f"no answer from the vector server: {error!r}") from error
     except UnexpectedResponse as error:
@@ -184,9 +185,9 @@ async def await_answer(request: Awaitable[T], timeout_s: float) -> T:
         raise
 
 
-async def await_applied(write: Awaitable[models.UpdateResult], timeout_s: float) -> None:
+async def await_applied(write: Awaitable[models.UpdateResult], guard: HangGuard) -> None:
     """Await that a write is applied. Raises Unavailable if the server will apply it only later."""
-    status = (await await_answer(write, timeout_s)).status
+    status = (await await_answer(write, guard)).status
     if status != models.UpdateStatus.COMPLETED:
         raise Unavailable(f"the vector server has not applied a write yet: {status}")
 

@@ -129,7 +129,7 @@ class QdrantIndex:
         return await self._collections.fingerprints()
 
     def problem(self) -> str | None:
-        return None
+        return self._collections.guard.problem
 
     def set_aside(self) -> Sequence[str]:
         return ()
@@ -138,6 +138,7 @@ class QdrantIndex:
         del on_lost  # The server keeps its collections.
 
     async def close(self) -> None:
+        self._collections.guard.close()
         await self._client.close()
 
     async def _query(

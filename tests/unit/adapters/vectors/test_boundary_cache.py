@@ -203,6 +203,14 @@ def test_least_recently_queried_boundary_is_evicted() -> None:
     assert [name for name in ("a", "c", "d", "large") if cache.has(("x", name))] == ["large"]
 
 
+def test_boundary_of_one_memory_is_small() -> None:
+    vectors = BoundaryVectors(space_of(dim=384, token_dim=96).fingerprint)
+    tokens = np.zeros((14, 96), np.int8)
+    unpacked = Unpacked(np.ones(384, np.float32), tokens)
+    vectors.put([PointRow(memory(1), FilterFields.of("general", "episodic", {"user_id": "u1"}), 0, unpacked)])
+    assert vectors.size < 5 * (unpacked.pooled.nbytes + tokens.nbytes)
+
+
 def test_growing_boundary_evicts_others() -> None:
     cache = BoundaryCache(max_bytes=3 * filled(50).size)
     cache.put(("x", "other"), filled(50))

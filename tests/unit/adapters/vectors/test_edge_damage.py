@@ -2,17 +2,24 @@
 
 import resource
 import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
+from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.edge_collections import is_lack
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_shard import translate_engine_errors
-from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points, run_child
+from streams.adapters.vectors.embedded.edge_shard import MAX_FAILED_CALLS
+from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
+from tests.unit.adapters.vectors.test_edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 
 async def test_a_damaged_collection_is_set_aside_and_made_again(tmp_path: Path) -> None:
@@ -30,6 +37,64 @@ async def test_a_damaged_collection_is_set_aside_and_made_again(tmp_path: Path) 
     await again.close()
     [kept] = (tmp_path / f".damaged-{SPACE.collection}" / "segments").glob("*/segment.json")
     assert kept.read_text() == "{"
+
+
+async def test_damage_that_shows_while_open_sets_a_collection_aside(tmp_path: Path) -> None:
+    losses = list[int]()
+    index = await _reopened_with_points(tmp_path)
+    index.watch_losses(lambda: losses.append(1))
+    _overwrite(tmp_path.rglob("segments/**/*.dat"))
+    for _ in range(3 * MAX_FAILED_CALLS):
+        with suppress(Unavailable):
+            await index.hashes(TOKEN_SPACE, [memory(2)])
+    assert (losses, index.set_aside()) == ([1], [TOKEN_SPACE.collection])
+    await index.upsert(TOKEN_SPACE, points(range(300, 303)))
+    found = await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 5)
+    assert [one.memory_id for one in found] == [memory(number) for number in range(300, 303)]
+    await index.close()
+
+
+async def test_damaged_copy_of_the_vectors_is_made_again_from_the_engine(tmp_path: Path) -> None:
+    index, failures = await _reopened_with_points(tmp_path), 0
+    _overwrite(tmp_path.rglob("*.sst"))
+    for _ in range(2 * MAX_FAILED_CALLS):
+        try:
+            await index.delete(TOKEN_SPACE, [memory(3)])
+        except Unavailable:
+            failures += 1
+    assert failures == MAX_FAILED_CALLS
+    assert len(await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500)) == 299
+    assert index.set_aside() == []
+    await index.close()
+
+
+async def _reopened_with_points(root: Path) -> EdgeIndex:
+    index = EdgeIndex(root)
+    packable = np.full((256, 4), 0.5, np.float32)
+    await index.upsert(TOKEN_SPACE, [replace(point, tokens=packable) for point in points(range(300))])
+    await index.close()
+    index = EdgeIndex(root)
+    assert len(await index.hashes(TOKEN_SPACE, [memory(1)])) == 1
+    return index
+
+
+def _overwrite(files: Iterable[Path]) -> None:
+    for file in [one for one in files if one.is_file()]:
+        file.write_bytes(b"\xa5" * file.stat().st_size)
+
+
+async def test_calls_that_fail_for_a_lack_set_nothing_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(2)))
+    full = OSError(28, "No space left on device")
+    with monkeypatch.context() as patched:
+        patched.setattr(PackedVectors, "put", Mock(side_effect=full))
+        for _ in range(3 * MAX_FAILED_CALLS):
+            with pytest.raises(Unavailable):
+                await index.upsert(SPACE, points(range(2, 4)))
+    await index.upsert(SPACE, points(range(2, 4)))
+    assert (await index.count(SPACE, 0), index.set_aside()) == (4, [])
+    await index.close()
 
 
 @pytest.mark.parametrize("deaths", [1, 2])

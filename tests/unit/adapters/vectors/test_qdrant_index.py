@@ -12,6 +12,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.server.hang_guard import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
 
@@ -106,6 +107,35 @@ async def test_hanging_server_is_unavailable_within_the_timeout(stub: QdrantStub
     outcomes = await asyncio.gather(*every_call(index), return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
     await index.close()
+
+
+async def test_server_that_hangs_is_asked_no_more_until_it_answers(stub: QdrantStub) -> None:
+    index = QdrantIndex.connect(stub.url, prefix="test-", timeout_s=0.3)
+    await index.upsert(SPACE, [POINT])
+    stub.hangs = True
+    for _ in range(MAX_HANGS):
+        with pytest.raises(Unavailable):
+            await index.search(SPACE, ONES, EVERYTHING, 5)
+    asked = len(stub.asked)
+    async with asyncio.timeout(0.3):
+        for call in every_call(index):
+            with pytest.raises(Unavailable, match="does not answer"):
+                await call
+    assert index.problem()
+    assert set(stub.lines[asked:]) <= {"GET /collections"}
+    stub.hangs = False
+    async with asyncio.timeout(5):
+        while index.problem():
+            await asyncio.sleep(0.05)
+    await index.upsert(SPACE, [POINT])
+    await index.close()
+
+
+async def test_refused_requests_are_no_hang(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.status = 503
+    for _ in range(2 * MAX_HANGS):
+        await assert_unavailable(index)
+    assert index.problem() is None
 
 
 async def test_response_of_another_program_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
