@@ -97,12 +97,16 @@ def view_of(request: Request, service: MemoryService, scope_fields: frozenset[st
         caller,
         user,
         query.get("project") or None,
-        query.get("mode") or None,
+        _one_mode(query.get("mode")),
         request.scope["path"],
         query,
         request_id_of(request),
         scope_fields,
     )
+
+
+def _one_mode(named: str | None) -> str | None:
+    return None if named in (None, "", ANY_VALUE) else named
 
 
 def _only_user(service: MemoryService, caller: Caller) -> str | None:

@@ -37,7 +37,7 @@ PAGES = {
     "conversations": f"/admin/conversations?{OF_USER}",
     "ask": f"/admin/ask?{OF_USER}&project=home&q=How+much+rent+can+we+pay%3F",
     "context": f"/admin/ask?{OF_USER}&project=bakery&show=context&q=Why+is+the+total+zero%3F&budget=1000",
-    "map": f"/admin/map?{OF_USER}&mode=*",
+    "map": f"/admin/map?{OF_USER}",
     "modes": f"/admin/modes?{OF_USER}",
     "categories": f"/admin/categories?{OF_USER}&project=bakery",
     "intention": f"/admin/intention?{OF_USER}&project=bakery",
