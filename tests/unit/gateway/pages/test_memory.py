@@ -21,17 +21,21 @@ SPAN = (TEXT.index("we"), TEXT.index(" <"))
 
 
 class Store:
-    """Records behind a wire; a moved or edited one is another one from then on."""
+    """Records behind a wire; a moved or edited one is so from then on."""
 
     def __init__(self, wire: FakeWire, *records: Record) -> None:
         self.records = {record["memory_id"]: record for record in records}
         projects = [{"scope": {"user_id": "ana", "project_id": "home"}}]
         wire.results["list.v1"] = {"items": projects, "next": None, "total": 1}
         wire.results["list_modes"] = {"modes": [{"name": "journal"}, {"name": "code"}]}
-        wire.results["get_memory"] = lambda sent: self.records[sent["arguments"]["memory_id"]]
+        wire.results["get_memory"] = lambda sent: self._with_stored_text(wire, sent["arguments"]["memory_id"])
         wire.results["set_memory_mode"] = self._move
         wire.results["retrieve.v1"] = {"hits": []}
         wire.results["forget"] = {"forgotten": 2}
+
+    def _with_stored_text(self, wire: FakeWire, memory_id: str) -> Record:
+        record = self.records[memory_id]
+        return record | {"text": wire.stored.get(("ana", record["turn_id"]), record["text"])}
 
     def _move(self, sent: Record) -> Record:
         memory_id = sent["arguments"]["memory_id"]
