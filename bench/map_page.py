@@ -33,7 +33,7 @@ SYNTHETIC = """(() => {
     return new Response(JSON.stringify({ clouds: [cloud] }), { headers: { "Content-Type": "application/json" } });
   };
 })();"""
-"""Answers the request for points in the page itself: megabytes through the browser's debugging protocol stall frames."""
+"""Answers the request for points in the page: megabytes through the browser's debugging protocol stall frames."""
 
 RECORD = """() => {
   window.frames_ms = [];
