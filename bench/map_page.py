@@ -5,16 +5,35 @@ Leaves: milliseconds, printed. `python -m bench.map_page http://127.0.0.1:8080 -
 """
 
 import argparse
-import json
 import statistics
 import time
 
 import numpy as np
-from playwright.sync_api import Page, Route, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 ARGUMENTS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
-CLUSTERS = 60
 DRAG_STEPS = 120
+
+SYNTHETIC = """(() => {
+  const number = NUMBER, groups = 60, load = window.fetch;
+  let state = 7;
+  const draw = () => (state = (state * 16807) % 2147483647) / 2147483647;
+  const near = () => (draw() + draw() + draw() - 1.5) * 0.15;
+  window.fetch = async (address, how) => {
+    if (!String(address).includes("/map/points")) return load(address, how);
+    const rows = [...Array(number).keys()], of = rows.map((row) => row % groups);
+    const middles = [...Array(groups)].map(() => [draw() * 1.6 - 0.8, draw() * 1.6 - 0.8]);
+    const cloud = {
+      mode: "synthetic", hue: "hue-1", space: "0", method: "neighbour_graph", made_at: null, settled: true, left_out: 0,
+      ids: rows.map((row) => `memory-${row}`), text: rows.map((row) => `Memory ${row}, as long as a text begins.`),
+      x: of.map((one) => middles[one][0] + near()), y: of.map((one) => middles[one][1] + near()),
+      at: rows.map((row) => 1770000000 + 60 * row), type: { names: ["episodic"], of: rows.map(() => 0) },
+      conversation: { names: middles.map((_, one) => `conversation-${one}`), of },
+    };
+    return new Response(JSON.stringify({ clouds: [cloud] }), { headers: { "Content-Type": "application/json" } });
+  };
+})();"""
+"""Answers the request for points in the page: megabytes through the browser's debugging protocol stall frames."""
 
 RECORD = """() => {
   window.frames_ms = [];
@@ -29,33 +48,9 @@ RECORD = """() => {
 }"""
 
 
-def synthetic_points(number: int) -> str:
-    """Return an answer of the page's points with one cloud of clusters."""
-    draws = np.random.default_rng(1)
-    of = draws.integers(CLUSTERS, size=number)
-    centres = draws.uniform(-0.8, 0.8, (CLUSTERS, 2))
-    places = np.clip(centres[of] + 0.07 * draws.standard_normal((number, 2)), -1, 1).round(5)
-    cloud = {
-        "mode": "synthetic", "hue": "hue-1", "space": "0", "method": "neighbour_graph", "made_at": None,
-        "settled": True, "left_out": 0,
-        "ids": [f"memory-{row}" for row in range(number)],
-        "x": places[:, 0].tolist(),
-        "y": places[:, 1].tolist(),
-        "at": (1_770_000_000 + 60 * np.arange(number)).tolist(),
-        "text": [f"Memory {row} of conversation {one}, as long as a text begins." for row, one in enumerate(of)],
-        "conversation": {"names": [f"conversation-{one}" for one in range(CLUSTERS)], "of": of.tolist()},
-        "type": {"names": ["episodic"], "of": [0] * number},
-    }  # fmt: skip
-    return json.dumps({"clouds": [cloud]})
-
-
-def measure(page: Page, address: str, points: str) -> dict[str, float]:
+def measure(page: Page, address: str, points: int) -> dict[str, float]:
     """Load the page once, drag its map around, and return milliseconds by name."""
-
-    def answer(route: Route) -> None:
-        route.fulfill(body=points, content_type="application/json")
-
-    page.route("**/admin/map/points*", answer)
+    page.add_init_script(SYNTHETIC.replace("NUMBER", str(points)))
     page.goto(address)
     marks: dict[str, float] = {}
     while "map:drawn" not in marks:
@@ -91,12 +86,11 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    points = synthetic_points(given.points)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
         for _ in range(given.rounds):
             page = browser.new_page(viewport={"width": 1280, "height": 900})
-            found = measure(page, f"{given.url}/admin/map?user={given.user}&mode=general", points)
+            found = measure(page, f"{given.url}/admin/map?user={given.user}&mode=general", given.points)
             print({name: round(value, 1) for name, value in found.items()})
             page.close()
         browser.close()

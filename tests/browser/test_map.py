@@ -138,7 +138,7 @@ def test_points_are_seen_selected_and_moved(
     expect(page.locator("tbody tr")).to_have_count(TURNS)
     page.get_by_label("To the mode").select_option(MODES[1])
     page.get_by_role("button", name=f"Move {TURNS} memories", exact=True).click()
-    expect(page.get_by_role("status").first).to_contain_text(f"Moved {TURNS} to the mode {MODES[1]}")
+    expect(page.get_by_role("status").first).to_contain_text(f"moved to the mode {MODES[1]}: {TURNS}")
     moved = system.command("get_memory", {"memory_id": places[0].memory_id}, PROJECT)
     assert (moved["mode"], moved["mode_source"]) == (MODES[1], "caller")
     wait_for_points(atlas, MODES[1], TURNS)
@@ -178,7 +178,7 @@ def test_keyboard_and_table_do_what_the_pointer_does(page: Page, system: System,
     boxes.nth(1).press("Space")
     page.get_by_label("Name", exact=True).fill(MODES[2])
     page.get_by_role("button", name="Declare and move 2 memories").click()
-    expect(page.get_by_role("status").first).to_contain_text(f"Moved 2 to the mode {MODES[2]}")
+    expect(page.get_by_role("status").first).to_contain_text(f"moved to the mode {MODES[2]}: 2")
     newest = max(points, key=lambda one: str(one["occurred_at"]))["memory_id"]
     assert system.command("get_memory", {"memory_id": newest}, PROJECT)["mode"] == MODES[2]
     wait_for_points(atlas, MODES[2], 2)
