@@ -105,13 +105,7 @@ def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
     letters = DeadLetterList()
     dead_letters = KafkaDeadLetters(cluster, letters)
     service = MemoryService(
-        wire,
-        settings.scope_model,
-        boundaries,
-        feed,
-        feeds.begin_events,
-        feeds.runs,
-        DeadLetters(letters, dead_letters),
+        wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs, DeadLetters(letters, dead_letters)
     )
     mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
     answers = readiness_of(wire)

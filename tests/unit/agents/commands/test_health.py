@@ -158,7 +158,8 @@ async def test_turns_are_counted_by_day_in_permitted_projects(harness: HealthHar
 
 
 async def test_ended_jobs_are_shown_with_counts_newest_first(harness: HealthHarness) -> None:
-    for number, result in enumerate([{"created": ["m1", "m2"], "run": "r"}, {"processed": 7, "diff": []}]):
+    results: list[dict[str, Any]] = [{"created": ["m1", "m2"], "run": "r"}, {"processed": 7, "diff": []}]
+    for number, result in enumerate(results):
         job = StoredJob(job_id=f"backfill-0-{number}", project=f"p{number}", at_ms=0)
         harness.jobs.begin(0, "ana", job)
         harness.jobs.end(0, "ana", job.job_id, SuccessReply(result).encode())
