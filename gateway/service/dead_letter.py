@@ -6,7 +6,7 @@ one, so that nothing is shown to a user whose name a sender wrote on it.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modestream_client.boundary import boundary_key
 from pydantic_core import from_json
@@ -27,6 +27,9 @@ REPLAYABLE = ("turns", "retrieve", "commands", "consolidate")
 
 PREVIEW_CHARS = 1_000
 """Characters of a value that are kept; the rest is read from the log when it is asked for."""
+
+EXCERPT_CHARS = 90
+"""Characters of an excerpt: a line of a table."""
 
 MAX_REASON_CHARS = 500
 """Characters of a reason that are kept: the service's own sentences are shorter."""
@@ -54,6 +57,8 @@ class Place(NamedTuple):
 class DeadLetter:
     """One letter. `topic` has no prefix, `partition` and `offset` are those of the original; `at` is ISO 8601.
 
+    `excerpt` tells it from others: the text of a turn, the name of a command, else the beginning of the value.
+
     `user` and `project` are None where the value does not tell them; `cut_from` is the length in bytes of a value of
     which the log itself has a part alone.
     """
@@ -69,6 +74,7 @@ class DeadLetter:
     user: str | None
     project: str | None
     key: str | None
+    excerpt: str
     preview: str
     size: int
     cut_from: int | None
@@ -92,7 +98,8 @@ class DeadLetter:
 def read_letter(record: Record, topic_prefix: str) -> DeadLetter:
     """Return the letter of a record."""
     value = record.value or b""
-    user, project = _owner(record)
+    message = _message(record)
+    user, project = _owner(record, message)
     cut = _text(record, "cut")
     return DeadLetter(
         place=Place(record.partition, record.offset),
@@ -106,6 +113,7 @@ def read_letter(record: Record, topic_prefix: str) -> DeadLetter:
         user=user,
         project=project,
         key=None if record.key is None else shown(record.key, PREVIEW_CHARS),
+        excerpt=_excerpt(message) or shown(value, EXCERPT_CHARS),
         preview=shown(value, PREVIEW_CHARS),
         size=len(value),
         cut_from=int(cut) if cut.isdecimal() else len(value) if cut else None,
@@ -135,15 +143,27 @@ def _text(record: Record, name: str) -> str:
     return (record.header(OURS + name) or b"").decode(errors="replace")
 
 
-def _owner(record: Record) -> tuple[str | None, str | None]:
-    """Return user and project that the value names; the project is None for several of them."""
+def _message(record: Record) -> dict[str, Any]:
+    """Return the value as JSON; no fields for one that is none."""
     try:
-        scope = from_json(record.value or b"")["scope"]
-        user = scope[BOUNDARY_FIELD]
-        key = None if record.key is None else record.key.decode()
-        if not isinstance(user, str) or key not in (None, boundary_key([user])):
-            return None, None
-        project = scope.get(PROJECT, DEFAULT_PROJECT)
-    except (ValueError, KeyError, TypeError, AttributeError):
+        message = from_json(record.value or b"")
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _excerpt(message: dict[str, Any]) -> str:
+    told = (message.get(name) for name in ("content", "command", "query"))
+    return next((text[:EXCERPT_CHARS] for text in told if isinstance(text, str)), "")
+
+
+def _owner(record: Record, message: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return user and project that the value names; the project is None for several of them."""
+    scope = message.get("scope")
+    user = scope.get(BOUNDARY_FIELD) if isinstance(scope, dict) else None
+    if not isinstance(scope, dict) or not isinstance(user, str):
         return None, None
+    if record.key not in (None, boundary_key([user]).encode()):
+        return None, None
+    project = scope.get(PROJECT, DEFAULT_PROJECT)
     return user, project if isinstance(project, str) and project != ANY_VALUE else None

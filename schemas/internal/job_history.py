@@ -69,14 +69,19 @@ class StoredJob(BaseModel, frozen=True):
         return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", [])}
 
     def summary(self) -> dict[str, Any]:
-        """Return what ran, when and how it ended, with counts alone: nothing of a memory."""
+        """Return what ran, when and how it ended, with counts alone: nothing of a memory.
+
+        `compared` is there for a comparison of embedders: its result by mode.
+        """
         command = self.job_id.rsplit("-", 2)[0]
         shown = {"job_id": self.job_id, "command": command, "at": iso(moment_of(self.at_ms)), "project": self.project}
         if self.answer is not None and len(self.answer) > MAX_SUMMARISED_CHARS:
             is_done = '"status":"ok"' in self.answer[:MAX_STATUS_CHARS]
             return {**shown, "state": "done" if is_done else "failed", "counts": {}, "error": None}
         body = self.body()
-        return {**shown, "state": body["state"], "counts": _counts(body["result"] or {}), "error": body["error"]}
+        result = body["result"] or {}
+        compared = {"compared": result["compared"]} if "compared" in result else {}
+        return {**shown, "state": body["state"], "counts": _counts(result), "error": body["error"], **compared}
 
 
 def _counts(result: dict[str, Any]) -> dict[str, int]:

@@ -10,8 +10,9 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import by_period, chart_of
 from gateway.pages.criteria import criteria_of_deployment, criteria_of_user
+from gateway.pages.forms import read_form
 from gateway.pages.live import live_answer
-from gateway.pages.pages import Pages
+from gateway.pages.pages import Pages, see
 from gateway.pages.view import PAGES, View
 from gateway.readiness import PROBE_USER_ID
 from gateway.service.calls import Call
@@ -23,6 +24,9 @@ USERS_SHOWN = 50
 
 MODES_SHOWN = 100
 """Modes of one table, those with most memories; the page Modes has all of a user."""
+
+GENERAL = "general"
+"""The embedder that others are compared with."""
 
 STATE_S = 4.0
 """Seconds that an answer of the worker is shown: asking costs it milliseconds, for every open page."""
@@ -48,7 +52,18 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
 
         return live_answer(render, pages.service.users)
 
-    return [Route(PAGES, show), Route(f"{PAGES}/live/events", listen)]
+    async def compare(request: Request) -> Response:
+        view = pages.view(request)
+        mode = (await read_form(request)).text("of")
+        arguments = {"mode": mode, "all_projects": view.project is None}
+        await pages.service.jobs.start(view.call(), "compare_embedders", view.place, arguments)
+        return see(view.address(notice="started"))
+
+    return [
+        Route(PAGES, show),
+        Route(f"{PAGES}/live/events", listen),
+        Route(f"{PAGES}/comparisons", compare, methods=["POST"]),
+    ]
 
 
 class _Kept:
@@ -78,6 +93,7 @@ async def _user(pages: Pages, view: View, user: str) -> Response:
         "",
         **numbers,
         chart=chart_of(growth["unit"], dict(growth["periods"])),
+        own_embedders=[one for one in numbers["modes"] if one["embedder"] not in (None, GENERAL)],
         criteria=criteria_of_user((health or {}).get("telemetry") or {}, memories),
     )
 
@@ -117,7 +133,17 @@ def _numbers(pages: Pages, view: View, state: Json | None) -> dict[str, Any]:
     if view.user is None:
         return {"totals": _limited(users.totals(view.caller)), "state": state or {}}
     boundary = users.boundary(view.caller, view.user)
-    return {"boundary": boundary, "state": state or {}, "modes": _modes(boundary, state)}
+    compared = _compared(state or {})
+    return {"boundary": boundary, "state": state or {}, "modes": _modes(boundary, state), "compared": compared}
+
+
+def _compared(state: Json) -> list[tuple[str, Json, str]]:
+    """Return the last comparison of each mode's embedder, with its time, of the jobs that ended last."""
+    latest: dict[str, tuple[Json, str]] = {}
+    for job in state.get("last_jobs") or ():
+        for mode, found in (job.get("compared") or {}).items():
+            latest.setdefault(mode, (found, job["at"]))
+    return [(mode, found, at) for mode, (found, at) in sorted(latest.items())]
 
 
 def _limited(totals: Json) -> Json:

@@ -43,7 +43,13 @@ HEALTH: dict[str, Any] = {
 }
 
 
-def told(boundaries: Boundaries, user: str, memories: int = 4, modes: tuple[str, ...] = ("general", "code")) -> None:
+def told(
+    boundaries: Boundaries,
+    user: str,
+    memories: int = 4,
+    modes: tuple[str, ...] = ("general", "code"),
+    embedder: str = "general",
+) -> None:
     boundary = {
         "schema": "boundary.v1",
         "boundary": user,
@@ -51,7 +57,7 @@ def told(boundaries: Boundaries, user: str, memories: int = 4, modes: tuple[str,
         "projects": 1,
         "conversations": 2,
         "memories": memories,
-        "modes": {name: {"memories": memories // len(modes), "embedder": "general"} for name in modes},
+        "modes": {name: {"memories": memories // len(modes), "embedder": embedder} for name in modes},
         "embedding": {"ready": memories, "pending": 0, "stale": 0, "failed": 0},
         "corrections": 1,
         "first": "2026-03-01T09:30:00Z",
@@ -89,6 +95,37 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
     assert "&lt;i&gt;no" in page
     assert "<b>code" not in page
     assert page.count("<rect") == 2
+
+
+async def test_an_embedder_is_compared_by_a_job(service: MemoryService, wire: FakeWire, boundaries: Boundaries) -> None:
+    told(boundaries, "u1", embedder="code-embedder")
+    found = {
+        "embedder": "code-embedder",
+        "turns": 60,
+        "conversations": 9,
+        "recall_at_10": 0.5,
+        "sentence": "Keep <it>.",
+    }
+    found |= {"general_recall_at_10": 0.25, "difference": 0.25, "margin": 0.1, "verdict": "better"}
+    job = {**HEALTH["last_jobs"][0], "command": "compare_embedders", "compared": {"code": found}}
+    wire.results["health"] = {**HEALTH, "last_jobs": [job]}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin?user=u1&project=p1")).text
+        answer = await http.post("/admin/comparisons?user=u1&project=p1", data={"of": "code"})
+    assert "Compare code with general" in page
+    assert "Keep &lt;it&gt;" in page
+    assert "+25.0 points" in page
+    assert answer.status_code == 303
+    sent = wire.records[-1]
+    assert (sent["command"], sent["arguments"]) == ("compare_embedders", {"mode": "code", "all_projects": False})
+    assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
+
+
+async def test_a_comparison_needs_manage(service: MemoryService, wire: FakeWire) -> None:
+    reader = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1", "may": ["read"]}),))
+    async with pages_over(service, reader) as http:
+        answer = await http.post("/admin/comparisons?user=u1", data={"of": "code"})
+    assert (answer.status_code, wire.records) == (403, [])
 
 
 async def test_the_deployment_shows_users_and_shares(service: MemoryService) -> None:
