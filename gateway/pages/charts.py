@@ -24,10 +24,10 @@ MAX_DAY = date(9999, 1, 1)
 
 
 class Bar(NamedTuple):
-    """One period: the first day, its count, and the rectangle."""
+    """One period: the first day, the number counted in it, and the rectangle."""
 
     first: str
-    count: int
+    number: int
     x: float
     y: float
     width: float
@@ -45,7 +45,7 @@ class Chart(NamedTuple):
     @property
     def counted(self) -> list[Bar]:
         """The periods that have any, newest first."""
-        return [bar for bar in reversed(self.bars) if bar.count]
+        return [bar for bar in reversed(self.bars) if bar.number]
 
 
 def chart_of(unit: Unit, counts: Mapping[str, int]) -> Chart:
@@ -76,10 +76,10 @@ def by_period(days: Mapping[str, int]) -> tuple[Unit, Mapping[str, int]]:
     return unit, summed
 
 
-def _bar(first: str, count: int, x: float, width: float, height: float) -> Bar:
+def _bar(first: str, number: int, x: float, width: float, height: float) -> Bar:
     # A count of one beside thousands must still be seen.
-    shown = max(height, 1.5) if count else 0.0
-    return Bar(first, count, round(x, 2), round(HEIGHT - shown, 2), round(width, 2), round(shown, 2))
+    shown = max(height, 1.5) if number else 0.0
+    return Bar(first, number, round(x, 2), round(HEIGHT - shown, 2), round(width, 2), round(shown, 2))
 
 
 def _days(unit: Unit, first: date, last: date) -> Iterator[date]:

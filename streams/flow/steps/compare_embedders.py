@@ -4,7 +4,6 @@ Enters: a job. Leaves: its answer, None if the partition has left meanwhile: the
 """
 
 from collections.abc import Awaitable
-from functools import partial
 from typing import Any
 
 from agents.embedding.compare_embedders import CompareEmbedders, VectorPair
@@ -39,5 +38,7 @@ async def run_comparison(
 
 
 async def _encode(agent: CompareEmbedders, turn: SampledTurn, mode: Mode, ctx: WorkerContext) -> VectorPair | None:
-    encode: partial[Awaitable[VectorPair | None]] = partial(agent.encode, turn, mode)
+    def encode() -> Awaitable[VectorPair | None]:
+        return agent.encode(turn, mode)
+
     return await until_available(encode, "embedder", ctx.meters)
