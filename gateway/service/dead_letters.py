@@ -6,7 +6,6 @@ read everything, and to no other; a letter is published again at most once while
 """
 
 import asyncio
-import logging
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -16,14 +15,13 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from gateway.service.access import may_everywhere, may_in_project
+from gateway.service.audit import audited
 from gateway.service.calls import Call, Caller
 from gateway.service.dead_letter import DeadLetter, Place, read_letter, replay_of
 from gateway.service.dead_letter_list import DeadLetterList
 from gateway.service.failures import Refused
 from schemas.messages.records import Outgoing, Record
 from schemas.state.policies import Permission
-
-log = logging.getLogger(__name__)
 
 REPLAY_BATCH = 100
 """Records that are published before the time left is looked at: some tens of milliseconds."""
@@ -168,18 +166,19 @@ class DeadLetters:
             return await self._replay(call, sorted(one.place for one in letters))
 
     async def _replay(self, call: Call, places: Sequence[Place]) -> int:
-        done, batch = 0, list[Record]()
-        async with aclosing(self._topic.read(places)) as records:
-            async for record in records:
-                batch.append(record)
-                if len(batch) == REPLAY_BATCH:
-                    done += await self._publish(batch)
-                    batch = []
-                if time.monotonic() > call.deadline:
-                    break
-        done += await self._publish(batch)
-        log.info("%s replayed %d dead letters", call.caller.name, done)
-        return done
+        batch: list[Record] = []
+        with audited(call, "replay", {}, letters=[str(one) for one in places]) as counts:
+            counts["replayed"] = 0
+            async with aclosing(self._topic.read(places)) as records:
+                async for record in records:
+                    batch.append(record)
+                    if len(batch) == REPLAY_BATCH:
+                        counts["replayed"] += await self._publish(batch)
+                        batch = []
+                    if time.monotonic() > call.deadline:
+                        break
+            counts["replayed"] += await self._publish(batch)
+        return counts["replayed"]
 
     async def _publish(self, batch: Sequence[Record]) -> int:
         prefix = self._topic.topic_prefix
