@@ -31,11 +31,14 @@ from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
 from gateway.service.audit import AUDIT
 from gateway.service.boundaries import Boundaries
+from gateway.service.dead_letter_list import DeadLetterList
+from gateway.service.dead_letters import DeadLetters
 from gateway.service.feed import Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter
 from gateway.settings import GatewaySettings
+from gateway.wire.dead_letters import KafkaDeadLetters
 from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
@@ -99,7 +102,11 @@ def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
     keys = known.keys
     boundaries, feed = Boundaries(), Feed()
     feeds = Feeds(cluster, boundaries, feed)
-    service = MemoryService(wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs)
+    letters = DeadLetterList()
+    dead_letters = KafkaDeadLetters(cluster, letters)
+    service = MemoryService(
+        wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs, DeadLetters(letters, dead_letters)
+    )
     mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
     answers = readiness_of(wire)
     given = settings.gateway_cookie_secret
@@ -127,6 +134,7 @@ def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
         running=[
             lambda: kafka,
             feeds.running,
+            dead_letters.running,
             mcp.running,
             *known.running,
             *([] if keys is None else [lambda: _reloading(keys)]),

@@ -5,7 +5,7 @@
     retrieve ─► Retrieve, Assemble, List, DrawMap ─► replies
     Remember ─► learned ─► Intend, Categorize
     commands ─► HandleCommands, Intend, Categorize, SuggestModes ─► replies, changes or jobs
-    changes ─► Remember ─► replies        jobs ─► Maintain ─► embedded, replies
+    changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
     consolidate ─► Consolidate, Categorize ─► consolidated ─► Remember
     anything that cannot be processed ─► dead-letters
 
@@ -23,6 +23,7 @@ from agents.commands.handle_commands import HandleCommands
 from agents.commands.show_job import ShowJob
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
+from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
@@ -80,6 +81,7 @@ class PartitionAgents:
     categorize: Categorize
     suggest_modes: SuggestModes
     maintain: Maintain
+    compare_embedders: CompareEmbedders
     consolidate: Consolidate
     show_job: ShowJob
 
@@ -213,7 +215,9 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         return await agents.at(partition).categorize.due_assignments(scope)
 
     commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
-    run_jobs = RunJobs(lambda partition: agents.at(partition).maintain, ctx)
+    run_jobs = RunJobs(
+        lambda partition: agents.at(partition).maintain, lambda partition: agents.at(partition).compare_embedders, ctx
+    )
     run_consolidations = RunConsolidations(
         lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
     )
@@ -252,7 +256,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         ),
         Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember, DrawMap), changed),
-        Subscription(topics.jobs, (Maintain,), RequestStep(serve(channels.jobs, jobs), window=64)),
+        Subscription(topics.jobs, (Maintain, CompareEmbedders), RequestStep(serve(channels.jobs, jobs), window=64)),
         Subscription(
             topics.consolidate,
             (Consolidate, Categorize),

@@ -1,7 +1,7 @@
 """Report the health of a boundary and of the deployment."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from modestream_client.vocabulary import EmbeddingStatus
 
@@ -10,6 +10,7 @@ from agents.ports.jobs import Jobs
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
+from agents.rules.memory.growth import count_growth
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command
@@ -19,6 +20,20 @@ from schemas.state.modes import Mode
 
 StatusSource = Callable[[], Mapping[str, Any]]
 """Reports the state of a part of the deployment."""
+
+MAX_LAST_JOBS = 5
+"""Jobs and consolidations that are shown after their end, the last ones."""
+
+
+class UsageSource(Protocol):
+    """How modes are used since this worker started."""
+
+    def __call__(self) -> Mapping[str, Any]:
+        """Return the figures of all users of this worker."""
+
+    def of(self, boundary: str) -> Mapping[str, int]:
+        """Return the counts of one user."""
+
 
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
 """The reported statuses; their sum is the number of memories that are eligible for a vector."""
@@ -37,7 +52,7 @@ class Health:
         index: VectorIndex,
         jobs: Jobs,
         deployment: StatusSource,
-        usage: StatusSource,
+        usage: UsageSource,
     ) -> None:
         """`deployment` reports lag and models of this worker, `usage` counts its requests."""
         self._words = words
@@ -69,10 +84,18 @@ class Health:
         return {
             "modes": modes,
             "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary) if _is_within(tally.job, projects)],
+            "last_jobs": self._last_jobs(boundary, projects),
+            "growth": count_growth(self._words.memory_columns(boundary), boundary, projects)._asdict(),
             "telemetry": self._telemetry(turns, command),
             "vector_index": await self._index_status(),
             **self._deployment(),
         }
+
+    def _last_jobs(self, boundary: str, projects: Collection[str] | None) -> list[dict[str, Any]]:
+        """Return the last jobs that ended, the newest first, without texts of memories."""
+        ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
+        shown = [job.summary() for job in ended if projects is None or job.project in projects]
+        return shown[::-1][:MAX_LAST_JOBS]
 
     def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
         """Report the modes of one name: the user's own and those of projects; `error` names a missing model."""
@@ -91,16 +114,18 @@ class Health:
     def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
         """Return how modes are used: in this boundary, then by this worker since it started.
 
-        Corrections are counted over all projects together, so they are 0 for a sender that may not read all.
+        Corrections and questions are counted over all projects together: 0 for a sender that may not read all.
         """
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         is_limited = command.permitted_projects is not None
         corrections = 0 if is_limited else self._modes.get(command.scope.boundary).corrections
+        own = self._usage.of(command.scope.boundary)
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,
             "corrections_per_hundred": round(100 * corrections / classified, 2) if classified else 0.0,
             **self._usage(),
+            "user": dict.fromkeys(own, 0) if is_limited else own,
         }
 
     async def _index_status(self) -> str:

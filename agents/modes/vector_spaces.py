@@ -38,6 +38,10 @@ class VectorSpaces:
         """Return the mode's multilingual model, as `Embedders.cross_lingual` does."""
         return self._embedders.cross_lingual(mode, text)
 
+    def embedder(self, mode: Mode, text: str) -> Embedder:
+        """Return the embedder of a mode for this text's language. Raises ModelMissing while it is not loaded."""
+        return self._embedders.for_text(mode, text)
+
     def of(self, memory: Memory) -> tuple[Embedder, VectorSpace]:
         """Return a memory's embedder and vector space. Raises Rejected if its mode is deleted, or ModelMissing."""
         mode = self.mode(memory.boundary, memory.mode, memory.scope)

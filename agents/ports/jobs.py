@@ -17,6 +17,9 @@ class Jobs(Protocol):
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
         """Return the progress of running jobs."""
 
+    def last(self, boundary: str) -> Sequence[StoredJob]:
+        """Return the last jobs, running or ended, the oldest first."""
+
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id, running or ended; None for an unknown one."""
 

@@ -4,7 +4,7 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-STREAM = re.compile(r"/v1/users/[^/]+/(events|export)")
+STREAM = re.compile(r"/v1/users/[^/]+/(events|export)|/admin/live/events")
 """Paths whose answers stay open."""
 
 
@@ -13,6 +13,8 @@ def is_stream(path: str) -> bool:
 
     >>> is_stream("/v1/users/u1/events"), is_stream("/v1/users/u1/memories/events")
     (True, False)
+    >>> is_stream("/admin/live/events")
+    True
     """
     return STREAM.fullmatch(path) is not None
 

@@ -4,10 +4,17 @@ from dataclasses import dataclass
 
 from gateway.pages.notices import notice_of
 from gateway.pages.view import View
+from gateway.service.access import PROJECT
+from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
+from schemas.scopes import ANY_VALUE
 
 MAX_PROJECTS = 200
 """Projects in the picker; a longer list is one for a search."""
+
+
+PROJECTS_S = 3.0
+"""Limit of the question for the picker's projects: a page waits for it."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,7 @@ async def header_of(service: MemoryService, view: View, title: str, active: str)
     notice = notice_of(view.query)
     if view.user is None:
         return Header(title, active, notice=notice)
-    listed = await service.reads.list(
-        view.call(), "projects", {**view.selector, "project_id": "*"}, {"limit": MAX_PROJECTS}
-    )
-    projects = {str(one["scope"]["project_id"]) for one in listed["items"]}
+    projects = await _projects(service, view)
     boundary = service.users.boundary(view.caller, view.user)
     modes = {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
     chosen = {view.project} - {None}
@@ -64,3 +68,15 @@ async def header_of(service: MemoryService, view: View, title: str, active: str)
         tuple(sorted({**({view.mode: 0} if view.mode else {}), **modes}.items(), key=lambda one: (-one[1], one[0]))),
         notice=notice,
     )
+
+
+async def _projects(service: MemoryService, view: View) -> set[str]:
+    """Return the user's projects; none while the worker is away: what the gateway knows is shown all the same."""
+    scope = {**view.selector, PROJECT: ANY_VALUE}
+    try:
+        listed = await service.reads.list(view.call(PROJECTS_S), "projects", scope, {"limit": MAX_PROJECTS})
+    except Refused as refused:
+        if refused.code not in ("unavailable", "timeout"):
+            raise
+        return set()
+    return {str(one["scope"][PROJECT]) for one in listed["items"]}

@@ -30,6 +30,9 @@ OF_ONE_VISIT = ("notice", "count", "name")
 OF_ONE_LIST = ("cursor", "trail", "at")
 """Parameters that are a place in a list; where something else is picked, the list begins anew."""
 
+EVERYONE = "everyone"
+"""Parameter of a page about all users, where one alone would be chosen. Kept by links until a user is chosen."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -73,6 +76,8 @@ class View:
         """
         path = "/".join([PAGES, *([page] if page else []), *(quote(part, safe="") for part in parts)])
         kept = {name: getattr(self, name) for name in KEPT} | changes
+        if kept["user"] is None and self.query.get(EVERYONE):
+            kept = {EVERYONE: "1"} | kept
         named = [(name, value) for name, value in kept.items() if value is not None]
         return path + ("?" + urlencode(named, doseq=True) if named else "")
 
@@ -90,7 +95,7 @@ def view_of(request: Request, service: MemoryService, scope_fields: frozenset[st
         refused = request.scope.get("refused")
         raise refused if isinstance(refused, Refused) else Refused("unauthenticated", "sign in with a key")
     query = dict(request.query_params)
-    user = query.get("user") or caller.own_user or _only_user(service, caller)
+    user = query.get("user") or caller.own_user or _only_user(service, caller, query)
     if user is not None:
         require_user(caller, user, "read")
     return View(
@@ -109,7 +114,9 @@ def _one_mode(named: str | None) -> str | None:
     return None if named in (None, "", ANY_VALUE) else named
 
 
-def _only_user(service: MemoryService, caller: Caller) -> str | None:
-    """Return the user of a deployment that has one; None where there is a choice."""
+def _only_user(service: MemoryService, caller: Caller, query: dict[str, str]) -> str | None:
+    """Return the user of a deployment that has one; None where there is a choice, and where all users are asked for."""
+    if query.get(EVERYONE):
+        return None
     items = service.users.list(caller, "", 2, None)["items"]
     return str(items[0]["scope"]["user_id"]) if len(items) == 1 else None

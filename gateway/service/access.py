@@ -55,11 +55,27 @@ def may_see(caller: Caller, user_id: str) -> bool:
 
 def may_read_project(caller: Caller, user_id: str, project: str | None) -> bool:
     """True if the caller may read this project of the user; one that is not known only with a grant for all."""
+    return may_in_project(caller, user_id, project, "read")
+
+
+def may_in_project(caller: Caller, user_id: str, project: str | None, permission: Permission) -> bool:
+    """True if the caller may do this in a project of the user; where that is not known only with a grant for all."""
+    if caller.own_user not in (None, user_id):
+        return False
     if caller.grants is None:
-        return caller.own_user in (None, user_id)
+        return True
     if project is None:
-        return any(grant.project_id is None for grant in _granted(caller, user_id, "read"))
-    return _admits_project(caller, user_id, "read", project)
+        return any(grant.project_id is None for grant in _granted(caller, user_id, permission))
+    return _admits_project(caller, user_id, permission, project)
+
+
+def may_everywhere(caller: Caller, permission: Permission) -> bool:
+    """True if the caller may do this in all projects of all users."""
+    if caller.own_user is not None:
+        return False
+    if caller.grants is None:
+        return True
+    return any(permission in one.may and one.user_id is None and one.project_id is None for one in caller.grants)
 
 
 def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:

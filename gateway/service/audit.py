@@ -1,4 +1,4 @@
-"""One line in the log for each call that destroys or takes out data, whichever door it came through.
+"""One line in the log for each call that destroys, takes out or repeats data, whichever door it came through.
 
 Enters: the call, what it does and to what. Leaves: a JSON object on the logger `AUDIT`, also where the call failed: a
 timeout may have destroyed all the same. Guaranteed: names, ids and counts; no text of a memory, no key.
@@ -20,7 +20,7 @@ AUDIT = "gateway.audit"
 MAX_NAME_CHARS = 256
 """Characters of a name in a line; what is longer is none of ours, and refused."""
 
-Action = Literal["forget", "delete_mode", "delete_category", "export"]
+Action = Literal["forget", "delete_mode", "delete_category", "export", "replay"]
 
 log = logging.getLogger(AUDIT)
 

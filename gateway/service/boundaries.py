@@ -3,9 +3,10 @@
 Enters: the records of that topic, tombstones included. Guaranteed: bounded; totals cost nothing to ask for.
 """
 
+import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from modestream_client.boundary import boundary_key
@@ -30,6 +31,10 @@ class Boundaries:
         self._totals: Counter[str] = Counter()
         self._modes: Counter[str] = Counter()
         self._not_listed: set[int] = set()
+        self._first_days: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+        self.version = 0
+        """Grows with every change."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
         """Take one record; what can't be read is ignored."""
@@ -58,21 +63,38 @@ class Boundaries:
             {"not_listed": len(self._not_listed)} if self._not_listed else {}
         )
 
+    def first_days(self) -> Mapping[str, int]:
+        """Return how many users have their first memory on each day, such as `2026-03-01`."""
+        return self._first_days
+
+    async def changed_since(self, version: int) -> None:
+        """Return once the version is another one."""
+        while self.version == version:
+            await self._changed.wait()
+
     def _put(self, name: str, boundary: Json | None) -> None:
         before = self._values.get(name)
         if before is None and boundary is not None and len(self._values) >= self._limit:
             self._not_listed.add(hash(name))
             return
+        self._tell()
         if before is not None:
             _count(before, -1, self._totals, self._modes)
+            _count_first(before, -1, self._first_days)
         if boundary is not None:
             _count(boundary, 1, self._totals, self._modes)
+            _count_first(boundary, 1, self._first_days)
             if before is None:
                 insort(self._names, name)
             self._values[name] = boundary
         elif before is not None:
             del self._values[name]
             del self._names[bisect_left(self._names, name)]
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def sum_up(boundaries: list[Json]) -> Json:
@@ -89,7 +111,8 @@ def totals_of(boundaries: int, totals: Counter[str], modes: Counter[str]) -> Jso
     counted = {name: totals[name] for name in ("projects", "conversations", "memories")}
     embedding = {name: totals[f"embedding.{name}"] for name in ("ready", "pending", "stale", "failed")}
     shown: dict[str, Any] = {name: count for name, count in sorted(modes.items()) if count}
-    return {"boundaries": boundaries, **counted, "embedding": embedding, "modes": shown}
+    told = {name: totals[name] for name in ("several_modes", "corrections")}
+    return {"boundaries": boundaries, **counted, "embedding": embedding, "modes": shown, **told}
 
 
 def _count(boundary: Json, sign: int, totals: Counter[str], modes: Counter[str]) -> None:
@@ -97,5 +120,15 @@ def _count(boundary: Json, sign: int, totals: Counter[str], modes: Counter[str])
         totals[name] += sign * int(boundary[name])
     for name, count in boundary["embedding"].items():
         totals[f"embedding.{name}"] += sign * int(count)
+    totals["corrections"] += sign * int(boundary.get("corrections", 0))
+    totals["several_modes"] += sign * (sum(mode["memories"] > 0 for mode in boundary["modes"].values()) > 1)
     for name, mode in boundary["modes"].items():
         modes[name] += sign * int(mode["memories"])
+
+
+def _count_first(boundary: Json, sign: int, days: Counter[str]) -> None:
+    if boundary.get("first"):
+        day = str(boundary["first"])[:10]
+        days[day] += sign
+        if not days[day]:
+            del days[day]

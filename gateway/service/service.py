@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from gateway.service.boundaries import Boundaries
+from gateway.service.dead_letter_list import DeadLetterList
+from gateway.service.dead_letters import DeadLetters, NoDeadLetters
 from gateway.service.event_streams import EventStreams, already_begun
 from gateway.service.export import Export
 from gateway.service.feed import Feed
@@ -31,8 +33,9 @@ class MemoryService:
         feed: Feed | None = None,
         begin_events: Callable[[], Awaitable[None]] = already_begun,
         runs: Runs | None = None,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
-        """`scope` is the deployment's scope model; `boundaries`, `feed` and `runs` are filled by followers."""
+        """`scope` is the deployment's scope model; the others are filled by followers, and empty without them."""
         requests = CheckedRequests(wire)
         self.turns = Turns(requests)
         self.reads = Reads(requests)
@@ -45,3 +48,4 @@ class MemoryService:
         self.export = Export(self.reads)
         self.runs = runs or Runs(already_begun)
         self.events = EventStreams(requests, feed or Feed(), begin_events)
+        self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

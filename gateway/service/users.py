@@ -1,5 +1,7 @@
 """The users of a deployment, and its totals: only what the caller may see."""
 
+from collections import Counter
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
@@ -11,8 +13,11 @@ from gateway.service.failures import Refused
 from gateway.service.layers import Layers
 from gateway.service.wire import Json
 
-UNKNOWN_STATE: Json = {"lag": None, "language_model": None, "vector_index": None}
+UNKNOWN_STATE: Json = {"lag": None, "language_model": None, "vector_index": None, "usage": None}
 """The state of a deployment that does not answer."""
+
+OF_THE_USER = ("modes", "jobs", "last_jobs", "growth", "telemetry")
+"""Parts of `health` that are of the user of the question."""
 
 
 class Users:
@@ -47,6 +52,23 @@ class Users:
             return self._boundaries.totals()
         return sum_up([one for one in map(self._boundaries.user, named) if one is not None])
 
+    def first_days(self, caller: Caller) -> Mapping[str, int]:
+        """Return how many of the users that the caller may see have their first memory on each day."""
+        named = _named_users(caller)
+        if named is None:
+            return self._boundaries.first_days()
+        found = (self._boundaries.user(user) for user in named)
+        return Counter(str(one["first"])[:10] for one in found if one is not None and one.get("first"))
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of a user's numbers."""
+        return self._boundaries.version
+
+    async def changed_since(self, version: int) -> None:
+        """Return once the version is another one."""
+        await self._boundaries.changed_since(version)
+
     async def deployment(self, call: Call) -> Json:
         """Return totals over the users that the caller may see, and the state of the deployment.
 
@@ -59,9 +81,8 @@ class Users:
             health = await self._layers.health(call, {})
         except Refused:
             return UNKNOWN_STATE
-        return UNKNOWN_STATE | {
-            name: value for name, value in health.items() if name not in ("modes", "jobs", "telemetry")
-        }
+        shown = {name: value for name, value in health.items() if name not in OF_THE_USER}
+        return UNKNOWN_STATE | shown | {"usage": (health.get("telemetry") or {}).get("worker")}
 
 
 def _named_users(caller: Caller) -> list[str] | None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.security import KafkaSecurity, connection_options
@@ -37,7 +37,7 @@ class Cluster(NamedTuple):
 
 
 Handle = Callable[[Sequence[Record]], None]
-"""Takes records without headers; their topics have no prefix."""
+"""Takes records; their topics have no prefix."""
 Begin = Callable[[dict[tuple[str, int], int]], None]
 """Takes the offset of the first record to come, by topic and partition."""
 
@@ -49,11 +49,14 @@ class Follower:
         self,
         cluster: Cluster,
         topics: Sequence[str],
-        start: Literal["beginning", "now"],
+        start: Literal["beginning", "now"] | int,
         handle: Handle,
         on_begin: Begin | None = None,
     ) -> None:
-        """`topics` have no prefix; `handle` gets every batch, and must not raise."""
+        """`topics` have no prefix; `handle` gets every batch, and must not raise.
+
+        A number as `start`: that many records before the end of each partition. After an outage it starts there again.
+        """
         self._cluster = cluster
         self._prefix = cluster.topic_prefix
         self._topics = topics
@@ -101,6 +104,8 @@ class Follower:
         found = sorted(consumer.assignment())
         ends: dict[TopicPartition, int] = await consumer.end_offsets(found)
         starts = ends if self._start == "now" else await consumer.beginning_offsets(found)
+        if isinstance(self._start, int):
+            starts = {place: max(at, ends[place] - self._start) for place, at in starts.items()}
         for place, offset in starts.items():
             consumer.seek(place, offset)
         if self._on_begin is not None:
@@ -114,9 +119,7 @@ class Follower:
             batches = await consumer.getmany(timeout_ms=500, max_records=MAX_BATCH)
             for place, records in batches.items():
                 topic = self._without_prefix(place.topic)
-                self._handle(
-                    [Record(topic, one.partition, one.offset, one.timestamp, one.key, one.value) for one in records]
-                )
+                self._handle([record_of(topic, one) for one in records])
             await asyncio.sleep(0)
 
     async def _has_reached(self, consumer: AIOKafkaConsumer, ends: dict[TopicPartition, int]) -> bool:
@@ -124,3 +127,8 @@ class Follower:
 
     def _without_prefix(self, topic: str) -> str:
         return topic.removeprefix(self._prefix)
+
+
+def record_of(topic: str, read: ConsumerRecord[bytes, bytes]) -> Record:
+    """Return a record as Kafka's consumer reads it, of a topic without its prefix."""
+    return Record(topic, read.partition, read.offset, read.timestamp, read.key, read.value, tuple(read.headers))

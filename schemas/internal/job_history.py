@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 
 from schemas.failures import Rejected
 from schemas.messages.replies import encode_error
+from schemas.moments import iso, moment_of
 
 MAX_STORED_JOBS = 32
 """Jobs of a boundary that can be asked for, the last ones."""
@@ -21,6 +22,13 @@ MAX_STORED_JOBS = 32
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 """Serialised bytes of their answers together: a consolidation of 50,000 turns answers 2 MB, a job 200 bytes. The whole
 row is written again with each job."""
+
+
+MAX_SUMMARISED_CHARS = 64 * 1024
+"""Characters of an answer whose counts are shown: reading it takes a fraction of a millisecond."""
+
+MAX_STATUS_CHARS = 64
+"""Characters at the beginning of an answer that hold its status."""
 
 
 class StoredJob(BaseModel, frozen=True):
@@ -59,6 +67,27 @@ class StoredJob(BaseModel, frozen=True):
         state = {None: "running", "ok": "done"}.get(answer.get("status"), "failed")
         parts = {name: answer.get(name) for name in ("result", "error")}
         return {"job_id": self.job_id, "state": state, **parts, "warnings": answer.get("warnings", [])}
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ran, when and how it ended, with counts alone: nothing of a memory.
+
+        `compared` is there for a comparison of embedders: its result by mode.
+        """
+        command = self.job_id.rsplit("-", 2)[0]
+        shown = {"job_id": self.job_id, "command": command, "at": iso(moment_of(self.at_ms)), "project": self.project}
+        if self.answer is not None and len(self.answer) > MAX_SUMMARISED_CHARS:
+            is_done = '"status":"ok"' in self.answer[:MAX_STATUS_CHARS]
+            return {**shown, "state": "done" if is_done else "failed", "counts": {}, "error": None}
+        body = self.body()
+        result = body["result"] or {}
+        compared = {"compared": result["compared"]} if "compared" in result else {}
+        return {**shown, "state": body["state"], "counts": _counts(result), "error": body["error"], **compared}
+
+
+def _counts(result: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of a result, and the lengths of its lists."""
+    counted = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
+    return {name: value for name, value in counted.items() if isinstance(value, int) and name != "diff"}
 
 
 class JobHistory(BaseModel, frozen=True):

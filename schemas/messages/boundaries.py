@@ -27,7 +27,8 @@ class Boundary(BaseModel, frozen=True, populate_by_name=True):
 
     `memories` are turns and distilled memories that nothing supersedes; projects, conversations and `embedding` are
     those of these memories, `first` and `last` the earliest and the latest time of one, None without any. `modes` has
-    the declared ones, in any project, and those with memories.
+    the declared ones, in any project, and those with memories. `corrections` counts memories that a command has moved
+    to another mode.
     """
 
     schema_: Literal["boundary.v1"] = Field(default="boundary.v1", alias="schema")
@@ -38,5 +39,6 @@ class Boundary(BaseModel, frozen=True, populate_by_name=True):
     memories: int = 0
     modes: dict[str, BoundaryMode] = Field(default_factory=dict)
     embedding: EmbeddingCounts = EmbeddingCounts()
+    corrections: int = 0
     first: datetime | None = None
     last: datetime | None = None

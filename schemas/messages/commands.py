@@ -138,7 +138,7 @@ class SetInteractionMode(_Arguments):
 
 
 class RunJob(_Arguments):
-    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`. Without a mode: all modes."""
+    """The arguments of `backfill`, `rebuild`, `reconcile`, `retry_failed`, `compare_embedders`. No mode: all modes."""
 
     mode: ModeName | None = None
     all_projects: bool = False

@@ -20,6 +20,7 @@ from agents.consolidation.summarise import Summarise
 from agents.context.assemble import Assemble, ContextLimits
 from agents.context.category_summaries import CategorySummaries
 from agents.context.snapshot import SnapshotReader
+from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
@@ -142,6 +143,7 @@ class BuildAgents:
             categorize=self._categorize(partition, stores, spaces),
             suggest_modes=SuggestModes(memories, words, index, spaces),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
+            compare_embedders=CompareEmbedders(memories, words, spaces),
             consolidate=self._consolidate(stores, spaces),
             show_job=ShowJob(jobs),
         )

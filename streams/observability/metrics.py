@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter as Counts
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
@@ -9,9 +10,18 @@ from typing import Any
 from modestream_client.vocabulary import ModeSource, Strategy
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+MAX_COUNTED_USERS = 10_000
+"""Users whose questions and model answers are counted, some 5 MB; the one that was counted longest ago is dropped."""
+
+OWN_COUNTS = ("questions", "cross_mode_questions", "model_answers", "model_agreements")
+"""What is counted for each user."""
+
 
 class Usage:
-    """Counts turns by the source of their mode, agreement of models, corrections by users, and search strategies."""
+    """Counts turns by the source of their mode, agreement of models, corrections by users, and search strategies.
+
+    Questions and the answers of models are counted by user as well.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._decided = Counter(
@@ -27,36 +37,50 @@ class Usage:
             "modestream_retrieved", "Retrieve requests answered, by strategy.", ["strategy"], registry=registry
         )
         self._counts: Counts[str] = Counts()
+        self._users: OrderedDict[str, Counts[str]] = OrderedDict()
 
     def decided(self, source: ModeSource) -> None:
         """Count a turn by the source of its mode."""
         self._decided.labels(source).inc()
-        self._counts["decided"] += 1
+        self._counts["turns"] += 1
 
-    def model_answered(self, *, agrees: bool) -> None:
+    def model_answered(self, boundary: str, *, agrees: bool) -> None:
         """Count a model's choice; `agrees`: it equals the mode that the turn would have had without the model."""
         self._answered.labels(str(agrees).lower()).inc()
-        self._counts["answered"] += 1
-        self._counts["agreed"] += agrees
+        self._count(boundary, "model_answers", "model_agreements", in_part=agrees)
 
     def corrected(self, memories: int = 1) -> None:
         """Count memories moved to another mode by command."""
         self._corrected.inc(memories)
-        self._counts["corrected"] += memories
+        self._counts["corrections"] += memories
 
-    def retrieved(self, strategy: Strategy) -> None:
+    def retrieved(self, boundary: str, strategy: Strategy) -> None:
         """Count an answered retrieve request."""
         self._retrieved.labels(strategy).inc()
-        self._counts["retrieved"] += 1
-        self._counts["cross_mode"] += strategy == "cross_mode"
+        self._count(boundary, "questions", "cross_mode_questions", in_part=strategy == "cross_mode")
 
     def __call__(self) -> dict[str, Any]:
-        """Return shares in 0..1, None without any counts."""
+        """Return shares in 0..1, None without any counts, and under `worker` what they are shares of."""
         return {
-            "cross_mode_share": self._share("cross_mode", "retrieved"),
-            "model_agreement": self._share("agreed", "answered"),
-            "worker_corrections_per_hundred": self._share("corrected", "decided", 100),
+            "cross_mode_share": self._share("cross_mode_questions", "questions"),
+            "model_agreement": self._share("model_agreements", "model_answers"),
+            "worker_corrections_per_hundred": self._share("corrections", "turns", 100),
+            "worker": {name: self._counts[name] for name in ("turns", "corrections", *OWN_COUNTS)},
         }
+
+    def of(self, boundary: str) -> dict[str, int]:
+        """Return the counts of one user since this worker started."""
+        counts = self._users.get(boundary, Counts())
+        return {name: counts[name] for name in OWN_COUNTS}
+
+    def _count(self, boundary: str, whole: str, part: str, *, in_part: bool) -> None:
+        own = self._users.setdefault(boundary, Counts())
+        self._users.move_to_end(boundary)
+        if len(self._users) > MAX_COUNTED_USERS:
+            self._users.popitem(last=False)
+        for counts in (self._counts, own):
+            counts[whole] += 1
+            counts[part] += in_part
 
     def _share(self, part: str, whole: str, of: int = 1) -> float | None:
         return round(of * self._counts[part] / self._counts[whole], 4) if self._counts[whole] else None

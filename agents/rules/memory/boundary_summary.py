@@ -47,6 +47,7 @@ def summarise_boundary(boundary: str, counted: CountedMemories, declared: ModeDe
         memories=sum(statuses.values()),
         modes=_modes(_sums((one.mode, one.memories) for one in kinds), declared),
         embedding=EmbeddingCounts(**{name: statuses[name] for name in EmbeddingCounts.model_fields}),
+        corrections=declared.corrections,
         first=_moment(min(one.first_ms for one in kinds)) if kinds else None,
         last=_moment(max(one.last_ms for one in kinds)) if kinds else None,
     )

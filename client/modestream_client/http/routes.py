@@ -35,7 +35,7 @@ COMMANDS = {
 }
 """Method and path of commands; names in braces are arguments, the others go into the query or the body."""
 
-JOBS = ("backfill", "rebuild", "reconcile", "retry_failed")
+JOBS = ("backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders")
 """Commands that are jobs of the gateway."""
 
 NULLABLE = {"set_default_mode": "name"}

@@ -123,7 +123,7 @@ class AnswerQuery:
         with self._meters.retrieve_seconds.time():
             handled = await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
-            self._meters.usage.retrieved(handled.answer.result.strategy)
+            self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
 
     async def _answer(

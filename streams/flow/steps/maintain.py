@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from pydantic import BaseModel
 
+from agents.embedding.compare_embedders import CompareEmbedders
 from agents.embedding.maintain import InspectedMemory, Maintain
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.records import Record
@@ -18,6 +19,7 @@ from schemas.messages.replies import SuccessReply
 from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
+from streams.flow.steps.compare_embedders import run_comparison
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
@@ -36,15 +38,20 @@ MAX_CONCURRENT_JOBS = 4
 
 
 class RunJobs:
-    """Handles `job.v1`: checks the vectors of a boundary, and requests missing and stale ones."""
+    """Handles `job.v1`: checks the vectors of a boundary, and requests missing and stale ones; compares embedders."""
 
-    def __init__(self, maintain_at: Callable[[int], Maintain], ctx: WorkerContext) -> None:
+    def __init__(
+        self, maintain_at: Callable[[int], Maintain], compare_at: Callable[[int], CompareEmbedders], ctx: WorkerContext
+    ) -> None:
         self._maintain_at = maintain_at
+        self._compare_at = compare_at
         self._ctx = ctx
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
 
     async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the job to its end."""
+        if job.kind == "compare_embedders":
+            return await self._compare(job, record.partition)
         async with self._slots:
             with self._ctx.jobs.running(job) as tally:
                 running = JobRun(job, tally, self._maintain_at(record.partition), record.partition, self._ctx)
@@ -52,6 +59,12 @@ class RunJobs:
                 if not await running.run_to_end():
                     return HandlerResult(None)
         return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._record_backfill(job, record.partition))
+
+    async def _compare(self, job: Job, partition: int) -> HandlerResult:
+        async with self._slots:
+            with self._ctx.jobs.running(job) as tally:
+                compared = await run_comparison(job, tally, self._compare_at(partition), partition, self._ctx)
+        return HandlerResult(None if compared is None else SuccessReply(compared))
 
     def _record_backfill(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):

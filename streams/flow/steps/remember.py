@@ -155,7 +155,7 @@ class RememberEvents:
         async def apply() -> Sequence[MemoryEvent]:
             if event is None:
                 return []
-            applying = self._apply(event, self._remember_at(record.partition), read)
+            applying = self._apply(event, record, read)
             return await in_slices(applying, lambda: pending_writes.extend(self._stores.memory_writes()))
 
         try:
@@ -189,7 +189,8 @@ class RememberEvents:
             return None
         return await asyncio.to_thread(_read_all, with_understanding(memory, event), event.found)
 
-    def _apply(self, event: MemoryInput, remember: Remember, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
+    def _apply(self, event: MemoryInput, record: Record, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
+        remember = self._remember_at(record.partition)
         match event:
             case Consolidated():
                 return []
@@ -201,5 +202,5 @@ class RememberEvents:
             case Understood():
                 result = yield from remember.understood(event, read)
                 if result.agrees_with_default is not None:
-                    self._meters.usage.model_answered(agrees=result.agrees_with_default)
+                    self._meters.usage.model_answered((record.key or b"").decode(), agrees=result.agrees_with_default)
                 return result.events

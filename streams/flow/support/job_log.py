@@ -57,6 +57,10 @@ class JobLog:
         latest = {mode: last[mode] for mode in sorted(last, key=last.__getitem__)[-MAX_BACKFILL_TIMES:]}
         return self._write(partition, boundary, history.model_copy(update={"last": latest}))
 
+    def last(self, partition: int, boundary: str) -> Sequence[StoredJob]:
+        """Return the last jobs, running or ended, the oldest first."""
+        return self._history.get(partition, boundary).stored
+
     def find(self, partition: int, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id; None for an unknown one."""
         return self._history.get(partition, boundary).find(job_id)
@@ -103,6 +107,10 @@ class PartitionJobs:
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
         """Return when each mode was last backfilled completely."""
         return self.log.last_backfill(self.partition, boundary)
+
+    def last(self, boundary: str) -> Sequence[StoredJob]:
+        """Return the last jobs, running or ended, the oldest first."""
+        return self.log.last(self.partition, boundary)
 
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id; None for an unknown one."""

@@ -74,6 +74,7 @@ async def test_a_boundary_is_told_with_all_that_it_has(pipeline: InMemoryPipelin
         "memories": 3,
         "modes": {"general": {"memories": 1, "embedder": "general"}, "pets": {"memories": 2, "embedder": "tiny32"}},
         "embedding": {"ready": 3, "pending": 0, "stale": 0, "failed": 0},
+        "corrections": 0,
         "first": "2026-03-01T09:30:00Z",
         "last": "2026-03-03T09:00:00Z",
     }

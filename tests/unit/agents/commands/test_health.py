@@ -3,17 +3,20 @@
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from agents.commands.health import Health
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.internal.job_history import JobHistory
+from schemas.internal.job_history import JobHistory, StoredJob
 from schemas.messages.commands import Command
+from schemas.messages.replies import SuccessReply
 from schemas.scopes import Scope
 from schemas.state.memories import Embedding
 from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.support.job_log import JobLog
+from streams.observability.metrics import Usage
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores
 from tests.fakes.embedders import FakeEmbedders
@@ -34,9 +37,9 @@ class HealthHarness:
         self.spaces = VectorSpaces(stores.modes, self.embedders)
         self.jobs = JobLog(FakeJsonTable(JobHistory))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
-        usage = {"cross_mode_share": 0.25}
+        self.usage = Usage(CollectorRegistry())
         self.health = Health(
-            stores.words, stores.modes, self.spaces, self.index, self.jobs.at(0), lambda: deployment, lambda: usage
+            stores.words, stores.modes, self.spaces, self.index, self.jobs.at(0), lambda: deployment, self.usage
         )
 
     def remember(self, *statuses: str, **fields: Any) -> None:
@@ -133,13 +136,41 @@ async def test_modes_in_use_are_those_with_memories(harness: HealthHarness) -> N
 
 
 async def test_corrections_are_reported_per_hundred_memories(harness: HealthHarness) -> None:
+    harness.usage.retrieved("ana", "cross_mode")
+    harness.usage.retrieved("ben", "hybrid")
     assert (await harness())["telemetry"]["corrections_per_hundred"] == 0
     harness.modes.put(0, "ana", harness.modes.get(0, "ana").model_copy(update={"corrections": 2}))
     assert (await harness())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
     harness.remember("ready", "ready", "pending")
     telemetry = (await harness())["telemetry"]
     assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (2, 66.67)
-    assert telemetry["cross_mode_share"] == 0.25
+    assert telemetry["cross_mode_share"] == 0.5
+    assert (telemetry["user"]["questions"], telemetry["worker"]["questions"]) == (1, 2)
+
+
+async def test_turns_are_counted_by_day_in_permitted_projects(harness: HealthHarness) -> None:
+    harness.remember("ready", "ready", project="p1")
+    harness.remember("ready", project="p2", number=10)
+    periods = (await harness())["growth"]["periods"]
+    assert sum(turns for _, turns in periods) == 3
+    limited = await harness.health(HEALTH.limited_to(("p2",)))
+    assert [turns for _, turns in limited["growth"]["periods"]] == [1]
+
+
+async def test_ended_jobs_are_shown_with_counts_newest_first(harness: HealthHarness) -> None:
+    results: list[dict[str, Any]] = [{"created": ["m1", "m2"], "run": "r"}, {"processed": 7, "diff": []}]
+    for number, result in enumerate(results):
+        job = StoredJob(job_id=f"backfill-0-{number}", project=f"p{number}", at_ms=0)
+        harness.jobs.begin(0, "ana", job)
+        harness.jobs.end(0, "ana", job.job_id, SuccessReply(result).encode())
+    harness.jobs.begin(0, "ana", StoredJob(job_id="rebuild-0-9", project=None, at_ms=0))
+    shown = (await harness())["last_jobs"]
+    assert [(one["command"], one["state"], one["counts"]) for one in shown] == [
+        ("backfill", "done", {"processed": 7}),
+        ("backfill", "done", {"created": 2}),
+    ]
+    limited = await harness.health(HEALTH.limited_to(("p0",)))
+    assert [one["job_id"] for one in limited["last_jobs"]] == ["backfill-0-0"]
 
 
 async def test_health_describes_the_deployment(harness: HealthHarness) -> None:

@@ -1,0 +1,139 @@
+"""Whether modes are worth their cost: figures with what they mean and what to do. Pure.
+
+The conditions are those under which one bucket for all memories would be better: few users with several modes, many
+corrections, questions that mostly cross modes, and a model that chooses what the default would have been.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+Level = Literal["good", "warn", "unknown"]
+
+FEW_USERS_SHARE = 0.2
+"""Share of users with several modes below which modes serve a minority."""
+
+MANY_CORRECTIONS = 5.0
+"""Corrections per hundred memories above which a person mends more than one turn of a usual conversation of twenty."""
+
+MANY_CROSSING = 0.5
+"""Share of questions above which asking across modes is the common case."""
+
+HIGH_AGREEMENT = 0.95
+"""Share of agreement above which a model's choice changes less than one turn in twenty."""
+
+MIN_COUNT = 20
+"""Cases below which a share says little: one more would move it by five points."""
+
+
+class Criterion(NamedTuple):
+    """One figure: its value as text, what it counts, what it means, and what to do."""
+
+    title: str
+    value: str
+    counted: str
+    meaning: str
+    advice: str
+    level: Level
+
+
+def criteria_of_deployment(totals: Mapping[str, Any], usage: Mapping[str, int] | None) -> list[Criterion]:
+    """Return the figures of all users; `usage` is None where no worker answers."""
+    return [
+        several_modes(totals["several_modes"], totals["boundaries"]),
+        corrections(totals["corrections"], totals["memories"]),
+        *_of_usage(usage or {}, "by one worker since its start"),
+    ]
+
+
+def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criterion]:
+    """Return the figures of one user."""
+    in_use = telemetry.get("modes_in_use", 0)
+    return [
+        Criterion(
+            "Modes in use",
+            str(in_use),
+            "modes with memories",
+            "Modes keep apart what is said in different registers.",
+            "One mode is fine for one kind of conversation; look at the suggestions on the page Modes for others."
+            if in_use < 2
+            else "Each of them is searched by itself, by its own embedder.",
+            "good" if in_use > 1 else "unknown",
+        ),
+        corrections(telemetry.get("corrections", 0), memories),
+        *_of_usage(telemetry.get("user") or {}, "since the worker's start"),
+    ]
+
+
+def several_modes(users: int, of: int) -> Criterion:
+    """Return the share of users with more than one mode."""
+    few = "Few use them: look at the suggested modes of a busy user, and declare one; if none fits, one mode is enough."
+    many = "People use them: keep modes."
+    return _share(
+        "Users with more than one mode",
+        (users, of, "users"),
+        "Modes earn their cost only where more than one is used.",
+        (few, many, of > 0 and users / of < FEW_USERS_SHARE),
+    )
+
+
+def corrections(moved: int, of: int) -> Criterion:
+    """Return corrections per hundred memories."""
+    rate = 100 * moved / of if of else None
+    is_bad = rate is not None and rate > MANY_CORRECTIONS
+    advice = (
+        "Too many: describe each mode by what is said in it, set project defaults, or have clients name the mode."
+        if is_bad
+        else "Few memories had to be moved: leave defaults and descriptions as they are."
+    )
+    return Criterion(
+        "Corrections per hundred memories",
+        "-" if rate is None else f"{rate:.1f}",
+        f"{moved:,} moved by hand or by a client, of {of:,} memories",
+        "A memory in the wrong mode is found only by asking across modes.",
+        advice if of >= MIN_COUNT else TOO_FEW,
+        _level(of, is_bad=is_bad),
+    )
+
+
+TOO_FEW = "Too few cases to say anything yet."
+
+
+def _of_usage(usage: Mapping[str, int], since: str) -> list[Criterion]:
+    questions, answers = usage.get("questions", 0), usage.get("model_answers", 0)
+    crossing, agreeing = usage.get("cross_mode_questions", 0), usage.get("model_agreements", 0)
+    return [
+        _share(
+            "Questions across modes",
+            (crossing, questions, f"questions {since}"),
+            "A question across modes is answered by ranks of several embedders, and less exactly than within one.",
+            (
+                "They are the common case: merge modes that are asked together.",
+                "Most questions stay within one mode: the borders are where they should be.",
+                questions > 0 and crossing / questions > MANY_CROSSING,
+            ),
+        ),
+        _share(
+            "Model and default agree",
+            (agreeing, answers, f"answers of a language model {since}"),
+            "Where the model chooses the mode that the turn would have had anyway, asking it changes nothing."
+            if answers
+            else "No language model has chosen a mode; one may be set for turns whose client names none.",
+            (
+                "It changes fewer than one turn in twenty: its calls could be saved.",
+                "The model moves turns that the default would misplace: keep it, and watch the corrections.",
+                answers > 0 and agreeing / answers > HIGH_AGREEMENT,
+            ),
+        ),
+    ]
+
+
+def _share(title: str, cases: tuple[int, int, str], meaning: str, advice: tuple[str, str, bool]) -> Criterion:
+    part, of, what = cases
+    if_bad, if_good, is_bad = advice
+    value = "-" if not of else f"{100 * part / of:.1f} %"
+    said = TOO_FEW if of < MIN_COUNT else if_bad if is_bad else if_good
+    return Criterion(title, value, f"{part:,} of {of:,} {what}", meaning, said, _level(of, is_bad=is_bad))
+
+
+def _level(of: int, *, is_bad: bool) -> Level:
+    return "unknown" if of < MIN_COUNT else "warn" if is_bad else "good"

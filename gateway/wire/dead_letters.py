@@ -1,0 +1,158 @@
+"""The topic of dead letters over Kafka: followed from the first page on, read again in places, written from.
+
+Guaranteed: the last letters of every partition are in the list once `begin` has returned; what is published is
+acknowledged by all replicas before `publish` returns.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import Context
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+from modestream_client.kafka.connection import MAX_RECORD_BYTES
+from modestream_client.kafka.security import connection_options
+
+from gateway.service.dead_letter import Place, read_letter
+from gateway.service.dead_letter_list import MAX_KEPT, DeadLetterList
+from gateway.service.failures import unavailable
+from gateway.wire.follow import Cluster, Follower, record_of
+from schemas.messages.records import Outgoing, Record
+
+log = logging.getLogger(__name__)
+
+TOPIC = "dead-letters"
+
+BEGIN_S = 8.0
+"""Seconds that the first page waits for the letters that are there."""
+
+READ_S = 5.0
+"""Seconds that one record may take; none arrives for an offset that is gone at the end of the log."""
+
+
+class KafkaDeadLetters:
+    """Implements `gateway.service.dead_letters.DeadLetterTopic`."""
+
+    def __init__(self, cluster: Cluster, letters: DeadLetterList) -> None:
+        self.topic_prefix = cluster.topic_prefix
+        self._cluster = cluster
+        self._letters = letters
+        self._follower = Follower(cluster, [TOPIC], MAX_KEPT, self._take)
+        self._following: asyncio.Task[None] | None = None
+        self._producer: AIOKafkaProducer | None = None
+        self._opening = asyncio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """End what was begun when the block ends."""
+        try:
+            yield
+        finally:
+            if self._following is not None:
+                self._following.cancel()
+                with suppress(asyncio.CancelledError):
+                    await self._following
+            if self._producer is not None:
+                await self._producer.stop()
+
+    async def begin(self) -> None:
+        """Follow the topic; return once all that was there is in the list."""
+        if self._following is None:
+            # Of no request: it outlives the one that began it, and so do its log lines.
+            self._following = asyncio.create_task(self._follower.run(), context=Context())
+        try:
+            async with asyncio.timeout(BEGIN_S):
+                await self._follower.is_caught_up.wait()
+        except TimeoutError:
+            raise unavailable() from None
+
+    async def read(self, places: Sequence[Place]) -> AsyncGenerator[Record]:
+        """Yield the records at these places, by partition and offset."""
+        wanted: defaultdict[int, list[int]] = defaultdict(list)
+        for place in sorted(places):
+            wanted[place.partition].append(place.offset)
+        consumer = self._consumer()
+        with _translated():
+            try:
+                await consumer.start()
+                for partition, offsets in wanted.items():
+                    async for record in self._read_partition(consumer, partition, offsets):
+                        yield record
+            finally:
+                await consumer.stop()
+
+    async def publish(self, records: Sequence[Outgoing]) -> None:
+        """Write records, each to the partition of its key."""
+        with _translated():
+            producer = await self._opened()
+            sent = [
+                await producer.send(
+                    one.topic, one.value, key=one.key, headers=list(one.headers), timestamp_ms=one.timestamp_ms
+                )
+                for one in records
+            ]
+            await asyncio.gather(*sent)
+
+    def _consumer(self) -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            bootstrap_servers=self._cluster.bootstrap,
+            **connection_options(self._cluster.security),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=2 * MAX_RECORD_BYTES,
+        )
+
+    async def _read_partition(
+        self, consumer: AIOKafkaConsumer, partition: int, offsets: Sequence[int]
+    ) -> AsyncIterator[Record]:
+        source = TopicPartition(self.topic_prefix + TOPIC, partition)
+        consumer.assign([source])
+        position = -1
+        for offset in offsets:
+            if position > offset:
+                continue
+            if position != offset:
+                consumer.seek(source, offset)
+            try:
+                async with asyncio.timeout(READ_S):
+                    found = await consumer.getone(source)
+            except TimeoutError:
+                return
+            position = found.offset + 1
+            if found.offset == offset:
+                yield record_of(TOPIC, found)
+
+    async def _opened(self) -> AIOKafkaProducer:
+        async with self._opening:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    bootstrap_servers=self._cluster.bootstrap,
+                    **connection_options(self._cluster.security),
+                    acks="all",
+                    enable_idempotence=True,
+                    max_request_size=MAX_RECORD_BYTES,
+                )
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._producer = producer
+            return self._producer
+
+    def _take(self, records: Sequence[Record]) -> None:
+        for one in records:
+            self._letters.take(read_letter(one, self.topic_prefix))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (KafkaError, OSError) as error:
+        log.warning("dead letters: %s", error)
+        raise unavailable() from None

@@ -1,0 +1,155 @@
+"""Dead letters in the window: what is shown to which caller, and what is published again."""
+
+import json
+from html import unescape
+
+import pytest
+
+from gateway.service.calls import Caller
+from gateway.service.service import MemoryService
+from schemas.state.policies import Grant
+from tests.fakes.dead_letter_topic import FakeDeadLetterTopic
+from tests.fakes.wire import FakeWire
+from tests.worlds.pages import pages_over
+
+PAGE = "/admin/dead-letters"
+
+
+def turn(user: str, content: str = "hello", project: str | None = None) -> bytes:
+    scope = {"user_id": user, **({"project_id": project} if project else {})}
+    return json.dumps({"schema": "turn.v1", "scope": scope, "content": content}).encode()
+
+
+@pytest.fixture
+def topic() -> FakeDeadLetterTopic:
+    return FakeDeadLetterTopic()
+
+
+@pytest.fixture
+def service(topic: FakeDeadLetterTopic) -> MemoryService:
+    wire = FakeWire()
+    wire.results["list.v1"] = {"items": [], "next": None}
+    return MemoryService(wire, dead_letters=topic.letters)
+
+
+def granted(**grant: object) -> Caller:
+    return Caller("app", "app", grants=(Grant.model_validate(grant),))
+
+
+async def test_letters_are_shown_newest_first_and_escaped(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    topic.put(b"u1", turn("u1", "<script>alert(1)</script>"))
+    topic.put(b"u2", turn("u2", "later"), code="not_allowed")
+    async with pages_over(service) as http:
+        page = (await http.get(PAGE)).text
+    assert "<script>alert" not in page
+    assert "<script>alert" in unescape(page)
+    assert page.index("why not_allowed") < page.index("why unknown_mode")
+    assert "turns, partition 3, offset 100" in page
+
+
+@pytest.mark.parametrize(
+    ("caller", "seen"),
+    [
+        (Caller(), {"mine", "other", "forged", "broken"}),
+        (granted(user_id="*"), {"mine", "other", "forged", "broken"}),
+        (granted(user_id="u1"), {"mine"}),
+        (granted(user_id="u1", project_id="p2"), set()),
+        (granted(user_id="*", project_id="p1"), {"mine", "other"}),
+        (Caller(own_user="u1"), {"mine"}),
+    ],
+)
+async def test_a_caller_sees_letters_of_its_users_alone(
+    topic: FakeDeadLetterTopic, service: MemoryService, caller: Caller, seen: set[str]
+) -> None:
+    topic.put(b"u1", turn("u1", "mine", "p1"))
+    topic.put(b"u2", turn("u2", "other", "p1"))
+    topic.put(b"u1", turn("u2", "forged", "p1"))
+    topic.put(b"u1", b'{"broken', code="invalid_json")
+    async with pages_over(service, caller) as http:
+        page = unescape((await http.get(PAGE)).text)
+        statuses = [(await http.get(f"{PAGE}/0-{number}")).status_code for number in range(4)]
+    assert {name for name in ("mine", "other", "forged", "broken") if name in page} == seen
+    assert [status == 200 for status in statuses] == [name in seen for name in ("mine", "other", "forged", "broken")]
+
+
+async def test_a_foreign_user_is_refused(service: MemoryService) -> None:
+    async with pages_over(service, granted(user_id="u1")) as http:
+        assert (await http.get(f"{PAGE}?user=u2")).status_code == 403
+
+
+async def test_a_replay_publishes_the_original_and_marks_it(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1"), headers=(("principal", b"app"), ("replayed_from", b"9-9")))
+    async with pages_over(service) as http:
+        asked = (await http.get(f"{PAGE}/replay?letter={letter}")).text
+        assert "1 record" in asked
+        answer = await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
+        again = await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
+        page = (await http.get(PAGE)).text
+    assert (answer.status_code, "count=1" in answer.headers["location"]) == (303, True)
+    (sent,) = topic.published
+    assert (sent.topic, sent.key, sent.value) == ("memory.turns", b"u1", turn("u1"))
+    assert sent.headers == (("principal", b"app"), ("replayed_from", b"0-0"))
+    assert again.status_code == 422
+    assert "published again" in page
+
+
+async def test_a_letter_that_comes_back_is_said(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1"))
+    async with pages_over(service) as http:
+        await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
+        topic.put(b"u1", turn("u1"), headers=topic.published[0].headers)
+        page = (await http.get(f"{PAGE}/{letter}")).text
+    assert f"{PAGE}/0-1" in page
+    assert "came back" in page
+
+
+async def test_all_of_a_code_but_no_later_ones(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    for number in range(3):
+        topic.put(b"u1", turn("u1", f"turn {number}"))
+    topic.put(b"u1", turn("u1"), code="too_large", headers=(("dead_letter_cut", b"9000000"),))
+    topic.put(b"u1", b'{"scope": {"user_id": "u1"}}', topic="memory.changes")
+    async with pages_over(service) as http:
+        asked = (await http.get(f"{PAGE}/replay?code=unknown_mode")).text
+        until = asked.partition('name="until" value="')[2].partition('"')[0]
+        topic.put(b"u1", turn("u1", "a later one"))
+        assert (await http.post(f"{PAGE}/replay?code=unknown_mode", data={})).status_code == 422
+        answer = await http.post(f"{PAGE}/replay?code=unknown_mode", data={"until": until})
+        page = unescape((await http.get(PAGE)).text)
+    assert "count=3" in answer.headers["location"]
+    assert [json.loads(one.value or b"")["content"] for one in topic.published] == ["turn 0", "turn 1", "turn 2"]
+    assert "was cut, so the original bytes are gone" in page
+    assert "event of the service itself" in page
+
+
+async def test_many_letters_need_their_number_typed(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    for number in range(120):
+        topic.put(b"u1", turn("u1", f"turn {number}"))
+    async with pages_over(service) as http:
+        asked = (await http.get(f"{PAGE}/replay")).text
+        until = asked.partition('name="until" value="')[2].partition('"')[0]
+        refused = await http.post(f"{PAGE}/replay", data={"until": until})
+        assert (refused.status_code, topic.published) == (422, [])
+        await http.post(f"{PAGE}/replay", data={"until": until, "typed": "120"})
+        assert len(topic.published) == 120
+        first = (await http.get(PAGE)).text
+        older = unescape(first).partition("cursor=")[2].partition('"')[0]
+        second = (await http.get(f"{PAGE}?cursor={older}")).text
+    assert "turn 119" in unescape(first)
+    assert "turn 69" not in unescape(first)
+    assert "turn 69" in unescape(second)
+
+
+async def test_a_replay_needs_manage(topic: FakeDeadLetterTopic, service: MemoryService) -> None:
+    letter = topic.put(b"u1", turn("u1"))
+    async with pages_over(service, granted(user_id="u1", may=["read", "write"])) as http:
+        assert (await http.get(PAGE)).status_code == 200
+        answer = await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
+    assert (answer.status_code, topic.published) == (403, [])
+
+
+def test_only_the_last_letters_are_kept() -> None:
+    topic = FakeDeadLetterTopic(limit=2)
+    for _ in range(3):
+        topic.put(b"u1", turn("u1"))
+    assert [str(one.place) for one in topic.list.newest()] == ["0-2", "0-1"]
+    assert topic.letters.is_full

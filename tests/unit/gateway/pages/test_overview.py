@@ -1,0 +1,214 @@
+"""The overview: of the deployment and of a user, live, and without a worker."""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from modestream_client.failures import MemoryUnreachable
+
+from gateway.pages.criteria import MANY_CORRECTIONS, MIN_COUNT, corrections, criteria_of_deployment, several_modes
+from gateway.pages.live import as_event, live_answer
+from gateway.service.boundaries import Boundaries
+from gateway.service.calls import Caller
+from gateway.service.service import MemoryService
+from schemas.state.policies import Grant
+from tests.fakes.wire import FakeWire
+from tests.worlds.pages import pages_over
+
+HEALTH: dict[str, Any] = {
+    "modes": {
+        "general": {"ready": 1, "pending": 0, "stale": 0, "failed": 0, "error": None},
+        "code": {"ready": 0, "pending": 3, "stale": 0, "failed": 0, "error": {"message": "no model <b>code</b>"}},
+    },
+    "jobs": [{"job_id": "backfill-0-1", "command": "backfill", "mode": "code", "done": 1, "total": 3}],
+    "last_jobs": [
+        {
+            "job_id": "consolidate-0-1",
+            "command": "consolidate",
+            "project": "p1",
+            "at": "2026-03-01T09:30:00Z",
+            "state": "done",
+            "counts": {"created": 4},
+            "error": None,
+        }
+    ],
+    "growth": {"unit": "day", "periods": [["2026-03-01", 3], ["2026-03-04", 1]]},
+    "telemetry": {"modes_in_use": 2, "corrections": 1, "user": {"questions": 40, "cross_mode_questions": 30}},
+    "lag": {"memory.turns": 12},
+    "vector_index": "ready",
+    "embedders": {"general": {"state": "ready", "error": None}},
+    "language_model": {"main": {"model": "m", "state": "open", "calls": 4, "failures": 3, "last_error": "<i>no</i>"}},
+}
+
+
+def told(
+    boundaries: Boundaries,
+    user: str,
+    memories: int = 4,
+    modes: tuple[str, ...] = ("general", "code"),
+    embedder: str = "general",
+) -> None:
+    boundary = {
+        "schema": "boundary.v1",
+        "boundary": user,
+        "scope": {"user_id": user},
+        "projects": 1,
+        "conversations": 2,
+        "memories": memories,
+        "modes": {name: {"memories": memories // len(modes), "embedder": embedder} for name in modes},
+        "embedding": {"ready": memories, "pending": 0, "stale": 0, "failed": 0},
+        "corrections": 1,
+        "first": "2026-03-01T09:30:00Z",
+        "last": "2026-03-04T09:30:00Z",
+    }
+    boundaries.apply(user.encode(), json.dumps(boundary).encode())
+
+
+@pytest.fixture
+def boundaries() -> Boundaries:
+    made = Boundaries()
+    told(made, "u1")
+    told(made, "u<2>", modes=("general",))
+    return made
+
+
+@pytest.fixture
+def wire() -> FakeWire:
+    made = FakeWire()
+    made.results["health"] = HEALTH
+    made.results["list.v1"] = {"items": [], "next": None}
+    return made
+
+
+@pytest.fixture
+def service(wire: FakeWire, boundaries: Boundaries) -> MemoryService:
+    return MemoryService(wire, boundaries=boundaries)
+
+
+async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        page = (await http.get("/admin?user=u1")).text
+    for part in ("turns 12", "paused after failures", "backfill</strong> of code runs: 1 of 3", "created 4", "75.0 %"):
+        assert part in page, part
+    assert "&lt;i&gt;no" in page
+    assert "<b>code" not in page
+    assert page.count("<rect") == 2
+
+
+async def test_an_embedder_is_compared_by_a_job(service: MemoryService, wire: FakeWire, boundaries: Boundaries) -> None:
+    told(boundaries, "u1", embedder="code-embedder")
+    found = {
+        "embedder": "code-embedder",
+        "turns": 60,
+        "conversations": 9,
+        "recall_at_10": 0.5,
+        "sentence": "Keep <it>.",
+    }
+    found |= {"general_recall_at_10": 0.25, "difference": 0.25, "margin": 0.1, "verdict": "better"}
+    job = {**HEALTH["last_jobs"][0], "command": "compare_embedders", "compared": {"code": found}}
+    wire.results["health"] = {**HEALTH, "last_jobs": [job]}
+    async with pages_over(service) as http:
+        page = (await http.get("/admin?user=u1&project=p1")).text
+        answer = await http.post("/admin/comparisons?user=u1&project=p1", data={"of": "code"})
+    assert "Compare code with general" in page
+    assert "Keep &lt;it&gt;" in page
+    assert "+25.0 points" in page
+    assert answer.status_code == 303
+    sent = wire.records[-1]
+    assert (sent["command"], sent["arguments"]) == ("compare_embedders", {"mode": "code", "all_projects": False})
+    assert sent["scope"] == {"user_id": "u1", "project_id": "p1"}
+
+
+async def test_a_comparison_needs_manage(service: MemoryService, wire: FakeWire) -> None:
+    reader = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1", "may": ["read"]}),))
+    async with pages_over(service, reader) as http:
+        answer = await http.post("/admin/comparisons?user=u1", data={"of": "code"})
+    assert (answer.status_code, wire.records) == (403, [])
+
+
+async def test_the_deployment_shows_users_and_shares(service: MemoryService) -> None:
+    async with pages_over(service) as http:
+        page = (await http.get("/admin")).text
+    assert "u&lt;2&gt;" in page
+    assert "1 of 2 users" in page
+    assert "<h1>Overview</h1>" in page
+
+
+async def test_one_user_alone_is_chosen_unless_all_are_asked_for(wire: FakeWire) -> None:
+    alone = Boundaries()
+    told(alone, "u1")
+    async with pages_over(MemoryService(wire, boundaries=alone)) as http:
+        assert "<h1>u1</h1>" in (await http.get("/admin")).text
+        everyone = (await http.get("/admin?everyone=1")).text
+    assert "<h1>Overview</h1>" in everyone
+    assert "/admin/dead-letters?everyone=1" in everyone
+    assert '<a href="/admin?user=u1">' in everyone
+
+
+@pytest.mark.parametrize("address", ["/admin?user=u1", "/admin"])
+async def test_without_a_worker_it_says_so(service: MemoryService, wire: FakeWire, address: str) -> None:
+    wire.failure = MemoryUnreachable("gone")
+    async with pages_over(service) as http:
+        answer = await http.get(address)
+    assert answer.status_code == 200
+    assert "No worker answers now" in answer.text
+
+
+async def test_a_caller_sees_totals_of_its_users_and_no_foreign_one(service: MemoryService) -> None:
+    caller = Caller("app", "app", grants=(Grant.model_validate({"user_id": "u1"}),))
+    async with pages_over(service, caller) as http:
+        page = (await http.get("/admin?everyone=1")).text
+        assert (await http.get("/admin?user=u<2>")).status_code == 403
+        assert (await http.get("/admin/live/events?user=u<2>")).status_code == 403
+    assert "u&lt;2&gt;" not in page
+    assert "1 of 1 users" in page
+
+
+async def test_live_numbers_are_sent_when_they_change(boundaries: Boundaries) -> None:
+    users = MemoryService(FakeWire(), boundaries=boundaries).users
+
+    async def render() -> str:
+        return f"<p>\n{users.totals(Caller())['memories']}</p>"
+
+    sent: list[str] = []
+
+    async def listen() -> None:
+        async for one in live_answer(render, users).body_iterator:
+            sent.append(str(one))  # noqa: PERF401 - the stream has no end
+
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(0.05)
+    told(boundaries, "u1", memories=8)
+    await asyncio.sleep(1.2)
+    listening.cancel()
+    with suppress(asyncio.CancelledError):
+        await listening
+    assert sent == ["data: <p>\ndata: 8</p>\n\n", "data: <p>\ndata: 12</p>\n\n"]
+
+
+def test_an_event_has_one_data_line_for_each_line() -> None:
+    assert as_event("a\n\nb") == "data: a\ndata: \ndata: b\n\n"
+
+
+@pytest.mark.parametrize(("moved", "level"), [(0, "good"), (int(MANY_CORRECTIONS) + 1, "warn")])
+def test_many_corrections_are_to_be_acted_on(moved: int, level: str) -> None:
+    assert corrections(moved, 100).level == level
+    assert corrections(moved, MIN_COUNT - 1).level == "unknown"
+
+
+def test_shares_of_nothing_are_unknown() -> None:
+    found = criteria_of_deployment({"several_modes": 0, "corrections": 0, "boundaries": 0, "memories": 0}, None)
+    assert {(one.value, one.level) for one in found} == {("-", "unknown")}
+    assert (several_modes(1, 100).level, several_modes(50, 100).level) == ("warn", "good")
+
+
+async def test_users_are_paged(wire: FakeWire) -> None:
+    many = Boundaries()
+    for number in range(300):
+        told(many, f"u{number:04}")
+    async with pages_over(MemoryService(wire, boundaries=many)) as http:
+        page = (await http.get("/admin")).text
+    assert page.count('<a href="/admin?user=') == 50
+    assert "More users" in page
