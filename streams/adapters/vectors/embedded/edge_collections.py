@@ -87,6 +87,10 @@ class EdgeCollections:
         check_fingerprint(space, self._fingerprints[name])
         return True
 
+    def is_open(self, space: VectorSpace) -> bool:
+        """True if a call on the collection needs to load nothing."""
+        return space.collection in self._shards
+
     def readable(self, space: VectorSpace) -> CollectionShard | None:
         """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
         name = space.collection

@@ -19,6 +19,7 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.paced_opening import PacedOpening
 from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -38,6 +39,7 @@ class EdgeIndex:
     def __init__(self, root: Path, cache: BoundaryCache | None = None, max_open: int | None = None) -> None:
         """Own this directory; at most `max_open` collections are open at once, or what the system grants."""
         self._collections = EdgeCollections(root, max_open)
+        self._opening = PacedOpening(self._collections)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()
@@ -46,6 +48,7 @@ class EdgeIndex:
         unique = contract.validate_points(space, points)
         if not unique:
             return
+        await self._opening.readable(space)
         shard = self._collections.writable(space, unique)
         rows = sum(map(contract.count_token_rows, unique))
         with shard.in_use():
@@ -56,7 +59,7 @@ class EdgeIndex:
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         ids = contract.validate_ids(memory_ids)
-        if not ids or (shard := self._collections.readable(space)) is None:
+        if not ids or (shard := await self._opening.readable(space)) is None:
             return
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
@@ -104,7 +107,7 @@ class EdgeIndex:
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         ids = contract.validate_ids(memory_ids)
         found: dict[str, str] = {}
-        if (shard := self._collections.readable(space)) is None:
+        if (shard := await self._opening.readable(space)) is None:
             return found
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
@@ -115,7 +118,7 @@ class EdgeIndex:
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         ids = contract.validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
-        if (shard := self._collections.readable(space)) is None:
+        if (shard := await self._opening.readable(space)) is None:
             return found
         with shard.in_use():
             for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
@@ -126,7 +129,7 @@ class EdgeIndex:
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
         ids = contract.validate_ids(memory_ids)
         found: dict[str, Vector] = {}
-        if (shard := self._collections.readable(space)) is None:
+        if (shard := await self._opening.readable(space)) is None:
             return found
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
@@ -171,7 +174,7 @@ class EdgeIndex:
             return None
         while not self._cache.has(key):
             async with self._reading:
-                if (shard := self._collections.readable(space)) is None:
+                if (shard := await self._opening.readable(space)) is None:
                     return None
                 with shard.in_use():
                     if not self._cache.has(key):

@@ -1,0 +1,54 @@
+"""Opening collections: many at once leave room between them for other work."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schemas.state.modes import VectorSpace
+from streams.adapters.vectors.embedded import edge_collections
+from streams.adapters.vectors.embedded.call_mark import CallMark
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points
+
+SPACES = [VectorSpace(f"m{number}", SPACE.fingerprint) for number in range(6)]
+
+HELD_S = 0.03
+"""Seconds that a slow opening holds the event loop in the test."""
+
+
+async def test_openings_of_many_collections_leave_room_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = EdgeIndex(tmp_path)
+    for number, space in enumerate(SPACES):
+        await index.upsert(space, [replace(one, memory_id=memory(number)) for one in points(range(1))])
+    await index.close()
+    opened: list[str] = []
+
+    def slow_load(path: Path, mark: CallMark) -> CollectionShard:
+        time.sleep(HELD_S)
+        opened.append(path.name)
+        return CollectionShard(path, mark)
+
+    monkeypatch.setattr(edge_collections, "CollectionShard", slow_load)
+    index = EdgeIndex(tmp_path)
+    between: list[int] = []
+
+    async def other_work() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        between.append(len(opened))
+
+    async def others() -> None:
+        while len(opened) < len(SPACES):
+            await other_work()
+
+    asked = [index.hashes(space, [memory(number)]) for number, space in enumerate(SPACES)]
+    *found, _ = await asyncio.gather(*asked, others())
+    assert all(found)
+    assert set(range(1, len(SPACES))) <= set(between)
+    await index.close()
