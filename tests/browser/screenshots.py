@@ -35,7 +35,7 @@ PAGES = {
     "user": f"/admin?{OF_USER}",
     "memories": f"/admin/memories?{OF_USER}",
     "conversations": f"/admin/conversations?{OF_USER}",
-    "ask": f"/admin/ask?{OF_USER}&project=home&q=How+much+rent+can+we+pay%3F",
+    "ask": f"/admin/ask?{OF_USER}&project=home&q=When+is+the+viewing+on+Larkin+Street%3F",
     "context": f"/admin/ask?{OF_USER}&project=bakery&show=context&q=Why+is+the+total+zero%3F&budget=1000",
     "map": f"/admin/map?{OF_USER}",
     "modes": f"/admin/modes?{OF_USER}",

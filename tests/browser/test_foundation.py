@@ -12,11 +12,11 @@ def test_the_only_user_is_chosen_and_pickers_hold_on_every_page(
 ) -> None:
     page.goto("/")
     expect(page).to_have_url("/admin")
-    page.get_by_label("Mode").select_option("journal")
+    page.locator("#pick-mode").select_option("journal")
     expect(page).to_have_url("/admin?user=demo&mode=journal")
     page.get_by_role("link", name="Memories", exact=True).click()
     expect(page).to_have_url("/admin/memories?user=demo&mode=journal")
-    expect(page.get_by_label("Mode", exact=True)).to_have_value("journal")
+    expect(page.locator("#pick-mode")).to_have_value("journal")
     check_accessibility(page)
 
 
