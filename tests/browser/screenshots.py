@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import httpx
 from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
@@ -77,13 +78,22 @@ def shown_pages(page: Page) -> Iterator[str]:
         yield name
 
 
+def prepare(system: System) -> None:
+    """Leave something to see on every page: categories, consolidations, a dead letter."""
+    with httpx.Client(base_url=f"{system.url}/v1/users/{DEMO_USER_ID}", headers={"Prefer": "wait=60"}) as http:
+        for project, category in (("bakery", "bread"), ("home", "moving")):
+            http.put(f"/categories/{category}", json={"project_id": project}).raise_for_status()
+            http.post("/consolidations", json={"project_id": project}, timeout=60).raise_for_status()
+        refused = {"conversation_id": "flat", "role": "user", "content": "A line of a poem.", "mode": "poetry"}
+        assert http.post("/turns", json=refused).is_client_error
+
+
 def main() -> int:
     """Start a system of its own and take the pictures."""
     with tempfile.TemporaryDirectory() as directory:
         models = Path(directory) / "models"
         with running_system(Path(directory), models) as system:
-            for project in ("bakery", "home"):
-                system.command("declare_category", {"name": "bread" if project == "bakery" else "moving"}, project)
+            prepare(system)
             take_pictures(system, IMAGES)
     sys.stdout.write(f"pictures are in {IMAGES.relative_to(Path.cwd())}\n")
     return 0

@@ -51,3 +51,4 @@ document.addEventListener("submit", leaveEmptyOut);
 addEventListener("pageshow", enableFields);
 new MutationObserver(() => showTimes(document)).observe(document.body, { childList: true, subtree: true });
 showTimes(document);
+document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
