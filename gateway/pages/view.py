@@ -27,7 +27,7 @@ KEPT = ("user", "project", "mode")
 OF_ONE_VISIT = ("notice", "count", "name")
 """Parameters that tell what an action did; no link repeats them."""
 
-OF_ONE_LIST = ("cursor", "trail", "at")
+OF_ONE_LIST = ("cursor", "trail", "at", "of")
 """Parameters that are a place in a list; where something else is picked, the list begins anew."""
 
 EVERYONE = "everyone"
