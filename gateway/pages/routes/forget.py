@@ -1,7 +1,7 @@
 """Forget a project, or a user in all projects: a page that asks, with the counts, and takes the name as consent."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -49,7 +49,7 @@ async def _question(pages: Pages, view: View, error: str | None = None) -> Respo
     )
 
 
-async def _count(pages: Pages, view: View, what: str) -> int:
+async def _count(pages: Pages, view: View, what: Literal["memories", "conversations"]) -> int:
     """Return how many there are, those included that something supersedes."""
     scope = view.selector if view.project is None else view.place
     fields: dict[str, Any] = {"mode": "*", "include_superseded": True, "limit": 1}
