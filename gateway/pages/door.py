@@ -21,6 +21,7 @@ from gateway.pages.routes.categories import category_pages
 from gateway.pages.routes.consolidations import consolidation_pages
 from gateway.pages.routes.conversations import conversation_pages
 from gateway.pages.routes.dead_letters import dead_letter_pages
+from gateway.pages.routes.forget import forget_pages
 from gateway.pages.routes.intention import intention_pages
 from gateway.pages.routes.map import map_pages
 from gateway.pages.routes.memories import memory_pages
@@ -57,6 +58,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *one_memory_pages(pages),
             *conversation_pages(pages),
             *map_pages(pages),
+            *forget_pages(pages),
             *dead_letter_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],

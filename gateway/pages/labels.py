@@ -32,7 +32,14 @@ MODE_SOURCES = {
     "model": "the model decided",
     "project_default": "the project's default",
     "user_default": "the user's default",
-    "fallback": "nothing else decided",
+    "fallback": "no client, model or default named one",
+}
+
+DECAY_TIMES = {
+    "fast": "loses weight within days",
+    "medium": "loses weight within weeks",
+    "slow": "loses weight within months",
+    "none": "keeps its weight",
 }
 
 INTERACTION_MODES = {

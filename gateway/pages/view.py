@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 
 from gateway.http.problems import request_id_of
-from gateway.service.access import PROJECT, require_user
+from gateway.service.access import PROJECT, may_in_project, require_user
 from gateway.service.calls import Call, Caller
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
@@ -27,7 +27,7 @@ KEPT = ("user", "project", "mode")
 OF_ONE_VISIT = ("notice", "count", "name")
 """Parameters that tell what an action did; no link repeats them."""
 
-OF_ONE_LIST = ("cursor", "trail", "at")
+OF_ONE_LIST = ("cursor", "trail", "at", "of")
 """Parameters that are a place in a list; where something else is picked, the list begins anew."""
 
 EVERYONE = "everyone"
@@ -68,6 +68,11 @@ class View:
         """The parameters that stay where another project or mode is picked."""
         passing = {*KEPT, *OF_ONE_VISIT, *OF_ONE_LIST}
         return {name: value for name, value in self.query.items() if name not in passing}
+
+    @property
+    def may_forget(self) -> bool:
+        """True if the caller may forget the chosen project, or the user with all projects, also later ones."""
+        return self.user is not None and may_in_project(self.caller, self.user, self.project, "manage")
 
     def address(self, page: str = "", *parts: str, **changes: Any) -> str:
         """Return the address of a page, with what is chosen; a change of None leaves a parameter out.

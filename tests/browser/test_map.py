@@ -193,7 +193,9 @@ def test_each_mode_is_a_cloud_of_its_own_and_colours_are_in_the_address(page: Pa
     expect(page).to_have_url("/admin/map?user=demo&colour=age")
     wait_until(lambda: canvas.evaluate("one => one.toDataURL()") != light)
     page.get_by_role("list", name="Colours").get_by_role("button").first.click()
-    expect(page.locator(".legend button[aria-pressed=true]")).to_have_count(1)
+    pressed = page.locator(".legend button[aria-pressed=true]")
+    expect(pressed).to_have_count(1)
+    expect(page.locator("[data-map-range]")).to_contain_text(f"of {pressed.locator('small').inner_text()}")
 
 
 def test_without_webgl_the_table_has_the_points(context: BrowserContext, page: Page, atlas: httpx.Client) -> None:

@@ -165,3 +165,16 @@ def test_a_phone_scrolls_in_one_direction(page: Page, address: str) -> None:
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(f"/admin/{address}&user=demo")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_a_user_is_forgotten_only_with_the_name_typed(page: Page, check_accessibility: CheckAccessibility) -> None:
+    page.goto("/admin/memories?user=demo")
+    page.get_by_role("link", name="Forget everything about demo …").click()
+    check_accessibility(page)
+    page.get_by_label("Type demo").fill("demos")
+    page.get_by_role("button", name="Forget everything about demo").click()
+    expect(page.get_by_role("alert").filter(has_text="nothing was forgotten")).to_be_visible()
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.get_by_role("link", name="Keep it").click()
+    expect(page.get_by_role("heading", name="demo", level=1)).to_be_visible()

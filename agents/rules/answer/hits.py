@@ -70,4 +70,4 @@ def warn_cross_mode(modes: Sequence[str], method: FusionMethod) -> SearchWarning
 def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
     """Return a warning if the scope has memories in modes that were not searched, with their counts."""
     modes = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
-    return [("other_modes", f"not searched, with the number of memories here: {modes}")] if modes else []
+    return [("other_modes", f"these modes have memories here and were not searched: {modes}")] if modes else []

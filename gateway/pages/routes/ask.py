@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
@@ -30,6 +30,15 @@ MAX_BESIDE = 8
 MAX_DROPPED = 10
 """Memories that were left out and are shown with their text."""
 
+BEGINNING = "where every memory begins"
+"""The one ground that says nothing about a hit: it is the same for all."""
+
+MATTERS = 0.1
+"""Log-odds from which a ground is told in words: it changes a score by 2.5 points of a hundred at most."""
+
+TOLD = 3
+"""Grounds told in words, for and against."""
+
 
 def ask_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
@@ -56,7 +65,7 @@ class Questions:
         """Search in the chosen mode, or in the one that the scope is in; each hit has its contributions."""
         fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
         answer = await self._service.reads.search(view.call(), view.selector, fields)
-        hits = [{**hit, "bars": signed_bars(hit.get("contributions") or {})} for hit in answer["hits"]]
+        hits = [{**hit, **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
         sent = {name: value for name, value in fields.items() if value is not None}
         return {"answer": answer, "hits": hits, "sent": _body(view, sent)}
 
@@ -89,6 +98,16 @@ class Questions:
             return await self._service.memories.get(view.call(), view.selector, memory_id)
         except Refused:
             return {"memory_id": memory_id, "text": "This memory is gone meanwhile.", "mode": None}
+
+
+def _explained(contributions: Mapping[str, float]) -> Json:
+    """Return bars, and in words what mattered: the grounds that speak most for and most against a hit."""
+    grounds = [(name, value) for name, value in contributions.items() if name != BEGINNING and abs(value) >= MATTERS]
+    return {
+        "bars": signed_bars(contributions),
+        "for_it": [name for name, value in grounds if value > 0][:TOLD],
+        "against_it": [name for name, value in grounds if value < 0][:TOLD],
+    }
 
 
 def _question(view: View) -> dict[str, Any]:

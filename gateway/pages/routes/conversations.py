@@ -1,6 +1,7 @@
 """Conversations: the list, and one as it was said; forget it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -22,6 +23,9 @@ from gateway.service.wire import Json
 
 MAX_PLACES = 20
 """Projects in which one page shows a conversation of the same id."""
+
+OF = "of"
+"""Parameter with the project of one conversation. No link keeps it: the project in the head stays as it was chosen."""
 
 FORGET_WAIT_S = 60.0
 """Seconds that forgetting may take: a conversation may have tens of thousands of turns."""
@@ -50,8 +54,9 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show_one(request: Request) -> Response:
         view, name = pages.view(request), name_of(request, "conversation_id")
-        found = await _found(pages, view, name)
-        transcript = await transcript_of(pages.service, view, name)
+        where = replace(view, project=view.query.get(OF) or view.project)
+        found = await _found(pages, where, name)
+        transcript = await transcript_of(pages.service, where, name)
         return await pages.render(
             view,
             "conversation.html",

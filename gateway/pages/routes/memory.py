@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.choices import place_of
 from gateway.pages.forms import Form, read_form
-from gateway.pages.labels import INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
+from gateway.pages.labels import DECAY_TIMES, INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
 from gateway.pages.pages import Pages, see
 from gateway.pages.path_names import name_of
 from gateway.pages.relations import SIMILAR, relations_of, similar_to
@@ -21,6 +21,7 @@ from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
 LABELS: Mapping[str, Any] = {
+    "decay_times": DECAY_TIMES,
     "interaction_modes": INTERACTION_MODES,
     "interaction_reason": interaction_reason,
     "kind_of": kind_of,

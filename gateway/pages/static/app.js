@@ -44,11 +44,26 @@ function selectAll(event) {
   for (const box of boxes) box.checked = event.target.checked;
 }
 
+function countSelected() {
+  for (const place of document.querySelectorAll("[data-selected-count]")) {
+    const ticked = document.querySelectorAll(`input[name="${place.dataset.selectedCount}"]:checked`).length;
+    place.textContent = ` ${ticked.toLocaleString("en")}`;
+  }
+}
+
+// Where the pages' names are wider than the screen, the page that is shown is among those that can be seen.
+function showPlace() {
+  const pages = document.querySelector(".pages"), here = pages?.querySelector("[aria-current]");
+  if (here) pages.scrollLeft = here.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
+}
+
 document.addEventListener("change", submitOnChange);
 document.addEventListener("change", selectAll);
+document.addEventListener("change", countSelected);
 document.addEventListener("click", switchTheme);
 document.addEventListener("submit", leaveEmptyOut);
 addEventListener("pageshow", enableFields);
+addEventListener("pageshow", countSelected);
 new MutationObserver(() => showTimes(document)).observe(document.body, { childList: true, subtree: true });
 showTimes(document);
-document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+showPlace();

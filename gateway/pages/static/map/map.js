@@ -14,6 +14,7 @@ export class PointMap {
   colour = "conversation";
   #panels = new Map();
   #suggestions = [];
+  #colours = new Map();
   #made = 0;
 
   // `renderer` may be null: then there are no panels. `on` has viewChanged() and drawn().
@@ -50,10 +51,11 @@ export class PointMap {
     const colours = coloursOf(theme, byAge);
     this.look = { theme, palette: uniformOf(colours) };
     this.legend.show(entries, colours);
+    this.#colours = new Map(this.clouds.map((cloud) => [cloud, of(cloud)]));
     for (const panel of this.#panels.values()) {
       const groups = this.#suggestions.map(({ name, ids }) => [name, rowsOf(panel.cloud, ids)]);
       panel.labels = groups.filter(([, rows]) => rows.length).map(([name, rows]) => ({ name, ...middleOf(panel.cloud, rows) }));
-      panel.restyle(of(panel.cloud), groups.flatMap(([, rows]) => rows), this.legend.highlighted);
+      panel.restyle(this.#colours.get(panel.cloud), groups.flatMap(([, rows]) => rows), this.legend.highlighted);
     }
   }
 
@@ -66,10 +68,13 @@ export class PointMap {
     return cloud && { cloud, row: cloud.rowOf.get(id) };
   };
 
-  // The points that can be seen; without panels all.
+  // The points that can be seen and are not dimmed; without panels all.
   inView() {
-    if (!this.renderer) return this.clouds.flatMap((cloud) => cloud.ids.map((_, row) => ({ cloud, row })));
-    return [...this.#panels.values()].flatMap((panel) => panel.inView().map((row) => ({ cloud: panel.cloud, row })));
+    const { highlighted } = this.legend;
+    const shown = ({ cloud, row }) => highlighted === null || this.#colours.get(cloud)[row] === highlighted;
+    if (!this.renderer) return this.clouds.flatMap((cloud) => cloud.ids.map((_, row) => ({ cloud, row }))).filter(shown);
+    const seen = (panel) => panel.inView().map((row) => ({ cloud: panel.cloud, row }));
+    return [...this.#panels.values()].flatMap(seen).filter(shown);
   }
 
   #place(cloud) {

@@ -18,7 +18,7 @@ function start() {
   const part = (name) => root.querySelector(`[data-map-${name}]`);
   const form = document.querySelector("[data-map-form]");
   const renderer = Renderer.create(() => map.redraw());
-  const legend = new Legend(part("legend"), () => map.restyle());
+  const legend = new Legend(part("legend"), () => (map.restyle(), map.viewChanged()));
   let resting, table;
   const map = new PointMap(part("clouds"), legend, renderer, {
     viewChanged() {

@@ -64,7 +64,7 @@ def lists(wire: FakeWire, what: str) -> list[Record]:
 async def test_conversations_are_listed_with_their_modes(wire: FakeWire, known: Conversations) -> None:
     async with pages_over(MemoryService(wire)) as http:
         page = (await http.get(PAGE + "&text=kent&mode=journal")).text
-    assert "/admin/conversations/c%2F1?user=ana&amp;project=home&amp;mode=journal" in page
+    assert "/admin/conversations/c%2F1?user=ana&amp;mode=journal&amp;of=home" in page
     assert "Ana, Ben" in page
     [sent] = lists(wire, "conversations")
     assert (sent["contains"], sent["mode"]) == ("kent", "journal")
@@ -123,3 +123,13 @@ async def test_what_is_not_there_is_not_found_and_foreign_users_are_refused(
     async with pages_over(MemoryService(wire), Caller("k", own_user="ben")) as http:
         assert (await http.get(ONE)).status_code == 403
         assert (await http.post(FORGET, data={"typed": "40"})).status_code == 403
+
+
+async def test_a_conversation_of_one_project_leaves_the_project_in_the_head_as_it_was(
+    wire: FakeWire, known: Conversations
+) -> None:
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get(ONE + "&of=home")).text
+    asked = [*lists(wire, "conversations"), *lists(wire, "memories")]
+    assert {one["scope"]["project_id"] for one in asked} == {"home"}
+    assert '"/admin/consolidations?user=ana"' in page

@@ -70,7 +70,7 @@ async def test_evidence_is_marked_in_its_source(wire: FakeWire, store: Store) ->
     assert "/admin/memories/i1?user=ana" in turn
     assert "the caller said so" in turn
     assert "93.0 % sure" in turn
-    assert "/admin/conversations/c1?user=ana&amp;project=home&amp;at=2026-03-01T09%3A30%3A00Z#m-m1" in turn
+    assert "/admin/conversations/c1?user=ana&amp;of=home&amp;at=2026-03-01T09%3A30%3A00Z#m-m1" in turn
 
 
 async def test_the_chain_shows_what_it_replaced_and_what_stands(wire: FakeWire, store: Store) -> None:

@@ -1,7 +1,6 @@
 """The overview: of the deployment and of a user, live, and without a worker."""
 
 import asyncio
-import json
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +13,7 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
+from tests.builders.boundaries import told
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over
 
@@ -41,29 +41,6 @@ HEALTH: dict[str, Any] = {
     "embedders": {"general": {"state": "ready", "error": None}},
     "language_model": {"main": {"model": "m", "state": "open", "calls": 4, "failures": 3, "last_error": "<i>no</i>"}},
 }
-
-
-def told(
-    boundaries: Boundaries,
-    user: str,
-    memories: int = 4,
-    modes: tuple[str, ...] = ("general", "code"),
-    embedder: str = "general",
-) -> None:
-    boundary = {
-        "schema": "boundary.v1",
-        "boundary": user,
-        "scope": {"user_id": user},
-        "projects": 1,
-        "conversations": 2,
-        "memories": memories,
-        "modes": {name: {"memories": memories // len(modes), "embedder": embedder} for name in modes},
-        "embedding": {"ready": memories, "pending": 0, "stale": 0, "failed": 0},
-        "corrections": 1,
-        "first": "2026-03-01T09:30:00Z",
-        "last": "2026-03-04T09:30:00Z",
-    }
-    boundaries.apply(user.encode(), json.dumps(boundary).encode())
 
 
 @pytest.fixture

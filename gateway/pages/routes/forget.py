@@ -1,0 +1,63 @@
+"""Forget a project, or a user in all projects: a page that asks, with the counts, and takes the name as consent."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from gateway.pages.forms import read_form
+from gateway.pages.pages import Pages, see
+from gateway.pages.view import PAGES, View
+from gateway.service.failures import Refused
+
+WAIT_S = 60.0
+"""Seconds that forgetting may take: a user may have tens of thousands of memories."""
+
+
+def forget_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes. The project that the head names is what goes; without one, the user."""
+
+    async def ask(request: Request) -> Response:
+        return await _question(pages, pages.view(request))
+
+    async def forget(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        _require_manage(view)
+        if form.optional("typed") != (view.project or view.user):
+            return await _question(pages, view, "This is another name; nothing was forgotten.")
+        what = {"user": True} if view.project is None else {"project": True}
+        done = await pages.service.memories.forget_all(view.call(WAIT_S), view.place, what)
+        return see(view.address(project=None, mode=None, notice="forgotten", count=done["forgotten"]))
+
+    path = f"{PAGES}/forget"
+    return [Route(path, ask, methods=["GET"]), Route(path, forget, methods=["POST"])]
+
+
+async def _question(pages: Pages, view: View, error: str | None = None) -> Response:
+    """Ask whether to forget all of it. Raises Refused, `not_allowed`."""
+    _require_manage(view)
+    return await pages.render(
+        view,
+        "forget.html",
+        "Forget a project" if view.project else "Forget a user",
+        "",
+        turns=await _count(pages, view, "memories"),
+        conversations=await _count(pages, view, "conversations"),
+        error=error,
+    )
+
+
+async def _count(pages: Pages, view: View, what: Literal["memories", "conversations"]) -> int:
+    """Return how many there are, those included that something supersedes."""
+    scope = view.selector if view.project is None else view.place
+    fields: dict[str, Any] = {"mode": "*", "include_superseded": True, "limit": 1}
+    return int((await pages.service.reads.list(view.call(), what, scope, fields))["total"])
+
+
+def _require_manage(view: View) -> None:
+    view.call()
+    if not view.may_forget:
+        what = "a user" if view.project is None else "this project"
+        raise Refused("not_allowed", f"this key may not forget {what}")
