@@ -1,4 +1,4 @@
-"""A page and a map over REST for a user with many memories, and what they cost the gateway.
+"""A page and a map over REST, and pages of the window, for a user with many memories; what they cost the gateway.
 
 The memories are written by `bench.harness.filling`: their vectors are random, which is the longest layout there is.
 """
@@ -57,6 +57,15 @@ class Lists:
         """Return the median milliseconds of some answers."""
         return median([(await self.timed(path, query))[0] for _ in range(ROUNDS)])
 
+    async def window_ms(self, page: str) -> tuple[float, float]:
+        """Return the milliseconds of the first answer of a page of the window, and the median of more of them."""
+        taken = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            (await self._http.get(f"/admin{page}", params={"user": USER})).raise_for_status()
+            taken.append(1000 * (time.perf_counter() - began))
+        return taken[0], median(taken)
+
     async def settled_s(self) -> float:
         """Wait until the map is laid out; return the seconds that it took."""
         began = time.perf_counter()
@@ -76,6 +85,10 @@ async def _measure(lists: Lists, system: System, report: Report) -> None:
     first_page, _ = await lists.timed("/memories", PAGE)
     report.number("first_page_ms", "the first page of 50 after a start", first_page, "ms")
     report.number("page_ms", "a page of 50, p50", await lists.median_ms("/memories", PAGE), "ms")
+    for page, name in (("", "overview"), ("/memories", "memories"), ("/conversations", "conversations")):
+        first, usual = await lists.window_ms(page)
+        report.number(f"window_first_{name}_ms", f"the window's page {name}, the first time", first, "ms")
+        report.number(f"window_{name}_ms", f"the window's page {name}, p50", usual, "ms")
     first_map, drawn = await lists.timed("/map", MAP)
     report.number("first_map_ms", "the first map of 10,000", first_map, "ms")
     report.number("map_settled_s", "until the map is laid out", await lists.settled_s(), "s")
