@@ -8,18 +8,23 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import httpx
 from modestream_client import MemoryClient
 
 from streams.demo.script import DEMO_USER_ID, run_demo
 from streams.up.ports import free_port
 
 Result = TypeVar("Result")
+
+COUNTED_S = 30.0
+"""Limit of the wait for the counts of a user: three times what the contract says."""
 
 
 class System(NamedTuple):
@@ -63,10 +68,22 @@ def running_system(directory: Path, models: Path, **settings: str) -> Iterator[S
     try:
         system = _ready(up)
         assert in_thread(run_demo(system.bootstrap, lambda _: None)) == 0
+        _wait_until_counted(system)
         yield system
     finally:
         up.send_signal(signal.SIGTERM)
         up.communicate(timeout=60)
+
+
+def _wait_until_counted(system: System) -> None:
+    """Wait until the gateway knows the demo's modes: they are published within ten seconds of a change."""
+    until = time.monotonic() + COUNTED_S
+    while time.monotonic() < until:
+        users = httpx.get(f"{system.url}/v1/users").json()["items"]
+        if any("journal" in one["modes"] for one in users):
+            return
+        time.sleep(0.2)
+    raise AssertionError("the demo's user was not counted")
 
 
 def _ready(up: subprocess.Popen[str]) -> System:
