@@ -60,7 +60,7 @@ class Session:
         Every later request sees its effect. Commands are idempotent; a long one needs a longer `timeout`.
 
         >>> sorted(await memory.command("list_modes"))
-        ['modes', 'project_default', 'user_default']
+        ['embedders', 'modes', 'project_default', 'user_default']
         """
         scope = self._scope(options.get("user_id"), options.get("project_id"))
         record = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})

@@ -88,7 +88,9 @@ def test_configured_embedder_keeps_its_settings() -> None:
     assert (local.name, local.directory, local.dim, local.pooling) == ("mine", Path("/there"), 7, "cls")
     assert (local.normalize, local.max_tokens, local.model_file) == (False, 9, "small.onnx")
     assert (local.query_prefix, local.passage_prefix) == ("q", "p")
-    assert entry.description.model_dump() == {"name": "mine", "dim": 7, "query_prefix": "q", "passage_prefix": "p"}
+    described = entry.description
+    assert (described.name, described.dim, described.max_tokens) == ("mine", 7, 9)
+    assert (described.query_prefix, described.passage_prefix) == ("q", "p")
 
 
 def test_configured_embedder_replaces_a_preset() -> None:
