@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
@@ -61,8 +62,11 @@ class Selections:
 
     async def _forget(self, call: Call, one: tuple[str, tuple[tuple[str, str], ...]]) -> int:
         memory_id, scope = one
-        reply = await self._requests.command(call, "forget", dict(scope), {"memory_id": memory_id})
-        return int(reply.result["forgotten"])
+        what = {"memory_id": memory_id}
+        with audited(call, "forget", dict(scope), what=what) as counts:
+            reply = await self._requests.command(call, "forget", dict(scope), what)
+            counts["forgotten"] = int(reply.result["forgotten"])
+        return counts["forgotten"]
 
 
 def _hashable(one: Selected) -> tuple[str, tuple[tuple[str, str], ...]]:

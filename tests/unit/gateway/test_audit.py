@@ -9,7 +9,9 @@ from modestream_client import MemoryServiceError, MemoryTimeout
 from starlette.datastructures import Headers
 
 from gateway.service.audit import AUDIT
-from gateway.service.calls import Caller
+from gateway.service.calls import Call, Caller
+from gateway.service.selections import Selected
+from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import http_over
 
@@ -110,3 +112,14 @@ async def test_other_calls_are_not_told_of(http: httpx.AsyncClient, caplog: pyte
     assert (await http.get(f"{USER}/memories")).status_code == 200
     assert (await http.put(f"{USER}/modes/journal", json={"embedder": "general"})).status_code == 200
     assert audit_lines(caplog) == []
+
+
+async def test_each_memory_of_a_selection_leaves_a_line(wire: FakeWire, caplog: pytest.LogCaptureFixture) -> None:
+    wire.results["forget"] = FORGOTTEN
+    call = Call.within(Caller("k1", "app"), "u1", request_id="r-1")
+    selected = [Selected(memory_id, {"project_id": "p1"}) for memory_id in ("m1", "m2")]
+    with caplog.at_level("INFO", AUDIT):
+        outcome = await MemoryService(wire).selections.forget(call, selected)
+    assert outcome.count == 6
+    told = [(one["action"], one["what"], one["counts"]) for one in audit_lines(caplog)]
+    assert told == [("forget", {"memory_id": one}, FORGOTTEN) for one in ("m1", "m2")]
