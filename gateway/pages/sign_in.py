@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 
-from gateway.http.identity import Callers
+from gateway.http.identity import Callers, OpenCallers
 from gateway.pages.forms import read_form
 from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
@@ -43,6 +43,8 @@ class SignIn:
         self._keys = keys
         self._secret = secret
         self.is_needed = keys is not None
+        self.is_open = isinstance(callers, OpenCallers)
+        """True where every caller may do everything, without a key."""
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a page. Raises Refused, `unauthenticated`."""

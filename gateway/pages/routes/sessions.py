@@ -17,14 +17,16 @@ def session_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
 
     async def show(request: Request) -> Response:
         wanted = request.query_params.get("next", "")
-        return pages.bare("sign_in.html", next=wanted, is_needed=sign_in.is_needed, refused=None)
+        return pages.bare(
+            "sign_in.html", next=wanted, is_needed=sign_in.is_needed, is_open=sign_in.is_open, refused=None
+        )
 
     async def open_session(request: Request) -> Response:
         try:
             return await sign_in.open_session(request)
         except Refused as refused:
             status = 429 if refused.code == "too_many_requests" else 401
-            return pages.bare("sign_in.html", status, next="", is_needed=True, refused=refused)
+            return pages.bare("sign_in.html", status, next="", is_needed=True, is_open=False, refused=refused)
 
     return [
         Route(f"{PAGES}/sign-in", show, methods=["GET"]),

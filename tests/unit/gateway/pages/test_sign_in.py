@@ -6,17 +6,20 @@ from pathlib import Path
 import httpx
 import pytest
 
+from gateway.http.identity import Callers, OpenCallers
 from gateway.keys import key_callers
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.door import page_routes
 from gateway.pages.sign_in import SignIn
 from gateway.pages.view import PAGES
+from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope
 from schemas.state.policies import Policy
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
+from tests.worlds.pages import OneCaller
 
 POLICY = Policy.model_validate_json('{"principals": {"app": [{"user_id": "u1", "may": ["read"]}]}}')
 
@@ -117,3 +120,12 @@ async def test_every_page_has_the_headers_that_protect_it(http: httpx.AsyncClien
         headers = (await http.get(page)).headers
         assert headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
         assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+@pytest.mark.parametrize(
+    ("callers", "said"), [(OpenCallers(), "needs no sign-in"), (OneCaller(Caller()), "an identity provider")]
+)
+async def test_without_keys_the_page_says_how_to_come_in(wire: FakeWire, callers: Callers, said: str) -> None:
+    sign_in, service = SignIn(callers, None, SECRET), MemoryService(wire)
+    async with http_over(service, routes=page_routes(service, Scope, sign_in), doors={PAGES: sign_in}) as client:
+        assert said in (await client.get("/admin/sign-in")).text
