@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +23,8 @@ from streams.up.ports import free_port
 
 Result = TypeVar("Result")
 
-COUNTED_S = 30.0
-"""Limit of the wait for the counts of a user: three times what the contract says."""
+LIMIT_S = 30.0
+"""Limit of a wait: three times what the contract says for the counts of a user."""
 
 
 class System(NamedTuple):
@@ -68,22 +68,25 @@ def running_system(directory: Path, models: Path, **settings: str) -> Iterator[S
     try:
         system = _ready(up)
         assert in_thread(run_demo(system.bootstrap, lambda _: None)) == 0
-        _wait_until_counted(system)
+        waited_for(lambda: _is_counted(system))
         yield system
     finally:
         up.send_signal(signal.SIGTERM)
         up.communicate(timeout=60)
 
 
-def _wait_until_counted(system: System) -> None:
-    """Wait until the gateway knows the demo's modes: they are published within ten seconds of a change."""
-    until = time.monotonic() + COUNTED_S
-    while time.monotonic() < until:
-        users = httpx.get(f"{system.url}/v1/users").json()["items"]
-        if any("journal" in one["modes"] for one in users):
-            return
+def waited_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds. Raises AssertionError after `LIMIT_S`."""
+    until = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < until, "it does not hold"
         time.sleep(0.2)
-    raise AssertionError("the demo's user was not counted")
+
+
+def _is_counted(system: System) -> bool:
+    """True once the gateway knows the demo's modes: they are published within ten seconds of a change."""
+    users = httpx.get(f"{system.url}/v1/users").json()["items"]
+    return any("journal" in one["modes"] for one in users)
 
 
 def _ready(up: subprocess.Popen[str]) -> System:
