@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gateway.pages.notices import notice_of
 from gateway.pages.view import View
 from gateway.service.access import PROJECT
+from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from schemas.scopes import ANY_VALUE
@@ -57,26 +58,30 @@ async def header_of(service: MemoryService, view: View, title: str, active: str)
     notice = notice_of(view.query)
     if view.user is None:
         return Header(title, active, notice=notice)
-    projects = await _projects(service, view)
+    projects = await _projects(service, view) if view.projects is None else view.projects
     boundary = service.users.boundary(view.caller, view.user)
     modes = {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
-    chosen = {view.project} - {None}
     return Header(
         title,
         active,
-        tuple(sorted({*projects, *(one for one in chosen if one)})),
+        tuple(sorted(projects | ({view.project} if view.project else set()))),
         tuple(sorted({**({view.mode: 0} if view.mode else {}), **modes}.items(), key=lambda one: (-one[1], one[0]))),
         notice=notice,
     )
 
 
-async def _projects(service: MemoryService, view: View) -> set[str]:
-    """Return the user's projects; none while the worker is away: what the gateway knows is shown all the same."""
+async def projects_of(service: MemoryService, view: View, call: Call) -> frozenset[str]:
+    """Return the projects of a user, whichever is chosen. Raises Refused."""
     scope = {**view.selector, PROJECT: ANY_VALUE}
+    listed = await service.reads.list(call, "projects", scope, {"limit": MAX_PROJECTS})
+    return frozenset(str(one["scope"][PROJECT]) for one in listed["items"])
+
+
+async def _projects(service: MemoryService, view: View) -> frozenset[str]:
+    """Return the user's projects; none while the worker is away: what the gateway knows is shown all the same."""
     try:
-        listed = await service.reads.list(view.call(PROJECTS_S), "projects", scope, {"limit": MAX_PROJECTS})
+        return await projects_of(service, view, view.call(PROJECTS_S))
     except Refused as refused:
         if refused.code not in ("unavailable", "timeout"):
             raise
-        return set()
-    return {str(one["scope"][PROJECT]) for one in listed["items"]}
+        return frozenset()

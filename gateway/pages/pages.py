@@ -6,10 +6,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.pages.header import MAX_PROJECTS, header_of
+from gateway.pages.header import header_of, projects_of
 from gateway.pages.rendering import Renderer
 from gateway.pages.view import View, view_of
-from gateway.service.access import DEFAULT_PROJECT, PROJECT
+from gateway.service.access import DEFAULT_PROJECT
 from gateway.service.service import MemoryService
 
 
@@ -32,9 +32,9 @@ class Pages:
         """Return the view of a page about one project: the chosen one, else `default`, else the user's first."""
         if view.project is not None:
             return view
-        listed = await self.service.reads.list(view.call(), "projects", view.selector, {"limit": MAX_PROJECTS})
-        names = sorted(str(one["scope"][PROJECT]) for one in listed["items"])
-        return replace(view, project=DEFAULT_PROJECT if DEFAULT_PROJECT in names or not names else names[0])
+        names = await projects_of(self.service, view, view.call())
+        first = DEFAULT_PROJECT if DEFAULT_PROJECT in names else min(names, default=DEFAULT_PROJECT)
+        return replace(view, project=first, projects=names)
 
     async def render(self, view: View, template: str, title: str, active: str, **values: Any) -> HTMLResponse:
         """Return a page. Raises Refused."""

@@ -33,9 +33,9 @@ class Renderer:
         self._environment.globals["asset"] = asset
         self._environment.filters.update(FILTERS)
 
-    def page(self, template: str, view: View, header: Header, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, template: str, view: View, header: Header, **values: Any) -> HTMLResponse:
         """Return a whole page."""
-        return HTMLResponse(self.text(template, {"view": view, "header": header, **values}), status)
+        return HTMLResponse(self.text(template, {"view": view, "header": header, **values}))
 
     def part(self, template: str, view: View, **values: Any) -> HTMLResponse:
         """Return a part of a page, which replaces an older one there."""

@@ -36,7 +36,10 @@ EVERYONE = "everyone"
 
 @dataclass(frozen=True)
 class View:
-    """One request for a page. `project` and `mode` are None for all; `user` is None where none was chosen."""
+    """One request for a page. `project` and `mode` are None for all; `user` is None where none was chosen.
+
+    `projects` are the user's, where the page had to ask for them: None until then.
+    """
 
     caller: Caller
     user: str | None
@@ -46,6 +49,7 @@ class View:
     query: dict[str, str]
     request_id: str
     scope_fields: frozenset[str]
+    projects: frozenset[str] | None = None
 
     def call(self, wait_s: float = 10.0) -> Call:
         """Return a call about the chosen user. Raises Refused where none was chosen."""

@@ -16,6 +16,7 @@ from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
+from schemas.messages.commands import MAX_MOVED_MEMORIES
 from schemas.scopes import ANY_VALUE
 
 MAX_PROJECTS = 500
@@ -23,9 +24,6 @@ MAX_PROJECTS = 500
 
 AT_ONCE = 16
 """Questions at the same time while a memory is looked for."""
-
-MOVED_AT_ONCE = 500
-"""Memories that one command moves (docs/contract.md)."""
 
 MAX_MOVED = 20_000
 """Memories of one call of `move_all`: the points of a whole map, 40 commands."""
@@ -69,8 +67,8 @@ class Memories:
         moved = 0
         for project, memory_ids in by_project.items():
             scopes = await self._scopes_of(call, project)
-            for start, scope in product(range(0, len(memory_ids), MOVED_AT_ONCE), scopes):
-                moved += await self._move_in(call, scope, memory_ids[start : start + MOVED_AT_ONCE], mode)
+            for start, scope in product(range(0, len(memory_ids), MAX_MOVED_MEMORIES), scopes):
+                moved += await self._move_in(call, scope, memory_ids[start : start + MAX_MOVED_MEMORIES], mode)
         return {"moved": moved}
 
     async def correct(self, call: Call, scope: Json, memory_id: str, interaction_mode: str) -> Json:

@@ -86,3 +86,10 @@ async def test_an_intention_is_set_by_lines(service: MemoryService, wire: FakeWi
 async def test_a_category_is_renamed(service: MemoryService, wire: FakeWire) -> None:
     await post(service, "/admin/categories/one/a%2Fb/rename?user=u1&project=p1", {"new_name": "c"})
     assert commands(wire)[0]["arguments"] == {"name": "a/b", "new_name": "c"}
+
+
+async def test_a_page_of_one_project_asks_for_the_projects_once(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["list_categories"] = {"categories": [], "uncategorised": 0}
+    async with pages_over(service) as http:
+        assert "<option selected>p1</option>" in (await http.get("/admin/categories?user=u1")).text
+    assert [one["what"] for one in wire.records if one["schema"] == "list.v1"] == ["projects"]
