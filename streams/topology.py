@@ -297,4 +297,6 @@ def connect(
 ) -> None:
     """Start an agent for each subscription on its channel; `on_defect` is called when one ends by an exception."""
     for one in consumers:
-        start_agent(app, channels[one.topic], one.name, one.step, on_settled=meters.settled, on_defect=on_defect)
+        start_agent(
+            app, one.topic, channels[one.topic], one.name, one.step, on_settled=meters.settled, on_defect=on_defect
+        )

@@ -1,8 +1,9 @@
 """The base of every table: a Faust table on RocksDB with a compacted changelog and awaitable writes.
 
-A write reaches the local store at once and the changelog soon after. `drain_pending_writes` returns what must be
-awaited before the event that caused it may be acknowledged, so that no record is only on one worker's disk. A write
-that Kafka refuses for good raises KafkaError there: the event is never acknowledged, and its agent ends.
+A write names its partition; it reaches the local store at once and the changelog soon after. `drain_pending_writes`
+returns what must be awaited before the event that caused it may be acknowledged, so that no record is only on one
+worker's disk. A write that Kafka refuses for good raises KafkaError there: the event is never acknowledged, and its
+agent ends.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import Any
 
 import faust
 import structlog
-from faust.types import FutureMessage
+from faust.types import TP, FutureMessage
 
 from schemas.failures import RowTooLarge
 from streams.runtime.bursts import CHANGELOG_RETRY_S
@@ -30,7 +31,7 @@ def create_table(app: faust.App, name: str) -> "AwaitableTable":
 
 
 class AwaitableTable(faust.Table):  # type: ignore[type-arg]
-    """A Faust table that collects its changelog writes and reads a partition's store directly.
+    """A Faust table that collects its changelog writes, and reads and writes a partition's store directly.
 
     Faust's own reads look twice and find the partition by the event in progress, which a reader that has awaited
     anything no longer has. They took a quarter of a query's time.
@@ -41,15 +42,25 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         self.pending_writes: list[Awaitable[None]] = []
         self._newest: dict[bytes, FutureMessage] = {}
+        self._written_offsets: dict[TP, int] = {}
+        """Offsets in the changelog that the stores do not name yet."""
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def write(self, partition: int, key: str, value: bytes) -> None:
         """Write a row, first to the changelog's buffer. Raises RowTooLarge, with nothing written."""
         try:
-            limit_row(self.name, value, lambda: len(self.get(key) or b""))
+            limit_row(self.name, value, lambda: len(self.read(partition, key) or b""))
         except RowTooLarge as error:
             log.warning("row refused", problem=error.message)
             raise
-        super().__setitem__(key, value)
+        encoded = key.encode()
+        self.send_changelog(partition, encoded, value)
+        self._partition_store(partition).put(encoded, value)
+
+    def delete(self, partition: int, key: str) -> None:
+        """Delete a row, first in the changelog's buffer."""
+        encoded = key.encode()
+        self.send_changelog(partition, encoded, None, value_serializer="raw")
+        self._partition_store(partition).delete(encoded)
 
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""
@@ -96,6 +107,21 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
                 if self._newest.get(key) is writing:
                     del self._newest[key]
                 return
+
+    def _on_changelog_sent(self, fut: FutureMessage) -> None:
+        """Note the offset of a written record in the store, once for all that are reported in one pass of the loop.
+
+        A store that names an earlier offset reads these records again after a kill.
+        """
+        written = fut.result()
+        if not self._written_offsets:
+            asyncio.get_running_loop().call_soon(self._persist_offsets)
+        self._written_offsets[written.topic_partition] = written.offset
+
+    def _persist_offsets(self) -> None:
+        offsets, self._written_offsets = self._written_offsets, {}
+        for tp, offset in offsets.items():
+            self.data.set_persisted_offset(tp, offset)
 
     def _verify_source_topic_partitions(self, source_topic: str) -> None:
         """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""

@@ -12,13 +12,15 @@ for, records of partitions that were paused meanwhile are fetched again, and a p
 its beginning.
 
 Dedicated topics are fetched by a `RequestReader`, at the same times and with the same acknowledgements: Faust assigns
-their partitions and commits their offsets, but does not fetch them.
+their partitions and commits their offsets, but does not fetch them. Their records go to the inboxes of their agents.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import faust
@@ -28,12 +30,14 @@ from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
 from faust.types.transports import ProducerT
+from faust.types.tuples import Message
 
 from streams.runtime.bursts import BurstProducer
 from streams.runtime.consumer_thread import ShortPollThread
 from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
+from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.membership import Membership, member_name
 from streams.runtime.process_end import end_process
@@ -66,7 +70,7 @@ class SafeAssignmentConsumer(Consumer):
         self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
         connect = partial(create_request_consumer, self._connection, self._isolation_level)
         self._readers = {
-            topics: RequestReader(connect, self._deliver, self._full, self.crash) for topics in self._dedicated
+            topics: RequestReader(connect, self._deliver, self._is_full, self.crash) for topics in self._dedicated
         }
 
     def _new_consumer_thread(self) -> ShortPollThread:
@@ -99,15 +103,11 @@ class SafeAssignmentConsumer(Consumer):
         for topics, reader in self._readers.items():
             dedicated = {tp for tp in resumed if tp.topic in topics}
             if dedicated:
-                self._buffered_partitions -= dedicated
                 reader.begin({tp: self._read_offset[tp] for tp in dedicated})
 
-    def on_buffer_drop(self, tp: TP) -> None:
-        """Continue to read for an agent that has room again."""
-        if self._is_dedicated(tp):
-            self._buffered_partitions.discard(tp)
-        else:
-            super().on_buffer_drop(tp)
+    def track(self, message: Message) -> None:
+        """Count a message as under way: a rebalance waits for it."""
+        self._unacked_messages.add(message)
 
     def highwater(self, tp: TP) -> int:
         """Return the last known end offset of what may be read of a partition."""
@@ -166,7 +166,10 @@ class SafeAssignmentConsumer(Consumer):
         Those that are left then are delivered again. In a rebalance the process ends, as their effects must not follow
         those of the next owner of their partition; it returns as the same static member.
         """
-        for delivery in cast("SafeAssignmentApp", self.app).deliveries:
+        app = cast("SafeAssignmentApp", self.app)
+        for inbox in chain.from_iterable(app.inboxes.values()):
+            inbox.clear()
+        for delivery in app.deliveries:
             delivery.leave_waiting()
         self._clean_unacked_messages()
         # Not cancelled: Faust takes a cancellation for the end of another commit, and waits on.
@@ -208,19 +211,24 @@ class SafeAssignmentConsumer(Consumer):
         return committed
 
     async def _deliver(self, tp: TP, record: Any, expected: int | None) -> None:
-        """Deliver a record as Faust does; offsets without a record count as acknowledged."""
+        """Put a record into the inboxes of its topic's agents; offsets without a record count as acknowledged."""
         if expected and record.offset > expected:
             await self._add_gap(tp, expected, record.offset - 1)
-        await self.callback(self._to_message(tp, record))
+        inboxes = cast("SafeAssignmentApp", self.app).inboxes[tp.topic]
+        message = self._to_message(tp, record)
+        message.incref(len(inboxes))
+        self.track(message)
+        for inbox in inboxes:
+            inbox.put(HeldEvent(message, self))
         self._read_offset[tp] = record.offset
 
     def _is_all_acknowledged(self, tp: TP) -> bool:
         read = self._reader_of(tp).next_offset(tp) or 0
         return read >= self.highwater(tp) and all(message.tp != tp for message in list(self._unacked_messages))
 
-    def _full(self) -> set[TP]:
-        """Return the partitions of agents with full buffers."""
-        return self._buffered_partitions
+    def _is_full(self, tp: TP) -> bool:
+        """True if an agent of the topic should catch up first."""
+        return any(inbox.is_full for inbox in cast("SafeAssignmentApp", self.app).inboxes[tp.topic])
 
     @property
     def _dedicated(self) -> Sequence[frozenset[str]]:
@@ -267,6 +275,8 @@ class SafeAssignmentApp(faust.App):
         super().__init__(*args, **kwargs)
         self.deliveries: list[Delivery[Any]] = []
         """Those of all agents that have started."""
+        self.inboxes: defaultdict[str, list[Inbox]] = defaultdict(list)
+        """Those of the agents of each topic."""
 
     @property
     def member_name(self) -> str:

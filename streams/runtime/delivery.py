@@ -12,55 +12,18 @@ wait. They are acknowledged in order all the same.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
-from contextvars import Context, copy_context
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, cast
-
-import faust
+from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairQueue, FairShare
-
-
-class HeldEvent(faust.Event):
-    """An event that is acknowledged by `settle` alone."""
-
-    @property
-    def record(self) -> Record:
-        """What was read, as bytes."""
-        message = self.message
-        return Record(
-            topic=message.topic,
-            partition=message.partition,
-            offset=message.offset,
-            timestamp_ms=round((message.timestamp or 0) * 1000),
-            key=message.key,
-            value=message.value,
-            headers=tuple(cast(Iterable[tuple[str, bytes | None]], message.headers or ())),
-        )
-
-    def ack(self) -> bool:
-        """Do nothing: Faust calls this too early."""
-        return False
-
-    def settle(self) -> None:
-        """Acknowledge: the effects of this event and of all before it are durable."""
-        super().ack()
-
-    def leave(self) -> None:
-        """Give the event up without an acknowledgement: it is delivered again, and a rebalance waits for it no more."""
-        self.message.acked = True
-
 
 Finished = TypeVar("Finished")
 
 Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
-
-MAX_READ_PASSES = 64
-"""Events that are read before the next one begins, where more than one waits to be read."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
@@ -86,8 +49,6 @@ class Held(Generic[Finished]):
 
     event: AckableEvent
     record: Record
-    context: Context
-    """Of the stream at this event: Faust's tables take the partition from it."""
     has_begun: bool = False
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
@@ -126,7 +87,6 @@ class Delivery(Generic[Finished]):
         """True while a large event begins."""
         self._in_flight: deque[Held[Finished]] = deque()
         self._held_bytes = 0
-        self._taken = 0
         self._queued = asyncio.Event()
         self._begun = asyncio.Event()
         self._settled = asyncio.Event()
@@ -163,42 +123,35 @@ class Delivery(Generic[Finished]):
     async def _take(self, event: AckableEvent) -> None:
         while len(self._in_flight) >= self._window or self._held_bytes > MAX_HELD_BYTES:
             await self._next_settled()
-        held: Held[Finished] = Held(event, event.record, copy_context())
+        held: Held[Finished] = Held(event, event.record)
         self._in_flight.append(held)
         self._held_bytes += held.size
-        self._taken += 1
         if self._fair_share is None:
             await self._begin_one(held)
+            # `begin` itself may never wait: other tasks come in between.
+            await asyncio.sleep(0)
             return
         self._waiting.put(self._fair_share.key_of(held.record), held)
         self._queued.set()
 
     async def _begin_in_turn(self) -> None:
         while True:
-            await self._let_reading_pass()
             while not self._waiting.has_ready(large=not self._has_large):
                 self._queued.clear()
                 await self._queued.wait()
             key, held = self._waiting.hold(large=not self._has_large)
             is_large = self._is_large(held)
             self._has_large |= is_large
-            # In a task of its own, so other tasks come in between: `begin` itself may never wait.
-            await asyncio.get_running_loop().create_task(self._begin_one(held), context=held.context)
+            await self._begin_one(held)
             self._waiting.release(key)
             if is_large:
                 self._has_large = False
                 self._queued.set()
+            # `begin` itself may never wait: other tasks come in between, and more events are read.
+            await asyncio.sleep(0)
 
     def _is_large(self, held: Held[Finished]) -> bool:
         return self._fair_share is not None and self._fair_share.is_large(held.record)
-
-    async def _let_reading_pass(self) -> None:
-        """Let the stream get ahead: it yields one event in a pass of the event loop, and `begin` makes a pass long."""
-        for _ in range(MAX_READ_PASSES):
-            taken = self._taken
-            await asyncio.sleep(0)
-            if taken == self._taken:
-                return
 
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True

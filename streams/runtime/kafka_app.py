@@ -1,6 +1,7 @@
 """The Faust app of a worker: its settings, each with the reason why it differs from Faust's, its topics and agents."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
 
 import faust
@@ -11,9 +12,10 @@ from streams.fair_queue import FairShare
 from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.credentials import kafka_credentials
-from streams.runtime.delivery import Delivery, HeldEvent
+from streams.runtime.delivery import Delivery
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
+from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.settings import Settings
@@ -52,7 +54,6 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         broker_credentials=kafka_credentials(settings.kafka_security),
         datadir=str(settings.data_dir / "tables"),
         store=f"{CHECKED_ROCKSDB}://",
-        Event=HeldEvent,
         TableManager=FastStartTables,
         PartitionAssignor=FixedPartitionAssignor,
         key_serializer="raw",
@@ -88,12 +89,15 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         autodiscover=False,
         worker_redirect_stdouts=False,
     )
-    # Callers wait for these. Faust takes several passes of the event loop for each record, which a flood makes long.
+    # Callers wait for most of these. Faust takes several passes of the event loop for each record, and a flood makes
+    # these long.
     topics = topics_with_prefix(settings.topic_prefix)
     app.dedicated_topics = (
         frozenset({topics.retrieve}),
         frozenset({topics.turns}),
         frozenset({topics.commands, topics.changes, topics.jobs, topics.consolidate}),
+        # Of every turn. The topics that are left keep Faust's consumer polling: the coordinator reports errors there.
+        frozenset({topics.remembered, topics.embedded}),
     )
     app.isolation_level = settings.isolation_level
     app.kafka_connection = settings.kafka_connection
@@ -113,6 +117,7 @@ def create_kafka_channels(app: App, read: list[str]) -> dict[str, faust.types.To
 
 def start_agent(
     app: App,
+    topic: str,
     channel: Any,
     name: str,
     step: StreamStep,
@@ -120,11 +125,13 @@ def start_agent(
     on_settled: Callable[[int], None],
     on_defect: Callable[[], None],
 ) -> None:
-    """Add an agent that runs a step over a channel.
+    """Add an agent that runs a step over a topic: what its reader puts into the inbox, and what Faust reads.
 
     `on_settled` gets the number of events after each call of `settle`; `on_defect` is called when the agent ends by an
     exception.
     """
+    inbox, typed = Inbox(), cast("SafeAssignmentApp", app)
+    typed.inboxes[topic].append(inbox)
 
     async def settle(finished: Sequence[Any]) -> None:
         await step.settle(finished)
@@ -134,16 +141,28 @@ def start_agent(
         delivery: Delivery[Any] = Delivery(
             step.begin, settle, window=step.window, pause_s=step.pause_s, fair_share=step.fair_share
         )
-        cast("SafeAssignmentApp", app).deliveries.append(delivery)
-        events: AsyncIterable[Any] = stream.noack().events()
+        typed.deliveries.append(delivery)
+        forwarding = asyncio.create_task(_forward(stream, inbox, app))
         try:
-            await delivery.run(events)
+            await delivery.run(inbox)
         except Exception:
             log.exception("agent failed", agent=name)
             on_defect()
+        finally:
+            forwarding.cancel()
 
     run.__doc__ = type(step).__doc__
     app.agent(channel, name=name)(run)
+
+
+async def _forward(stream: Any, inbox: Inbox, app: App) -> None:
+    """Put the events of Faust's stream into the inbox; it ends with the stream, which ends with its agent."""
+    try:
+        async for event in stream.noack().events():
+            await inbox.room()
+            inbox.put(HeldEvent(event.message, app.consumer))
+    finally:
+        inbox.close()
 
 
 def fence_of(app: App) -> GroupFence:

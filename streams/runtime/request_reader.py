@@ -24,10 +24,10 @@ IDLE_POLL_TIMEOUT_MS = 1500
 """How long the broker may delay an empty response, and how long one poll takes."""
 
 BACKPRESSURE_POLL_TIMEOUT_MS = 200
-"""The same while an agent's buffer is full: its partition is checked again after this time."""
+"""The same while an agent's inbox is full: its partition is checked again after this time."""
 
 YIELD_EVERY = 50
-"""Records between two pauses for other tasks: some 5 ms."""
+"""Records between two pauses for other tasks: some 2 ms."""
 
 MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
 """Bytes of one partition in one response: records of a megabyte come several at a time, others with them."""
@@ -48,16 +48,16 @@ class RequestReader:
         self,
         connect: Callable[[], AIOKafkaConsumer],
         deliver: Deliver,
-        full: Callable[[], Collection[TP]],
+        is_full: Callable[[TP], bool],
         defect: Callable[[BaseException], Awaitable[None]],
     ) -> None:
-        """`full` returns the partitions of agents with full buffers; `defect` gets any exception but Kafka's.
+        """`is_full` tells partitions whose agents must catch up; `defect` gets any exception but Kafka's.
 
         `connect` makes a consumer; `deliver` takes the records.
         """
         self._connect = connect
         self._deliver = deliver
-        self._full = full
+        self._is_full = is_full
         self._defect = defect
         self._expected: dict[TP, int | None] = {}
         self._consumer: AIOKafkaConsumer | None = None
@@ -123,8 +123,7 @@ class RequestReader:
                 await asyncio.sleep(BACKOFF_S)
 
     async def _poll(self, consumer: AIOKafkaConsumer) -> None:
-        full = self._full()
-        with_room = [TopicPartition(*tp) for tp in self._expected if tp not in full]
+        with_room = [TopicPartition(*tp) for tp in self._expected if not self._is_full(tp)]
         if not with_room:
             await asyncio.sleep(BACKPRESSURE_POLL_TIMEOUT_MS / 1000)
             return

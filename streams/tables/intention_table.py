@@ -32,9 +32,9 @@ class IntentionTable(ScopeTable[Intention]):
             return recent[1]
         return self._remember(scope, value, Intention.model_validate_json(value))
 
-    def put(self, _partition: int, key: Mapping[str, str], value: Intention) -> None:
+    def put(self, partition: int, key: Mapping[str, str], value: Intention) -> None:
         scope, encoded = scope_key(key), value.model_dump_json(exclude_defaults=True).encode()
-        self.table[scope.encode()] = encoded
+        self.table.write(partition, scope, encoded)
         self._remember(scope, encoded, value)
 
     def _remember(self, scope: str, value: bytes, intention: Intention) -> Intention:

@@ -54,8 +54,8 @@ class JsonTable(Generic[Key, Value]):
         value = self.table.read(partition, self._key(key))
         return self._parsed[value] if value else self._default
 
-    def put(self, _partition: int, key: Key, value: Value) -> None:
-        self.table[self._key(key).encode()] = value.model_dump_json(by_alias=True).encode()
+    def put(self, partition: int, key: Key, value: Value) -> None:
+        self.table.write(partition, self._key(key), value.model_dump_json(by_alias=True).encode())
 
     def pending_writes(self) -> list[Awaitable[None]]:
         return self.table.drain_pending_writes()
@@ -71,7 +71,7 @@ class ClaimTable(JsonTable[str, Claim]):
         if value.held:
             super().put(partition, key, value)
         elif self.table.read(partition, key):
-            self.table[key.encode()] = b""
+            self.table.write(partition, key, b"")
 
 
 MAX_PARSED_TAXONOMIES = 1024
@@ -120,4 +120,4 @@ class CategoryTable(ScopeTable[Taxonomy]):
         if len(value) or value.deleted:
             super().put(partition, key, value)
         elif self.table.read(partition, scope_key(key)) is not None:
-            del self.table[scope_key(key).encode()]
+            self.table.delete(partition, scope_key(key))

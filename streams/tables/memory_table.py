@@ -39,14 +39,14 @@ class MemoryTable:
         # Not cached: thousands of them would take the place of the records that questions read.
         return None if value is None or value.startswith(TOMBSTONES) else MemoryExcerpt.model_validate_json(value)
 
-    def put(self, _partition: int, memory: Memory) -> None:
-        self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
+    def put(self, partition: int, memory: Memory) -> None:
+        self.table.write(partition, memory.memory_id, memory.model_dump_json().encode())
 
-    def forget(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        self.table[memory_id.encode()] = FORGOTTEN_TOMBSTONE + _encode(place)
+    def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
+        self.table.write(partition, memory_id, FORGOTTEN_TOMBSTONE + _encode(place))
 
-    def remove(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        self.table[memory_id.encode()] = REMOVED_TOMBSTONE + _encode(place)
+    def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
+        self.table.write(partition, memory_id, REMOVED_TOMBSTONE + _encode(place))
 
     def is_removed(self, partition: int, memory_id: str) -> bool:
         return (self.table.read(partition, memory_id) or b"").startswith(TOMBSTONES)

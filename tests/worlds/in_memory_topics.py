@@ -16,6 +16,7 @@ from faust.types.tuples import Message
 
 from agents.ports.clock import Clock
 from schemas.messages.records import Outgoing, Record
+from streams.runtime.inbox import HeldEvent
 from streams.topics import Topics
 from streams.wire.partitioning import partition_of
 
@@ -160,8 +161,9 @@ class InMemoryTopics:
     async def _deliver(self, entry: Entry) -> None:
         if self._app is None or entry.record.topic not in self._channels:
             return
-        channel = self._channels[entry.record.topic]
-        await channel.put(await channel.decode(self._message(entry, self._app)))
+        message = self._message(entry, self._app)
+        for inbox in cast("Any", self._app).inboxes[entry.record.topic]:
+            inbox.put(HeldEvent(message, self._app.consumer))
 
     def _message(self, entry: Entry, app: faust.App) -> NotedMessage:
         record = entry.record

@@ -12,13 +12,14 @@ import pytest
 from aiokafka import ConsumerRecord
 from faust.types import TP
 
-from streams.runtime.consumer import SafeAssignmentConsumer
+from streams.runtime.consumer import SafeAssignmentApp, SafeAssignmentConsumer
+from streams.runtime.inbox import Inbox
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 
-EVENTS = TP("memory.remembered", 0)
-OTHER = TP("memory.remembered", 1)
+EVENTS = TP("memory.learned", 0)
+OTHER = TP("memory.learned", 1)
 REQUESTS = TP("memory.retrieve", 1)
 CHANGELOG = TP("memory.worker-memories-changelog", 0)
 
@@ -104,6 +105,25 @@ def consumer(tmp_path: Path, kafka: KafkaSide, request_reader: FakeRequestReader
     return made
 
 
+@pytest.fixture
+def inbox(consumer: SafeAssignmentConsumer) -> Inbox:
+    """The inbox of the only agent of requests."""
+    made = Inbox()
+    cast("SafeAssignmentApp", consumer.app).inboxes[REQUESTS.topic].append(made)
+    return made
+
+
+async def test_records_that_wait_in_an_inbox_are_under_way_until_a_rebalance(
+    consumer: SafeAssignmentConsumer, inbox: Inbox
+) -> None:
+    consumer._committed_offset[REQUESTS] = 7
+    await consumer._deliver(REQUESTS, consumer_record(7), 7)
+    assert [message.offset for message in consumer._unacked_messages] == [7]
+    inbox.clear()
+    consumer._clean_unacked_messages()
+    assert not consumer._unacked_messages
+
+
 def active(consumer: SafeAssignmentConsumer) -> set[TP]:
     return set(consumer._get_active_partitions())
 
@@ -183,19 +203,16 @@ async def test_request_reader_leaves_paused_partitions(
     assert request_reader.offsets == {}
 
 
-def test_requests_are_never_read_by_faust_even_after_backpressure(consumer: SafeAssignmentConsumer) -> None:
-    consumer.on_buffer_full(REQUESTS)
-    assert consumer._full() == {REQUESTS}
-    consumer.on_buffer_drop(REQUESTS)
-    assert consumer._full() == set()
-    assert active(consumer) == {CHANGELOG}
-
-
-def test_rebalance_clears_backpressure_of_requests(consumer: SafeAssignmentConsumer) -> None:
-    consumer.on_buffer_full(REQUESTS)
-    consumer.resume_partitions({REQUESTS})
-    consumer.resume_flow()
-    assert consumer._full() == set()
+async def test_partitions_of_an_agent_that_must_catch_up_are_full(
+    consumer: SafeAssignmentConsumer, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.runtime.inbox.MAX_WAITING_EVENTS", 2)
+    consumer._committed_offset[REQUESTS] = 7
+    for offset, full in ((7, False), (8, True)):
+        await consumer._deliver(REQUESTS, consumer_record(offset), offset)
+        assert consumer._is_full(REQUESTS) == full
+    await anext(inbox)
+    assert not consumer._is_full(REQUESTS)
 
 
 def test_highwater_of_requests_comes_from_the_request_reader(consumer: SafeAssignmentConsumer) -> None:
@@ -209,25 +226,15 @@ def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsum
     consumer.verify_event_path(1e9, EVENTS)
 
 
-async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer) -> None:
-    delivered = []
-
-    async def callback(message: Any) -> None:
-        delivered.append(message.offset)
-
-    consumer.callback = callback
+async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer, inbox: Inbox) -> None:
     consumer._committed_offset[REQUESTS] = 7
     await consumer._deliver(REQUESTS, consumer_record(12), 7)
-    assert delivered == [12]
+    assert (await anext(inbox)).record.offset == 12
     consumer._acked[REQUESTS].append(12)
     assert consumer._new_offset(REQUESTS) == 13
 
 
-async def test_commit_stops_before_requests_in_flight(consumer: SafeAssignmentConsumer) -> None:
-    async def callback(message: Any) -> None:
-        """Do nothing."""
-
-    consumer.callback = callback
+async def test_commit_stops_before_requests_in_flight(consumer: SafeAssignmentConsumer, inbox: Inbox) -> None:
     consumer._committed_offset[REQUESTS] = 7
     for expected, offset in ((7, 7), (8, 8), (9, 9)):
         await consumer._deliver(REQUESTS, consumer_record(offset), expected)
@@ -262,6 +269,6 @@ def test_control_records_at_the_end_are_no_lag(consumer: SafeAssignmentConsumer)
     assert consumer.lag(EVENTS) == 0
 
 
-def test_topics_with_waiting_callers_are_not_read_by_faust(consumer: SafeAssignmentConsumer) -> None:
-    requests = ("turns", "retrieve", "commands", "changes", "jobs", "consolidate")
+def test_topics_of_every_turn_and_of_waiting_callers_are_not_read_by_faust(consumer: SafeAssignmentConsumer) -> None:
+    requests = ("turns", "retrieve", "commands", "changes", "jobs", "consolidate", "remembered", "embedded")
     assert {topic for topics in consumer._dedicated for topic in topics} == {f"memory.{name}" for name in requests}

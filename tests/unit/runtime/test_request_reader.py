@@ -108,7 +108,7 @@ def _record(tp: TopicPartition, offset: int) -> ConsumerRecord[bytes, bytes]:
 
 @asynccontextmanager
 async def reading(kafka: Kafka, agent: Agent) -> AsyncIterator[RequestReader]:
-    reader = RequestReader(lambda: cast("Any", kafka), agent.take, lambda: agent.full, agent.defect)
+    reader = RequestReader(lambda: cast("Any", kafka), agent.take, agent.full.__contains__, agent.defect)
     try:
         yield reader
     finally:

@@ -53,7 +53,7 @@ def test_scope_is_restored_from_its_key(values: tuple[str, str]) -> None:
 def test_value_of_another_worker_is_read(table: IntentionTable) -> None:
     table.put(0, scope("ana"), SAIL)
     later = SAIL.model_copy(update={"version": 9})
-    table.table[b"ana/default"] = later.model_dump_json().encode()
+    table.table.write(0, "ana/default", later.model_dump_json().encode())
     assert table.get(0, scope("ana")) == later
 
 

@@ -1,0 +1,108 @@
+"""The way of records from the readers of topics to the agents, without Faust's channels and streams.
+
+Enters: messages that Faust's consumer tracks. Leaves: events, in order, for one agent. Guaranteed: an event is
+acknowledged by `settle` alone; those that are cleared are delivered again. Faust itself takes several passes of the
+event loop for each record that it hands over.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Self, cast
+
+from faust.types.tuples import Message
+
+from schemas.messages.records import Record
+
+MAX_WAITING_EVENTS = 1000
+"""Events of one agent beyond which its topic is not polled. One poll may exceed it by what it brings."""
+
+EVENTS_PER_PASS = 50
+"""Events that are taken at a stretch, some 2 ms."""
+
+
+class HeldEvent:
+    """A record for one agent, acknowledged by `settle` alone."""
+
+    __slots__ = ("_consumer", "_message")
+
+    def __init__(self, message: Message, consumer: Any) -> None:
+        self._message = message
+        self._consumer = consumer
+
+    @property
+    def record(self) -> Record:
+        """What was read, as bytes."""
+        message = self._message
+        return Record(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            timestamp_ms=round((message.timestamp or 0) * 1000),
+            key=message.key,
+            value=message.value,
+            headers=tuple(cast(Iterable[tuple[str, bytes | None]], message.headers or ())),
+        )
+
+    def settle(self) -> None:
+        """Acknowledge: the effects of this event and of all before it are durable."""
+        self._message.ack(self._consumer)
+
+    def leave(self) -> None:
+        """Give the event up without an acknowledgement: it is delivered again, and a rebalance waits for it no more."""
+        self._message.acked = True
+
+
+class Inbox:
+    """The events of one agent that it has not taken yet. Belongs to one event loop, and has one reader."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[HeldEvent] = deque()
+        self._changed = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._passed = 0
+        self._is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        """True if the agent should catch up first."""
+        return len(self._waiting) >= MAX_WAITING_EVENTS
+
+    def put(self, event: HeldEvent) -> None:
+        """Append an event."""
+        self._waiting.append(event)
+        self._changed.set()
+
+    async def room(self) -> None:
+        """Wait until the inbox is not full."""
+        while self.is_full:
+            self._taken.clear()
+            await self._taken.wait()
+
+    def clear(self) -> None:
+        """Give up all events that wait: their partitions are taken away."""
+        while self._waiting:
+            self._waiting.popleft().leave()
+        self._taken.set()
+
+    def close(self) -> None:
+        """End the iteration once all events are taken."""
+        self._is_closed = True
+        self._changed.set()
+
+    def __aiter__(self) -> Self:
+        """Iterate over the events, those of the future included."""
+        return self
+
+    async def __anext__(self) -> HeldEvent:
+        """Return the next event."""
+        self._passed += 1
+        if self._passed % EVENTS_PER_PASS == 0:
+            await asyncio.sleep(0)
+        while not self._waiting:
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+        self._taken.set()
+        return self._waiting.popleft()
