@@ -50,6 +50,10 @@ class FairQueue(Generic[Item]):
         """True if a key that is not held has an item; `large`: also if that is a large one."""
         return bool(self._ready[False] or (large and self._ready[True]))
 
+    def is_known(self, key: str) -> bool:
+        """True if the key has items, or is held."""
+        return key in self._lines or key in self._held
+
     def put(self, key: str, item: Item) -> None:
         """Append an item to its key's line; a new key is served last."""
         line = self._lines.setdefault(key, deque())

@@ -58,7 +58,6 @@ from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberT
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
 from streams.flow.worker_context import WorkerContext
-from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App, start_agent
 from streams.wire.scope_key import boundary_in
 
@@ -116,6 +115,8 @@ class Subscription:
     topic: str
     agents: tuple[type[object], ...]
     step: Step
+    is_background: bool = False
+    """True if no caller waits for what it does."""
 
     @property
     def agent_names(self) -> tuple[str, ...]:
@@ -209,6 +210,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         draw_map_at,
         own_writes,
         meters,
+        ctx.foreground,
     )
 
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
@@ -244,11 +246,11 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     applied = CommittingStep(events, ctx.commit)
     all_steps = [
         Subscription(topics.turns, (Remember,), remembered),
-        Subscription(topics.remembered, (Embed, Understand, DrawMap), embed),
-        Subscription(topics.understood, (Remember,), applied),
-        Subscription(topics.embedded, (Remember,), applied),
-        Subscription(topics.learned, (Intend,), intentions),
-        Subscription(topics.learned, (Categorize,), categories),
+        Subscription(topics.remembered, (Embed, Understand, DrawMap), embed, is_background=True),
+        Subscription(topics.understood, (Remember,), applied, is_background=True),
+        Subscription(topics.embedded, (Remember,), applied, is_background=True),
+        Subscription(topics.learned, (Intend,), intentions, is_background=True),
+        Subscription(topics.learned, (Categorize,), categories, is_background=True),
         Subscription(
             topics.retrieve,
             (Retrieve, Assemble, List, DrawMap),
@@ -292,11 +294,19 @@ def connect(
     app: App,
     channels: Mapping[str, Any],
     consumers: Sequence[Subscription],
-    meters: Meters,
+    ctx: WorkerContext,
     on_defect: Callable[[], None],
 ) -> None:
     """Start an agent for each subscription on its channel; `on_defect` is called when one ends by an exception."""
     for one in consumers:
         start_agent(
-            app, one.topic, channels[one.topic], one.name, one.step, on_settled=meters.settled, on_defect=on_defect
+            app,
+            one.topic,
+            channels[one.topic],
+            one.name,
+            one.step,
+            foreground=ctx.foreground,
+            is_background=one.is_background,
+            on_settled=ctx.meters.settled,
+            on_defect=on_defect,
         )

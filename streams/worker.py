@@ -140,7 +140,7 @@ class WorkerParts:
         self.index.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
         consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
         topics = list(dict.fromkeys(one.topic for one in consumers))
-        connect(self.app, create_kafka_channels(self.app, topics), consumers, self.meters, end_process)
+        connect(self.app, create_kafka_channels(self.app, topics), consumers, self.ctx, end_process)
         set_read_topics(self.app, topics)
         on_joined(self.app, self.member_file.note)
         on_recovery(self.app, self._on_partitions_assigned)

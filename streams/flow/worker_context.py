@@ -19,6 +19,7 @@ from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_log import TurnsLog
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
@@ -47,6 +48,7 @@ class WorkerContext:
     """None where turns of open transactions are hidden: their offsets were given, and are read later."""
     deaths: DeathCounts = field(default_factory=DeathCounts)
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
+    foreground: Foreground = field(default_factory=Foreground)
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

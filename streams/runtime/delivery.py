@@ -7,7 +7,8 @@ order. Many events are in flight, and none is acknowledged before its effects an
 An exception ends the run: unacknowledged events are delivered again.
 
 With a `FairShare` only the events of one key begin in order, and keys in turn: a flood of one user is that user's own
-wait. They are acknowledged in order all the same.
+wait. They are acknowledged in order all the same. An event of a key without others is a request under way; what has
+others of its key before it gives way to these, as do all events of a background agent.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairQueue, FairShare
+from streams.foreground import Foreground
 
 Finished = TypeVar("Finished")
 
@@ -50,6 +52,8 @@ class Held(Generic[Finished]):
     event: AckableEvent
     record: Record
     has_begun: bool = False
+    is_request: bool = False
+    """True if it counts as a request under way."""
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
 
@@ -75,13 +79,17 @@ class Delivery(Generic[Finished]):
         window: int,
         pause_s: float = 0,
         fair_share: FairShare | None = None,
+        foreground: Foreground | None = None,
+        is_background: bool = False,
     ) -> None:
-        """Without `fair_share` all events begin in order."""
+        """Without `fair_share` all events begin in order; `is_background`: no caller waits for any of them."""
         self._begin = begin
         self._settle = settle
         self._window = window
         self._pause_s = pause_s
         self._fair_share = fair_share
+        self._foreground = foreground or Foreground()
+        self._is_background = is_background
         self._waiting: FairQueue[Held[Finished]] = FairQueue(self._is_large)
         self._has_large = False
         """True while a large event begins."""
@@ -127,11 +135,13 @@ class Delivery(Generic[Finished]):
         self._in_flight.append(held)
         self._held_bytes += held.size
         if self._fair_share is None:
-            await self._begin_one(held)
-            # `begin` itself may never wait: other tasks come in between.
-            await asyncio.sleep(0)
+            await self._begin_and_give_way(held, gives_way=self._is_background)
             return
-        self._waiting.put(self._fair_share.key_of(held.record), held)
+        key = self._fair_share.key_of(held.record)
+        if not self._waiting.is_known(key):
+            held.is_request = True
+            self._foreground.enter()
+        self._waiting.put(key, held)
         self._queued.set()
 
     async def _begin_in_turn(self) -> None:
@@ -142,13 +152,18 @@ class Delivery(Generic[Finished]):
             key, held = self._waiting.hold(large=not self._has_large)
             is_large = self._is_large(held)
             self._has_large |= is_large
-            await self._begin_one(held)
+            await self._begin_and_give_way(held, gives_way=not held.is_request)
             self._waiting.release(key)
             if is_large:
                 self._has_large = False
                 self._queued.set()
-            # `begin` itself may never wait: other tasks come in between, and more events are read.
-            await asyncio.sleep(0)
+
+    async def _begin_and_give_way(self, held: Held[Finished], *, gives_way: bool) -> None:
+        """Begin, and let other tasks run: `begin` itself may never wait."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self._begin_one(held)
+        await (self._foreground.give_way(loop.time() - began) if gives_way else asyncio.sleep(0))
 
     def _is_large(self, held: Held[Finished]) -> bool:
         return self._fair_share is not None and self._fair_share.is_large(held.record)
@@ -156,6 +171,8 @@ class Delivery(Generic[Finished]):
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True
         held.finishing = asyncio.ensure_future(await self._begin(held.record))
+        if held.is_request:
+            held.finishing.add_done_callback(lambda _: self._foreground.leave())
         self._begun.set()
         if held.is_left:
             self._leave(held)
@@ -164,6 +181,8 @@ class Delivery(Generic[Finished]):
         """Give an event up once it has ended."""
         held.is_left = True
         if not held.has_begun:
+            if held.is_request:
+                self._foreground.leave()
             held.event.leave()
         elif held.finishing is not None:
             held.finishing.add_done_callback(lambda _: held.event.leave())

@@ -9,6 +9,7 @@ import structlog
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
+from streams.foreground import Foreground
 from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.credentials import kafka_credentials
@@ -122,13 +123,15 @@ def start_agent(
     name: str,
     step: StreamStep,
     *,
+    foreground: Foreground,
+    is_background: bool,
     on_settled: Callable[[int], None],
     on_defect: Callable[[], None],
 ) -> None:
     """Add an agent that runs a step over a topic: what its reader puts into the inbox, and what Faust reads.
 
     `on_settled` gets the number of events after each call of `settle`; `on_defect` is called when the agent ends by an
-    exception.
+    exception. A background agent gives way to the requests of `foreground`.
     """
     inbox, typed = Inbox(), cast("SafeAssignmentApp", app)
     typed.inboxes[topic].append(inbox)
@@ -139,7 +142,13 @@ def start_agent(
 
     async def run(stream: Any) -> None:
         delivery: Delivery[Any] = Delivery(
-            step.begin, settle, window=step.window, pause_s=step.pause_s, fair_share=step.fair_share
+            step.begin,
+            settle,
+            window=step.window,
+            pause_s=step.pause_s,
+            fair_share=step.fair_share,
+            foreground=foreground,
+            is_background=is_background,
         )
         typed.deliveries.append(delivery)
         forwarding = asyncio.create_task(_forward(stream, inbox, app))

@@ -145,7 +145,7 @@ class InMemoryPipeline(PipelineRequests):
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
         readers = self._readers(words, hooks)
         channels = {reader.topic: app.channel() for reader in readers}
-        connect(app, channels, readers, self.meters, lambda: self.defects.append("an agent ended"))
+        connect(app, channels, readers, ctx, lambda: self.defects.append("an agent ended"))
         app.finalize()
         app.flow_control.resume()
         # Faust's streams, in C and in Python, use these attributes of a consumer and no others.

@@ -1,6 +1,7 @@
 """Delivery with users that take turns: order within a user, acknowledgement in the order of the log."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as some
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
+from streams.foreground import Foreground
 from streams.runtime.delivery import MAX_HELD_BYTES, Delivery
 from tests.builders.turns import record
 
@@ -40,8 +42,11 @@ class FairRun:
         self.go = asyncio.Event()
         self._values = values
         share = self._share(at_once)
-        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=100, fair_share=share)
+        self.delivery = self._new_delivery(share)
         self.task = asyncio.create_task(self.delivery.run(self._stream()))
+
+    def _new_delivery(self, share: FairShare) -> Delivery[int]:
+        return Delivery(self._begin, self._settle, window=100, fair_share=share)
 
     def _share(self, at_once: int) -> FairShare:
         return FairShare(self._key_of, at_once=at_once)
@@ -179,3 +184,46 @@ async def test_failure_ends_the_run() -> None:
     with pytest.raises(ExceptionGroup):
         await run.task
     assert 1 not in run.settled
+
+
+async def test_backlog_gives_way_to_the_request_of_another_user() -> None:
+    foreground = Foreground()
+    run = BacklogRun("aaab", foreground)
+    run.go.set()
+    foreground.enter()
+    await quiet()
+    assert run.begun == [0, 3, 1], "after one event of the backlog the next waits for what is under way"
+    foreground.leave()
+    for offset in (0, 3):
+        run.finishing[offset].set_result(offset)
+    await quiet()
+    assert run.begun == [0, 3, 1, 2]
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
+async def test_backlog_goes_on_under_endless_requests() -> None:
+    foreground = Foreground()
+    foreground.enter()
+    run = BacklogRun("aaaa", foreground)
+    run.go.set()
+    async with asyncio.timeout(5):
+        while len(run.begun) < 4:
+            await asyncio.sleep(0.01)
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
+class BacklogRun(FairRun):
+    """A delivery whose `begin` takes 5 ms."""
+
+    def __init__(self, users: str, foreground: Foreground) -> None:
+        self._foreground = foreground
+        super().__init__(users)
+
+    def _new_delivery(self, share: FairShare) -> Delivery[int]:
+        return Delivery(self._begin, self._settle, window=100, fair_share=share, foreground=self._foreground)
+
+    async def _begin(self, taken: Record) -> Awaitable[int]:
+        time.sleep(0.005)  # noqa: ASYNC251 - as code on the event loop does
+        return await super()._begin(taken)

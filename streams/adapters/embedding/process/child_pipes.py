@@ -87,7 +87,8 @@ class EmbedderChild:
         self._unanswered_ticks: int | None = None
         self._watching: asyncio.Task[None] | None = None
         self._writing: asyncio.WriteTransport | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._closed: asyncio.Future[None] | None = None
+        """Done when the process has closed its output; None before it is read."""
         self._opening = asyncio.Lock()
         self.ended = False
         self.responses = 0
@@ -166,8 +167,8 @@ class EmbedderChild:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-        if self._reading is not None:
-            await self._reading
+        if self._closed is not None:
+            await self._closed
 
     def _read_blocking(self, length: int) -> bytes:
         assert self._process.stdout is not None
@@ -177,19 +178,24 @@ class EmbedderChild:
         return content
 
     async def _open(self) -> None:
-        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=2**24)
-        source, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout)
+        loop = asyncio.get_running_loop()
+        self._closed = loop.create_future()
+        await loop.connect_read_pipe(
+            lambda: frames.FrameReader(self._resolve, self._end_of_output), self._process.stdout
+        )
         self._writing, _ = await loop.connect_write_pipe(asyncio.Protocol, self._process.stdin)
-        self._reading = asyncio.create_task(self._read(reader, source))
         self._watching = asyncio.create_task(self._watch())
 
     def _send(self) -> None:
-        """Write requests to the pipe as far as there is room."""
+        """Write requests to the pipe as far as there is room, all in one piece."""
+        sent = []
         while self._writing is not None and (request := self._queue.next(self._in_pipe.values())):
             number = next(self._numbers) % (2**32 - 1) + 1
             self._in_pipe[number] = request
             content = frames.encode_request(request.prefix, request.text)
-            self._writing.write(frames.encode_frame(number, request.kind, content))
+            sent.append(frames.encode_frame(number, request.kind, content))
+        if sent and self._writing is not None:
+            self._writing.write(b"".join(sent))
 
     async def _watch(self) -> None:
         """Ask for a sign of life at every tick; kill the process when it is overdue."""
@@ -211,15 +217,10 @@ class EmbedderChild:
         longest = max((request.waited for request in self._in_pipe.values()), default=0)
         return (self._unanswered_ticks or 0) >= self._limits.silent or longest >= self._limits.passage
 
-    async def _read(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
-        """Resolve the future of each response; fail all open ones when the process ends."""
-        try:
-            while True:
-                number, kind, length = frames.decode_header(await reader.readexactly(frames.FRAME_HEADER.size))
-                self._resolve(number, kind, await reader.readexactly(length))
-        except asyncio.IncompleteReadError:
-            transport.close()
-            self._fail_all(is_death=not self.ended)
+    def _end_of_output(self) -> None:
+        self._fail_all(is_death=not self.ended)
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
 
     def _fail_all(self, *, is_death: bool) -> None:
         self.ended = True

@@ -4,7 +4,9 @@ A request is an id, a kind, a prefix and a text; a response is the id, whether i
 error. The first response, with the id 0, is the fingerprint of the loaded model, or why it could not be loaded.
 """
 
+import asyncio
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +35,33 @@ class FrameHeader(NamedTuple):
     number: int
     kind: int
     length: int
+
+
+class FrameReader(asyncio.Protocol):
+    """Cuts what a pipe brings into frames, as many as there are at a time."""
+
+    def __init__(self, on_frame: Callable[[int, int, bytes], None], on_end: Callable[[], None]) -> None:
+        """`on_frame` gets id, kind and content; `on_end` is called when the pipe is closed at the other end."""
+        self._on_frame = on_frame
+        self._on_end = on_end
+        self._received = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over the frames that are complete."""
+        self._received += data
+        start = 0
+        while len(self._received) - start >= FRAME_HEADER.size:
+            number, kind, length = FRAME_HEADER.unpack_from(self._received, start)
+            content = start + FRAME_HEADER.size
+            if len(self._received) < content + length:
+                break
+            self._on_frame(number, kind, bytes(self._received[content : content + length]))
+            start = content + length
+        del self._received[:start]
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Report the end."""
+        self._on_end()
 
 
 def encode_frame(number: int, kind: int, content: bytes) -> bytes:

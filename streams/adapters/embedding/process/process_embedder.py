@@ -123,6 +123,7 @@ class ProcessEmbedder:
         """Embed a query within `HangLimits.query_s`; at once `Unavailable` if the process did not answer the last."""
         if self._silent_since is not None and self._silent_since == self._child.responses:
             raise Unavailable("the embedder's process does not answer")
+        _ = self.fingerprint  # Loading, where it was not awaited, is not a part of the query's time.
         child, before = self._child, self._child.responses
         try:
             async with asyncio.timeout(self._limits.query_s):

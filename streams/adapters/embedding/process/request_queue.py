@@ -78,6 +78,8 @@ class RequestQueue:
         self._waiting: dict[int, FairQueue[EmbeddingRequest]] = {kind: FairQueue() for kind in self._limits}
         self._suspects: FairQueue[EmbeddingRequest] = FairQueue()
         self._deaths = deaths
+        self._is_refilling = True
+        """False from when the pipe is full of passages until half of them are answered: so several go in one write."""
 
     def put(self, boundary: str, request: EmbeddingRequest) -> None:
         """Queue a request of a user."""
@@ -90,10 +92,17 @@ class RequestQueue:
             return None
         if self._suspects:
             return None if in_pipe else _next_open(self._suspects)
-        for kind, limit in self._limits.items():
-            if sum(one.kind == kind for one in in_pipe) < limit and (found := _next_open(self._waiting[kind])):
+        for kind in self._limits:
+            if self._has_room(kind, in_pipe) and (found := _next_open(self._waiting[kind])):
                 return found
         return None
+
+    def _has_room(self, kind: int, in_pipe: Collection[EmbeddingRequest]) -> bool:
+        limit, count = self._limits[kind], sum(one.kind == kind for one in in_pipe)
+        if kind == frames.PASSAGE:
+            self._is_refilling = count < limit and (self._is_refilling or count <= limit // 2)
+            return self._is_refilling
+        return count < limit
 
     def drain(self) -> list[EmbeddingRequest]:
         """Remove and return all requests that wait."""

@@ -62,3 +62,29 @@ async def test_suspect_is_sent_alone_and_counted_alone() -> None:
     deaths.add([bad])
     deaths.clear(good)
     assert (deaths.of(bad), deaths.of(good)) == (2, 0)
+
+
+async def test_pipe_is_refilled_when_half_of_its_passages_are_answered() -> None:
+    queue, in_pipe = RequestQueue(4, TextDeaths()), list[EmbeddingRequest]()
+    for number in range(12):
+        queue.put("ana", request(str(number)))
+    sent = []
+    for _ in range(6):
+        before = len(in_pipe)
+        while found := queue.next(in_pipe):
+            in_pipe.append(found)
+        sent.append(len(in_pipe) - before)
+        in_pipe.pop(0)
+    assert sent == [4, 0, 2, 0, 2, 0]
+
+
+async def test_query_does_not_wait_until_the_pipe_is_refilled() -> None:
+    queue = RequestQueue(4, TextDeaths())
+    for number in range(8):
+        queue.put("ana", request(str(number)))
+    in_pipe = [one for _ in range(4) if (one := queue.next([]))]
+    assert queue.next(in_pipe) is None
+    queue.put("ben", request("where?", QUERY))
+    found = queue.next(in_pipe)
+    assert found is not None
+    assert found.kind == QUERY
