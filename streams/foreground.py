@@ -19,6 +19,11 @@ class Foreground:
         self._under_way = 0
         self._quiet = asyncio.Event()
 
+    @property
+    def is_busy(self) -> bool:
+        """True while requests are under way."""
+        return self._under_way > 0
+
     @contextmanager
     def request(self) -> Iterator[None]:
         """Count a request until the block ends."""
