@@ -22,7 +22,7 @@ QUICK = Sizes(turns=160, memories=80, questions={1: 30, 8: 48, 32: 96})
 def main() -> None:
     """Profile a system of its own in a temporary directory and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="half a minute; too noisy for decisions")
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the load; too noisy for decisions")
     sizes = QUICK if parser.parse_args().quick else FULL
     report = Report(lambda line: print(line, flush=True))
     report.section("the machine")
