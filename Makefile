@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check lint types required bench screenshots train train-ranking train-projection labels lock clean \
+.PHONY: demo up test check lint types required bench profile screenshots train train-ranking train-projection labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
@@ -54,6 +54,9 @@ screenshots: .venv/complete ## pictures of every page from the demo's data, into
 
 bench: .venv/complete ## cost relative to the embedder alone and to a bare Kafka echo
 	$(BIN)/python -m bench
+
+profile: .venv/complete ## processor time of a turn and a question by process, thread and stage
+	$(BIN)/python -m bench.profile
 
 train-ranking: .venv/complete ## fit the ranking weights to our conversations; reproducible to the byte
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking

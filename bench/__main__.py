@@ -35,12 +35,12 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="modestream-bench-") as directory:
         bench = Bench(Path(directory), sizes, report, _progress)
-        asyncio.run(_run_until_signal(bench.run(options.only)))
+        asyncio.run(run_until_signal(bench.run(options.only)))
     report.number("bench_s", "duration of the benchmark", time.monotonic() - began, "s")
     report.print()
 
 
-async def _run_until_signal(benchmark: Coroutine[Any, Any, None]) -> None:
+async def run_until_signal(benchmark: Coroutine[Any, Any, None]) -> None:
     """Run the benchmark; SIGTERM ends it like Ctrl-C, so that no process is left running."""
     running = asyncio.ensure_future(benchmark)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)

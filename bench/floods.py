@@ -1,8 +1,8 @@
 """`python -m bench.floods [--scale 0.1] [--only NAME]`: print what each flood of one user costs another user.
 
 `bob` asks questions, writes turns and sends commands at a steady rate, in the flooded partition and in another one,
-before and during each flood. The rows are p50 and p95 in milliseconds and their ratios within one run. A request
-without an answer within `MAX_WAIT_S` counts as that long.
+before and during each flood. The rows are p50 and p95 in milliseconds and their ratios within one run, and p95 of what
+is sent in the first `BEGINNING_S` of the flood. A request without an answer within `MAX_WAIT_S` counts as that long.
 """
 
 import argparse
@@ -30,23 +30,26 @@ INTERVAL_S = 0.25
 PROBE_S = 10.0
 """How long the probes run before a flood, and during it."""
 
+BEGINNING_S = 2.0
+"""How much of a flood is its beginning: eight probes of a kind, so their p95 is the slowest."""
+
 PERCENTILES = (0.5, 0.95)
 
 Latencies = Mapping[str, list[float]]
-"""Milliseconds by the name of a probe."""
+"""Milliseconds by the name of a probe, in the order in which the probes were sent."""
 
 
 async def probe(client: MemoryClient, users: Mapping[str, str], seconds: float) -> Latencies:
     """Send probes of every kind for each user, whatever their answers take; return when all are answered."""
-    latencies: dict[str, list[float]] = defaultdict(list)
+    sent: dict[str, list[asyncio.Task[float]]] = defaultdict(list)
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for number in range(round(seconds / INTERVAL_S)):
             await asyncio.sleep(max(0.0, began + number * INTERVAL_S - time.perf_counter()))
             for place, user in users.items():
                 for kind, request in _requests(client, user).items():
-                    group.create_task(_timed(request, latencies[f"{kind}, {place}"]))
-    return latencies
+                    sent[f"{kind}, {place}"].append(group.create_task(_timed_ms(request)))
+    return {name: [task.result() for task in tasks] for name, tasks in sent.items()}
 
 
 def _requests(client: MemoryClient, user: str) -> dict[str, Callable[[], Awaitable[object]]]:
@@ -57,14 +60,13 @@ def _requests(client: MemoryClient, user: str) -> dict[str, Callable[[], Awaitab
     }
 
 
-async def _timed(request: Callable[[], Awaitable[object]], into: list[float]) -> None:
+async def _timed_ms(request: Callable[[], Awaitable[object]]) -> float:
     began = time.perf_counter()
     try:
         await request()
     except TimeoutError:
-        into.append(MAX_WAIT_S * 1000)
-    else:
-        into.append((time.perf_counter() - began) * 1000)
+        return MAX_WAIT_S * 1000
+    return (time.perf_counter() - began) * 1000
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -80,6 +82,8 @@ def rows(flood: str, before: Latencies, during: Latencies) -> list[str]:
         for share in PERCENTILES:
             old, new = percentile(first, share), percentile(during[kind], share)
             cells += [f"{old:.0f}", f"{new:.0f}", f"{new / old:.1f}"]
+        beginning = during[kind][: round(BEGINNING_S / INTERVAL_S)]
+        cells.append(f"{percentile(beginning, PERCENTILES[-1]):.0f}")
         found.append(f"| {' | '.join(cells)} |")
     return found
 
@@ -111,7 +115,8 @@ async def measure(name: str, flood: Flood, scale: float) -> list[str]:
 
 
 async def _print_all(names: list[str], scale: float) -> None:
-    print("| flood | bob's | p50 before | during | ratio | p95 before | during | ratio |\n" + "|" + " --- |" * 8)
+    header = "| flood | bob's | p50 before | during | ratio | p95 before | during | ratio | p95 at first |"
+    print(header + "\n" + "|" + " --- |" * (header.count("|") - 1))
     for name in names:
         print(*await measure(name, FLOODS[name], scale), sep="\n", flush=True)
 

@@ -25,19 +25,21 @@ def resident_mib(pid: int) -> float:
 
 def cpu_seconds(system: System) -> dict[str, float]:
     """Return the processor time of each process since its start, without the supervisor."""
-    return {name: _cpu_seconds(pid) for name, pid in _pids(system).items() if name != "supervisor"}
+    pids = {name: pid for name, pid in _pids(system).items() if name != "supervisor"}
+    return {name: stat_cpu_seconds(Path(f"/proc/{pid}/stat")) for name, pid in pids.items()}
 
 
 def _pids(system: System) -> Mapping[str, int]:
     """Return the pids by name; the worker's only child is its embedder."""
     worker = system.pid("worker")
     [embedder] = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
-    broker, supervisor = system.pid("broker"), system.supervisor
-    return {"worker": worker, "embedder": int(embedder), "broker": broker, "supervisor": supervisor}
+    broker, gateway, supervisor = system.pid("broker"), system.pid("gateway"), system.supervisor
+    return {"worker": worker, "embedder": int(embedder), "broker": broker, "gateway": gateway, "supervisor": supervisor}
 
 
-def _cpu_seconds(pid: int) -> float:
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def stat_cpu_seconds(stat: Path) -> float:
+    """Return the processor time of the process or thread with this file, such as `/proc/PID/stat`."""
+    after_name = stat.read_text().rpartition(")")[2].split()
     return (int(after_name[USER_TICKS]) + int(after_name[USER_TICKS + 1])) / os.sysconf("SC_CLK_TCK")
 
 

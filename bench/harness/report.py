@@ -23,6 +23,11 @@ class Report:
         self._values[key] = round(value, 4)
         self._rows.append((name, f"{value:,.1f} {unit}", ""))
 
+    def cost(self, key: str, name: str, ms: float, whole: float, wanted: str = "") -> None:
+        """Add milliseconds of processor time, as a share of `whole` too, with the budget."""
+        self._values[key] = round(ms, 3)
+        self._rows.append((name, f"{ms:.2f} ms  {ms / whole if whole else 0:4.0%}", wanted))
+
     def fact(self, key: str, name: str, value: object) -> None:
         """Add any other value."""
         self._values[key] = value

@@ -52,6 +52,13 @@ def questions(turns: list[str], count: int, seed: int) -> list[str]:
     return [f"what about {' '.join(chance.choice(turns).rstrip('.').split()[-5:])}?" for _ in range(count)]
 
 
+def distinct_questions(turns: list[str], count: int, seed: int) -> list[str]:
+    """Return questions with different ends of turns: a repeated text would be taken from the cache of vectors."""
+    shuffled = random.Random(seed).sample(turns, len(turns))
+    pairs = ((shuffled[number % len(turns)], 4 + number // len(turns)) for number in range(count))
+    return [f"what of {seed} about {' '.join(turn.rstrip('.').split()[-words:])}?" for turn, words in pairs]
+
+
 def _turns(count: int, seed: int, length: Callable[[random.Random], int]) -> list[str]:
     chance = random.Random(seed)
     return [_sentence(chance, length(chance)) for _ in range(count)]
