@@ -1,12 +1,18 @@
 """Requests whose callers wait: work of a backlog gives way to them.
 
 All code of a worker shares one event loop. While one user's backlog is worked off, a request of another user waits at
-each of its steps for what runs in between. Guaranteed: a backlog keeps a quarter of the loop's time, so that it ends.
+each of its steps for what runs in between. Guaranteed: a backlog keeps a share of the loop's time, so that it ends.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+
+MAX_REQUEST_S = 0.25
+"""How long a request counts: what takes longer waits for something else than the event loop."""
+
+LULL_S = 0.5
+"""How long after a request the next one is expected."""
 
 MAX_WAIT_SHARE = 3
 """How long work of a backlog waits for requests under way, as a multiple of the time that it took before."""
@@ -18,37 +24,37 @@ class Foreground:
     def __init__(self) -> None:
         self._under_way = 0
         self._quiet = asyncio.Event()
+        self._expected_until = float("-inf")
 
     @property
-    def is_busy(self) -> bool:
-        """True while requests are under way."""
-        return self._under_way > 0
+    def is_expected(self) -> bool:
+        """True while requests are under way, and shortly afterwards."""
+        return self._under_way > 0 or asyncio.get_running_loop().time() < self._expected_until
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """Count a request until the block ends."""
-        self.enter()
-        try:
-            yield
-        finally:
-            self.leave()
-
-    def enter(self) -> None:
-        """Count a request; `leave` ends it."""
+    def enter(self) -> Callable[[], None]:
+        """Count a request until the result is called, at most `MAX_REQUEST_S` seconds."""
         self._under_way += 1
         self._quiet.clear()
+        timer = asyncio.get_running_loop().call_later(MAX_REQUEST_S, self._leave)
 
-    def leave(self) -> None:
-        """Count a request no more."""
-        self._under_way -= 1
-        if not self._under_way:
-            self._quiet.set()
+        def leave() -> None:
+            if not timer.cancelled() and timer.when() > asyncio.get_running_loop().time():
+                timer.cancel()
+                self._leave()
 
-    async def give_way(self, worked_s: float) -> None:
-        """Let other tasks run; while requests are under way wait, at most `MAX_WAIT_SHARE` times `worked_s` seconds."""
+        return leave
+
+    async def give_way(self, worked_s: float, share: float = MAX_WAIT_SHARE) -> None:
+        """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` seconds."""
         if not self._under_way:
             await asyncio.sleep(0)
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(worked_s * MAX_WAIT_SHARE):
+            async with asyncio.timeout(worked_s * share):
                 await self._quiet.wait()
+
+    def _leave(self) -> None:
+        self._under_way -= 1
+        self._expected_until = asyncio.get_running_loop().time() + LULL_S
+        if not self._under_way:
+            self._quiet.set()

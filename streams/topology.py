@@ -210,7 +210,6 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         draw_map_at,
         own_writes,
         meters,
-        ctx.foreground,
     )
 
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:

@@ -17,10 +17,11 @@ their partitions and commits their offsets, but does not fetch them. Their recor
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
+from time import monotonic
 from typing import Any, cast
 
 import faust
@@ -50,6 +51,9 @@ IN_FLIGHT_TIMEOUT_S = 8.0
 """How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
 and an event may wait for a store that is away for hours."""
 
+UNDER_WAY_FOR_S = 0.05
+"""How long the partitions with unacknowledged messages are looked up once for all: `health` asks for each."""
+
 LAST_KEYS = 50
 """Records at the end of a changelog that tell whether it is that of a table: one key in common suffices."""
 
@@ -66,6 +70,8 @@ class SafeAssignmentConsumer(Consumer):
         super().__init__(*args, **kwargs)
         patch_header_decoding()
         self._awaiting_flow: set[TP] = set()
+        self._under_way: set[TP] = set()
+        self._under_way_until = 0.0
         self._connection = cast("SafeAssignmentApp", self.app).kafka_connection
         self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
         connect = partial(create_request_consumer, self._connection, self._isolation_level)
@@ -224,7 +230,15 @@ class SafeAssignmentConsumer(Consumer):
 
     def _is_all_acknowledged(self, tp: TP) -> bool:
         read = self._reader_of(tp).next_offset(tp) or 0
-        return read >= self.highwater(tp) and all(message.tp != tp for message in list(self._unacked_messages))
+        return read >= self.highwater(tp) and tp not in self._partitions_under_way()
+
+    def _partitions_under_way(self) -> Collection[TP]:
+        """Return the partitions with unacknowledged messages, of the last moment: a flood has twenty thousand."""
+        now = monotonic()
+        if now >= self._under_way_until:
+            self._under_way = {message.tp for message in list(self._unacked_messages)}
+            self._under_way_until = now + UNDER_WAY_FOR_S
+        return self._under_way
 
     def _is_full(self, tp: TP) -> bool:
         """True if an agent of the topic should catch up first."""

@@ -7,8 +7,9 @@ order. Many events are in flight, and none is acknowledged before its effects an
 An exception ends the run: unacknowledged events are delivered again.
 
 With a `FairShare` only the events of one key begin in order, and keys in turn: a flood of one user is that user's own
-wait. They are acknowledged in order all the same. An event of a key without others is a request under way; what has
-others of its key before it gives way to these, as do all events of a background agent.
+wait. They are acknowledged in order all the same. An event of a key without others is a request under way, as is every
+event without a `FairShare`; what has others of its key before it gives way to these, as do all events of a background
+agent.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairQueue, FairShare
-from streams.foreground import Foreground
+from streams.foreground import MAX_WAIT_SHARE, Foreground
 
 Finished = TypeVar("Finished")
 
@@ -28,8 +29,11 @@ Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 
 SLICE_S = 0.004
-"""Seconds of a backlog at a stretch, while no request is under way: the same code for several events in a row finds its
+"""Seconds of a backlog at a stretch, while no request is expected: the same code for several events in a row finds its
 data in the processor's caches."""
+
+BACKGROUND_SHARE = 1
+"""How long a background agent waits for requests under way, as a multiple of the time that it took before."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
@@ -56,8 +60,8 @@ class Held(Generic[Finished]):
     event: AckableEvent
     record: Record
     has_begun: bool = False
-    is_request: bool = False
-    """True if it counts as a request under way."""
+    leave_foreground: Callable[[], None] | None = None
+    """Ends the request that it counts as; None for what gives way to requests."""
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
 
@@ -141,12 +145,13 @@ class Delivery(Generic[Finished]):
         self._in_flight.append(held)
         self._held_bytes += held.size
         if self._fair_share is None:
-            await self._begin_and_give_way(held, gives_way=self._is_background)
+            if not self._is_background:
+                held.leave_foreground = self._foreground.enter()
+            await self._begin_and_give_way(held)
             return
         key = self._fair_share.key_of(held.record)
         if not self._waiting.is_known(key):
-            held.is_request = True
-            self._foreground.enter()
+            held.leave_foreground = self._foreground.enter()
         self._waiting.put(key, held)
         self._queued.set()
 
@@ -158,22 +163,25 @@ class Delivery(Generic[Finished]):
             key, held = self._waiting.hold(large=not self._has_large)
             is_large = self._is_large(held)
             self._has_large |= is_large
-            await self._begin_and_give_way(held, gives_way=not held.is_request)
+            await self._begin_and_give_way(held)
             self._waiting.release(key)
             if is_large:
                 self._has_large = False
                 self._queued.set()
 
-    async def _begin_and_give_way(self, held: Held[Finished], *, gives_way: bool) -> None:
+    async def _begin_and_give_way(self, held: Held[Finished]) -> None:
         """Begin, and let other tasks run: `begin` itself may never wait."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self._begin_one(held)
         self._worked_s += loop.time() - began
-        if gives_way and self._worked_s < SLICE_S and not self._foreground.is_busy:
+        if self._worked_s < SLICE_S and not self._foreground.is_expected:
             return
         worked_s, self._worked_s = self._worked_s, 0.0
-        await (self._foreground.give_way(worked_s) if gives_way else asyncio.sleep(0))
+        if held.leave_foreground is not None:
+            await asyncio.sleep(0)
+        else:
+            await self._foreground.give_way(worked_s, BACKGROUND_SHARE if self._is_background else MAX_WAIT_SHARE)
 
     def _is_large(self, held: Held[Finished]) -> bool:
         return self._fair_share is not None and self._fair_share.is_large(held.record)
@@ -181,8 +189,8 @@ class Delivery(Generic[Finished]):
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True
         held.finishing = asyncio.ensure_future(await self._begin(held.record))
-        if held.is_request:
-            held.finishing.add_done_callback(lambda _: self._foreground.leave())
+        if (leave := held.leave_foreground) is not None:
+            held.finishing.add_done_callback(lambda _: leave())
         self._begun.set()
         if held.is_left:
             self._leave(held)
@@ -191,8 +199,8 @@ class Delivery(Generic[Finished]):
         """Give an event up once it has ended."""
         held.is_left = True
         if not held.has_begun:
-            if held.is_request:
-                self._foreground.leave()
+            if held.leave_foreground is not None:
+                held.leave_foreground()
             held.event.leave()
         elif held.finishing is not None:
             held.finishing.add_done_callback(lambda _: held.event.leave())

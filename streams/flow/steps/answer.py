@@ -22,7 +22,6 @@ from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
-from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 
 MAX_READ_AFTER_WAIT_S = 5.0
@@ -97,16 +96,14 @@ class AnswerQuery:
         draw_map_at: Callable[[int], DrawMap],
         own_writes: OwnWrites,
         meters: Meters,
-        foreground: Foreground | None = None,
     ) -> None:
-        """Take the agents by partition; questions that are answered count as requests of `foreground`."""
+        """Take the agents by partition."""
         self._retrieve_at = retrieve_at
         self._assemble_at = assemble_at
         self._list_at = list_at
         self._draw_map_at = draw_map_at
         self._own_writes = own_writes
         self._meters = meters
-        self._foreground = foreground or Foreground()
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
@@ -138,8 +135,7 @@ class AnswerQuery:
             if options.is_expired(self._own_writes.clock.now()):
                 self._meters.expired(record.topic)
                 return HandlerResult(None)
-            with self._foreground.request():
-                result, warnings = await answer(request)
+            result, warnings = await answer(request)
         return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
 
     def _text_turn(self, request: Any) -> AbstractAsyncContextManager[None]:

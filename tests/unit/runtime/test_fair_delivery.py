@@ -190,10 +190,10 @@ async def test_backlog_gives_way_to_the_request_of_another_user() -> None:
     foreground = Foreground()
     run = BacklogRun("aaab", foreground)
     run.go.set()
-    foreground.enter()
+    leave = foreground.enter()
     await quiet()
     assert run.begun == [0, 3, 1], "after one event of the backlog the next waits for what is under way"
-    foreground.leave()
+    leave()
     for offset in (0, 3):
         run.finishing[offset].set_result(offset)
     await quiet()
@@ -202,9 +202,10 @@ async def test_backlog_gives_way_to_the_request_of_another_user() -> None:
     await asyncio.wait([run.task])
 
 
-async def test_backlog_goes_on_under_endless_requests() -> None:
+async def test_backlog_goes_on_under_endless_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 60.0)
     foreground = Foreground()
-    foreground.enter()
+    leave = foreground.enter()
     run = BacklogRun("aaaa", foreground)
     run.go.set()
     async with asyncio.timeout(5):
@@ -212,6 +213,7 @@ async def test_backlog_goes_on_under_endless_requests() -> None:
             await asyncio.sleep(0.01)
     run.task.cancel()
     await asyncio.wait([run.task])
+    leave()
 
 
 class BacklogRun(FairRun):

@@ -1,0 +1,48 @@
+"""Requests under way, and how long work of a backlog waits for them."""
+
+import asyncio
+
+import pytest
+
+from streams.foreground import Foreground
+
+
+async def test_request_counts_until_it_is_left() -> None:
+    foreground = Foreground()
+    leave, other = foreground.enter(), foreground.enter()
+    waiting = asyncio.create_task(foreground.give_way(60))
+    leave()
+    leave()
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    other()
+    await waiting
+
+
+async def test_request_that_takes_long_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 0.01)
+    foreground = Foreground()
+    leave = foreground.enter()
+    async with asyncio.timeout(5):
+        await foreground.give_way(60)
+    leave()
+    foreground.enter()
+    waiting = asyncio.create_task(foreground.give_way(0.001))
+    await asyncio.sleep(0)
+    assert not waiting.done(), "leaving too late must not end another request"
+    await waiting
+
+
+async def test_next_request_is_expected_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.LULL_S", 0.02)
+    foreground = Foreground()
+    assert not foreground.is_expected
+    foreground.enter()()
+    assert foreground.is_expected
+    await asyncio.sleep(0.03)
+    assert not foreground.is_expected
+
+
+async def test_without_requests_nothing_waits() -> None:
+    async with asyncio.timeout(5):
+        await Foreground().give_way(60)
