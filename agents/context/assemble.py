@@ -100,9 +100,9 @@ class Assemble:
         found, warnings = await self._search(_search_of(request))
         interaction, judge_warnings = await self._judge(request)
         # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
-        snapshot = self._snapshots.read(
-            request, interaction.mode, found.modes, self._evidence(request, found), source.now.date()
-        )
+        evidence = self._evidence(request, found)
+        readings = await self._snapshots.prepare(request, interaction.mode, found.modes, evidence, source.now.date())
+        snapshot = self._snapshots.read(request, interaction.mode, found.modes, evidence, readings)
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
         result = _result(packer, await packer.prompt(), interaction, snapshot)

@@ -1,10 +1,13 @@
 """Find the summaries of the categories that match a question, each in the form of a memory for a context.
 
-A summary contains only what derives from existing memories. Awaits nothing.
+A summary contains only what derives from existing memories. Capsules are made at one moment, of categories that were
+read before, with pauses.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 
+from agents.context.pauses import Pauses
 from agents.context.query_coverage import query_coverage
 from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
@@ -13,7 +16,6 @@ from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.term_coverage import match_entries
 from agents.rules.categories.view import ReadMemory, category_text
 from agents.rules.context.capsules import capsule_of
-from agents.rules.index.memory_columns import MemoryColumns
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
@@ -21,6 +23,14 @@ from schemas.state.memories import Memory
 
 MAX_SUMMARIES = 3
 """Summaries in one context: each takes up to 150 tokens, and matches the question by words alone."""
+
+MAX_MATCHED_CATEGORIES = 512
+"""Categories that are compared with the question: two full scopes, some 25 ms."""
+
+MAX_SHOWN_CATEGORIES = 50
+"""Matching categories whose memories are read: those of others may be gone."""
+
+ScopedCategory = tuple[ScopeFields, Category]
 
 
 class CategorySummaries:
@@ -31,16 +41,23 @@ class CategorySummaries:
         self._memories = memories
         self._categories = categories
 
-    def about(self, query: str, where: MemoryFilter) -> dict[str, Memory]:
-        """Return the capsules by their ids, best first; of memories in the filter's modes alone."""
-        memory_columns = self._words.memory_columns(where.boundary)
-        known = self._with_summary(where, memory_columns)
+    async def matching(self, query: str, where: MemoryFilter, pauses: Pauses) -> list[ScopedCategory]:
+        """Return the categories with summaries that match a question, best first; reads them with pauses."""
+        known: list[ScopedCategory] = []
+        for scope in select_scopes(where, self._words.memory_columns(where.boundary)):
+            if len(known) >= MAX_MATCHED_CATEGORIES:
+                break
+            known += [(scope, one) for one in self._categories.get(scope).all() if one.summary]
+            await pauses.pause_if_due()
         if not known:
-            return {}
-        found = match_entries(
-            [category_text(one) for _, one in known], query_coverage(query, self._words, where.boundary)
-        )
-        capsules = (capsule_of(*known[one.place], where, self._reader(where)) for one in found)
+            return []
+        texts = [category_text(one) for _, one in known[:MAX_MATCHED_CATEGORIES]]
+        found = match_entries(texts, query_coverage(query, self._words, where.boundary))
+        return [known[one.place] for one in found[:MAX_SHOWN_CATEGORIES]]
+
+    def capsules(self, matching: Iterable[ScopedCategory], where: MemoryFilter) -> dict[str, Memory]:
+        """Return the capsules by their ids, in this order; of memories in the filter's modes alone."""
+        capsules = (capsule_of(*one, where, self._reader(where)) for one in matching)
         return {one.memory_id: one for one in islice((one for one in capsules if one is not None), MAX_SUMMARIES)}
 
     def _reader(self, where: MemoryFilter) -> ReadMemory:
@@ -51,8 +68,3 @@ class CategorySummaries:
             return memory if memory and (where.modes is None or memory.mode in where.modes) else None
 
         return read
-
-    def _with_summary(self, where: MemoryFilter, memory_columns: MemoryColumns) -> list[tuple[ScopeFields, Category]]:
-        scopes = select_scopes(where, memory_columns)
-        known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
-        return [(scope, one) for scope, one in known if one.summary]

@@ -4,21 +4,24 @@ The whole prompt, counted as it is sent, never exceeds the budget without its re
 quarter of the room is cut to an excerpt.
 """
 
-import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from modestream_client.assembled import Message, Section
 
+from agents.context.pauses import Pauses
+from agents.context.sizing import EntrySizer, text_chars
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.entries import Entry, excerpt_of, passages_about
 from agents.rules.context.formats import FORMATS
-from agents.rules.context.packing import SLICE_CHARS, ContextPacker, SizedEntry
+from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
 from agents.rules.context.prompt import build_messages
 from agents.rules.context.sticky import Invariant
 from agents.rules.context.sticky_share import SizedSticky, split_sticky
+from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.window import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.embedding_text import lexical_text
 from schemas.failures import Rejected
@@ -27,6 +30,13 @@ from schemas.state.memories import Memory
 
 EXCERPT_ROOM_DIVISOR = 4
 """An entry that takes more than this part of the room is cut to an excerpt."""
+
+MAX_STICKY_CHARS = 4 * 1024 * 1024
+"""Characters of the turns that are searched for the sentences that make them sticky: some 2 s. For later ones there is
+no room, however large it is."""
+
+MAX_OFFERED_CHARS = 8 * 1024 * 1024
+"""Characters of other texts that are read for one context, some 2 s: ten times what the largest budget holds."""
 
 
 class PackedPrompt(NamedTuple):
@@ -59,7 +69,10 @@ class PromptPacker:
         self._own = Entry.of_request(source.request.remember, source.now)
         self._budget = _budget_of(source.request, max_budget_tokens)
         self._room = 0
-        self._entries: dict[str, SizedEntry] = {}
+        self._pauses = Pauses()
+        self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses)
+        self._offered_chars = 0
+        self._gone: set[str] = set()
         self.sticky: list[tuple[Invariant, str]] = []
         self.content = ContextPacker(0)
 
@@ -88,48 +101,96 @@ class PromptPacker:
         `related` are the ids of the evidence; this and pins are shown whole. Returns the ids that are candidates like
         any other instead.
         """
-        worth, whole = self._worth(self.content.left), frozenset((*related, *pins))
-        sized = await self._sized_sticky(ordered[:worth], whole)
-        known = [one for one in ordered[:worth] if one[1] in sized] + list(ordered[worth:])
-        least = MIN_ENTRY_TOKENS[self._request.format]
-        tokens = {memory_id: sized[memory_id].tokens if memory_id in sized else least for _, memory_id in known}
-        split = split_sticky([SizedSticky(*one, tokens[one[1]]) for one in known], self._budget, related)
+        sized, unread = await self._sized_sticky(
+            {memory_id: invariant.label for invariant, memory_id in ordered}, frozenset((*related, *pins))
+        )
+        split = split_sticky(self._sizes(ordered, sized, unread), self._budget, related)
         for one in split.kept:
-            section: Section = "task_state" if one.invariant.kind == "blocking_error" else "rules"
-            self.content.offer(section, [sized[one.memory_id]] if one.memory_id in sized else (), self.content.left)
-        self.content.drop(memory_id for _, memory_id in ordered[worth:])
+            entry = sized.get(one.memory_id)
+            if entry is not None and not self.content.drop_if_repeated(entry):
+                section: Section = "task_state" if one.invariant.kind == "blocking_error" else "rules"
+                self.content.offer(section, [entry], self.content.left)
+            await self._pauses.pause_if_due()
+        self.content.drop(unread)
         self.sticky = [(one.invariant, one.memory_id) for one in split.kept]
         return [one.memory_id for one in split.demoted]
 
+    def _sizes(
+        self, ordered: Iterable[tuple[Invariant, str]], sized: Mapping[str, SizedEntry], unread: Collection[str]
+    ) -> list[SizedSticky]:
+        """Return the sizes of sticky memories; of those that are not read the least that one takes."""
+        sizes = dict.fromkeys(unread, MIN_ENTRY_TOKENS[self._request.format])
+        sizes |= {memory_id: one.tokens for memory_id, one in sized.items()}
+        return [SizedSticky(*one, sizes[one[1]]) for one in ordered if one[1] in sizes]
+
     async def _sized_sticky(
-        self, sticky: Iterable[tuple[Invariant, str]], whole: Collection[str]
-    ) -> dict[str, SizedEntry]:
-        """Return the existing ones by id: whole those of `whole`, of others the sentences that make them sticky."""
-        labels = {memory_id: invariant.label for invariant, memory_id in sticky}
-        found = [memory for memory in map(self._source.record, labels) if memory is not None]
+        self, labels: Mapping[str, SentenceLabel], whole: Collection[str]
+    ) -> tuple[dict[str, SizedEntry], list[str]]:
+        """Return the entries of the existing ones by id, and the ids of those that are not read.
+
+        Those of `whole` are whole, of others the sentences with their label.
+        """
 
         def excerpt(one: SizedEntry) -> str | None:
             memory_id = one.memory.memory_id
             keeps = memory_id in whole and not self._is_large(one)
             return None if keeps else excerpt_of(one.memory, labels[memory_id])
 
-        return {one.memory.memory_id: one for one in await self._sized(found, excerpt)}
+        unread = list(labels)[::-1]
+        memories = self._sticky_memories(unread, max(0, len(labels) - self._worth(self.content.left)))
+        sizer = EntrySizer(self._format, self._tokens, excerpt, self._pauses)
+        return {one.memory.memory_id: one async for one in sizer.sized(memories)}, unread
+
+    async def _sticky_memories(self, unread: list[str], left_over: int) -> AsyncIterator[Memory]:
+        """Take the last ids and yield their memories, until `left_over` remain or too much was read."""
+        chars = 0
+        while len(unread) > left_over and chars < MAX_STICKY_CHARS:
+            if (memory := self._record(unread.pop())) is not None:
+                chars += text_chars(memory)
+                yield memory
+            await self._pauses.pause_if_due()
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
         """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
         unknown = self.content.not_kept(memory_ids)
-        worth = self._worth(min(room, self.content.left))
-        self.content.drop(unknown[worth:])
-        entries = await self._entries_of(unknown[:worth])
-        for _ in self.content.offering(section, entries, room, contiguous=contiguous):
-            await asyncio.sleep(0)
+        filling = self.content.section(section, room, contiguous=contiguous)
+        worth = unknown[: self._worth(filling.reach)]
+        async with aclosing(self._offered.sized(self._readable(worth, filling))) as entries:
+            async for one in entries:
+                if not filling.offer(one):
+                    break
+        self.content.drop(memory_id for memory_id in unknown if memory_id not in self._gone)
 
-    async def _entries_of(self, memory_ids: Sequence[str]) -> list[SizedEntry]:
-        """Return the entries of existing memories; each is read and counted once for a context."""
-        unread = [memory_id for memory_id in memory_ids if memory_id not in self._entries]
-        found = [memory for memory in map(self._source.record, unread) if memory is not None]
-        self._entries.update((one.memory.memory_id, one) for one in await self._sized(found, self._passages))
-        return [self._entries[memory_id] for memory_id in memory_ids if memory_id in self._entries]
+    async def _readable(self, memory_ids: Iterable[str], filling: SectionFilling) -> AsyncIterator[Memory]:
+        """Yield the existing memories that may fit, until too much was read."""
+        for memory_id in memory_ids:
+            known = self._offered.known(memory_id)
+            if known is not None:
+                yield known.memory
+            elif (memory := self._unread(memory_id)) is not None and not self._exceeds(memory, filling):
+                self._offered_chars += text_chars(memory)
+                yield memory
+            await self._pauses.pause_if_due()
+
+    def _unread(self, memory_id: str) -> Memory | None:
+        return self._record(memory_id) if self._offered_chars < MAX_OFFERED_CHARS else None
+
+    def _record(self, memory_id: str) -> Memory | None:
+        memory = self._source.record(memory_id)
+        if memory is None:
+            self._gone.add(memory_id)
+        return memory
+
+    def _exceeds(self, memory: Memory, filling: SectionFilling) -> bool:
+        """True if a section skips a text whole and has no excerpt of it, as its words tell; it need not be counted.
+
+        Each word is a token at least, each byte one at most.
+        """
+        if text_chars(memory) < filling.reach:
+            return False
+        line = self._format.line(Entry.of(memory))
+        is_large = len(line.encode("utf-8", "replace")) * EXCERPT_ROOM_DIVISOR > self._room
+        return not is_large and len(line.split()) > filling.reach
 
     async def prompt(self) -> PackedPrompt:
         """Return the prompt; drop memories while it is too long, as a text may count more than its parts."""
@@ -149,58 +210,11 @@ class PromptPacker:
         """Return the passages about the query, of a text that takes too much room."""
         return passages_about(lexical_text(one.memory), self._source.coverage) if self._is_large(one) else None
 
-    async def _sized(self, memories: Iterable[Memory], excerpt: Callable[[SizedEntry], str | None]) -> list[SizedEntry]:
-        """Return the entries of memories, whole or as the excerpt where that is shorter; None is no excerpt.
-
-        Long texts are read in slices, with other events in between; one slice at a time is in memory whole.
-        """
-        sized: list[SizedEntry] = []
-        for part in _slices(memories):
-            sized += await self._sized_slice(part, excerpt)
-            await asyncio.sleep(0)
-        return sized
-
-    async def _sized_slice(
-        self, memories: Sequence[Memory], excerpt: Callable[[SizedEntry], str | None]
-    ) -> list[SizedEntry]:
-        whole = await self._size([(memory, Entry.of(memory)) for memory in memories])
-        excerpts = {place: text for place, one in enumerate(whole) if (text := excerpt(one)) is not None}
-        cut = await self._size(
-            [(whole[place].memory, Entry.of(whole[place].memory, excerpts[place])) for place in excerpts]
-        )
-        for place, shorter in zip(excerpts, cut, strict=True):
-            whole[place] = min(shorter, whole[place], key=lambda one: one.tokens)
-        return whole
-
-    async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
-        lines = [self._format.line(entry) for _, entry in entries]
-        days = {self._format.day(entry): 0 for _, entry in entries}
-        counts = await self._tokens.count([*lines, *days])
-        days.update(zip(days, counts[len(lines) :], strict=True))
-        return [
-            SizedEntry(memory, entry, count, day := self._format.day(entry), days[day])
-            for (memory, entry), count in zip(entries, counts, strict=False)
-        ]
-
     def _is_large(self, sized: SizedEntry) -> bool:
         return sized.tokens * EXCERPT_ROOM_DIVISOR > self._room
 
     def _worth(self, room: int) -> int:
         return estimate_turns(room, self._request.format)
-
-
-def _slices(memories: Iterable[Memory]) -> Iterator[list[Memory]]:
-    """Yield the memories in their order, each list up to the first that reaches `SLICE_CHARS`."""
-    part: list[Memory] = []
-    chars = 0
-    for memory in memories:
-        part.append(memory)
-        chars += len(memory.text) + sum(len(one.text or "") for one in memory.resources)
-        if chars >= SLICE_CHARS:
-            yield part
-            part, chars = [], 0
-    if part:
-        yield part
 
 
 def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:

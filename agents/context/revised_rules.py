@@ -1,32 +1,25 @@
 """Revise the labels of turns: without rules that no longer hold, with rules that a language model found.
 
 A rule no longer holds if its item was contradicted, its own date has passed, or a later statement takes it back; an
-error that a later statement reports as fixed is none. Awaits nothing, reads few records.
+error that a later statement reports as fixed is none. Applying awaits nothing; the texts are read before, with pauses.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from agents.context.pauses import Pauses
+from agents.context.rule_texts import RuleTexts
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.context.expiry import expired_spans
 from agents.rules.context.sticky import REPORTER_ROLES, RULE_ROLES, STICKY_LABELS
-from agents.rules.context.taking_back import taken_back_spans
-from agents.rules.context.visible_memories import (
-    CURRENT_STATE_LABELS,
-    VisibleSet,
-    is_contradicted,
-    labels_without,
-    remaining_labels,
-)
-from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, SentenceLabel, label_memory, sentences_with_labels
+from agents.rules.context.visible_memories import CURRENT_STATE_LABELS, VisibleSet, is_contradicted, outdated_spans
+from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, NO_LABELS, SentenceLabel
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.text.sentences import Span
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, item_index_name
 
@@ -39,8 +32,11 @@ MAX_MODEL_RULE_ITEMS = 200
 MAX_REVISED_TURNS = 200
 """The same for turns with a rule that has a date, or that a later statement may take back."""
 
+MAX_REVISED_CHARS = 512 * 1024
+"""Characters of them that are read, of the latest ones; a rule of an older one holds. Some 0.5 s at most."""
+
 MAX_TAKING_BACK = 50
-"""Latest statements that take something back."""
+"""Latest turns that take something back, and sentences of them: each is compared with each sentence of a rule."""
 
 RULE_LABELS = (
     SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT | SentenceLabel.STANDING_PREFERENCE | SentenceLabel.INSTRUCTION
@@ -71,6 +67,7 @@ TAKING_BACK = (
 class Statement(NamedTuple):
     """The sentences of a turn that take something back; turns of one request have distinct time ranks."""
 
+    number: int
     time_rank: int
     scope: Mapping[str, str]
     sentences: Sequence[str]
@@ -85,68 +82,86 @@ class RevisedRules:
         self._memories = memories
         self._asks_model = asks_model
 
-    def apply(self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, today: date) -> VisibleSet:
-        """Return the visible set with the labels that still hold `today`."""
+    def apply(
+        self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
+    ) -> VisibleSet:
+        """Return the visible set with the labels that still hold."""
+        revised = dict(self._remaining_labels(memory_columns, where, texts))
+        for number, label in self._model_labels(memory_columns, where, texts) if self._asks_model else ():
+            revised[number] = revised.get(number, _label_at(visible, number)) | label
+        for number, lost in self._lost_labels(visible, memory_columns, texts):
+            if lost:
+                revised[number] = revised.get(number, _label_at(visible, number)) & ~lost
+        return visible.with_labels(revised)
+
+    async def read(
+        self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts, pauses: Pauses
+    ) -> None:
+        """Read the texts that `apply` reads, with pauses."""
+        found = (
+            self._remaining_labels(memory_columns, where, texts),
+            self._model_labels(memory_columns, where, texts) if self._asks_model else (),
+            self._lost_labels(visible, memory_columns, texts),
+        )
+        for _ in chain(*found):
+            await pauses.pause_if_due()
+
+    def _remaining_labels(
+        self, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
+    ) -> Iterator[tuple[int, SentenceLabel]]:
+        """Yield the turns with outdated items, by number, with the labels of their other sentences."""
         items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         for item in self._outdated(where):
             for memory_id in _source_ids(item):
                 items_by_turn[memory_id].append(item)
-        revised: dict[int, SentenceLabel] = {}
+        chars = 0
         for memory_id, items in items_by_turn.items():
-            number, turn = memory_columns.number_of.get(memory_id), self._memories.get(memory_id)
+            number, turn = memory_columns.number_of.get(memory_id), texts.turn(memory_id)
+            chars += len(turn.text) if turn else 0
+            if chars > MAX_REVISED_CHARS:
+                return
             if number is not None and turn is not None:
-                revised[number] = remaining_labels(turn, items)
-        for number, label in self._model_labels(memory_columns, where) if self._asks_model else ():
-            revised[number] = revised.get(number, _label_at(visible, number)) | label
-        for number, lost in self._lost_labels(visible, memory_columns, today):
-            revised[number] = revised.get(number, _label_at(visible, number)) & ~lost
-        return visible.with_labels(revised)
+                yield number, texts.labels(turn, outdated_spans(memory_id, items))
 
     def _lost_labels(
-        self, visible: VisibleSet, memory_columns: MemoryColumns, today: date
+        self, visible: VisibleSet, memory_columns: MemoryColumns, texts: RuleTexts
     ) -> Iterator[tuple[int, SentenceLabel]]:
-        """Yield the turns with expired sentences or such that were taken back, by number, with the labels they lose."""
+        """Yield the turns that may have expired sentences or such that were taken back, by number.
+
+        With the labels that they lose, which may be none.
+        """
         dated = visible.labelled(EXPIRING_LABELS, of_all_modes=True)
         dated &= visible.labelled(SentenceLabel.DATE, of_all_modes=True)
-        yield from self._without(
-            visible.newest_first(dated)[:MAX_REVISED_TURNS],
-            memory_columns,
-            lambda turn, _: expired_spans(turn.text, turn.occurred_at, today),
-        )
+        for number, turn in _latest_turns(visible, dated, memory_columns, texts, MAX_REVISED_TURNS):
+            yield number, texts.lost_labels(turn, texts.expired(turn)) & EXPIRING_LABELS
         for taking_back in TAKING_BACK:
-            later = self._statements(visible, memory_columns, taking_back)
-            if later:
-                rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES, of_all_modes=True)
-                yield from self._without(
-                    visible.newest_first(rules)[:MAX_REVISED_TURNS],
-                    memory_columns,
-                    _taken_back(visible, taking_back, later),
-                )
+            statements = []
+            for statement in _statements(visible, memory_columns, taking_back, texts):
+                statements.append(statement)
+                yield statement.number, NO_LABELS
+            if statements:
+                yield from self._taken_back(visible, memory_columns, taking_back, statements, texts)
 
-    def _without(
-        self, numbers: Iterable[int], memory_columns: MemoryColumns, spans_of: Callable[[Memory, int], list[Span]]
+    def _taken_back(
+        self,
+        visible: VisibleSet,
+        memory_columns: MemoryColumns,
+        taking_back: TakingBack,
+        statements: Sequence[Statement],
+        texts: RuleTexts,
     ) -> Iterator[tuple[int, SentenceLabel]]:
-        for number in numbers:
-            turn = self._memories.get(memory_columns.id_of[number])
-            spans = [] if turn is None else spans_of(turn, number)
-            if turn is not None and spans:
-                yield number, label_memory(turn) & ~labels_without(turn, spans) & EXPIRING_LABELS
+        """Yield the turns that a later statement in the same scope may take back, with the labels that they lose."""
+        rules = visible.labelled(taking_back.taken, RULE_ROLES | REPORTER_ROLES, of_all_modes=True)
+        for number, turn in _latest_turns(visible, rules, memory_columns, texts, MAX_REVISED_TURNS):
+            said = int(visible.time_rank[number])
+            after = (one for one in statements if one.time_rank > said and one.scope == turn.scope)
+            later = [sentence for one in after for sentence in one.sentences]
+            spans = texts.taken_back(turn, taking_back.taken, later, by_number=taking_back.by_number) if later else []
+            yield number, texts.lost_labels(turn, spans) & EXPIRING_LABELS
 
-    def _statements(
-        self, visible: VisibleSet, memory_columns: MemoryColumns, taking_back: TakingBack
-    ) -> list[Statement]:
-        """Return the latest turns that take something back."""
-        numbers = visible.newest_first(visible.labelled(taking_back.label, taking_back.roles, of_all_modes=True))[
-            :MAX_TAKING_BACK
-        ]
-        turns = ((number, self._memories.get(memory_columns.id_of[number])) for number in numbers)
-        return [
-            Statement(int(visible.time_rank[number]), turn.scope, sentences_with_labels(turn.text, taking_back.label))
-            for number, turn in turns
-            if turn is not None
-        ]
-
-    def _model_labels(self, memory_columns: MemoryColumns, where: MemoryFilter) -> Iterator[tuple[int, SentenceLabel]]:
+    def _model_labels(
+        self, memory_columns: MemoryColumns, where: MemoryFilter, texts: RuleTexts
+    ) -> Iterator[tuple[int, SentenceLabel]]:
         """Yield the turns that a model has read, by number, with the labels of their items' kinds."""
         columns = self._words.memory_columns(item_index_name(where.boundary)).columns
         mask = ~columns.superseded & ((columns.labels & STICKY_LABELS.value) != 0)
@@ -155,7 +170,7 @@ class RevisedRules:
             if label is None:
                 continue
             for memory_id in _source_ids(item):
-                number, turn = memory_columns.number_of.get(memory_id), self._memories.get(memory_id)
+                number, turn = memory_columns.number_of.get(memory_id), texts.turn(memory_id)
                 if number is not None and turn is not None and turn.reading.status == "model":
                     yield number, label
 
@@ -176,18 +191,30 @@ class RevisedRules:
         return [memory for memory in found if memory is not None]
 
 
-def _taken_back(
-    visible: VisibleSet, taking_back: TakingBack, later: Sequence[Statement]
-) -> Callable[[Memory, int], list[Span]]:
-    """Return what finds the sentences of a turn that a statement after it, in the same scope, takes back."""
+def _statements(
+    visible: VisibleSet, memory_columns: MemoryColumns, taking_back: TakingBack, texts: RuleTexts
+) -> Iterator[Statement]:
+    """Yield the latest turns that take something back."""
+    mask = visible.labelled(taking_back.label, taking_back.roles, of_all_modes=True)
+    left = MAX_TAKING_BACK
+    for number, turn in _latest_turns(visible, mask, memory_columns, texts, MAX_TAKING_BACK):
+        sentences = texts.sentences(turn.text, taking_back.label)[:left]
+        left -= len(sentences)
+        yield Statement(number, int(visible.time_rank[number]), turn.scope, sentences)
 
-    def spans_of(turn: Memory, number: int) -> list[Span]:
-        said = int(visible.time_rank[number])
-        after = (one for one in later if one.time_rank > said and one.scope == turn.scope)
-        statements = [sentence for one in after for sentence in one.sentences]
-        return taken_back_spans(turn.text, taking_back.taken, statements, by_number=taking_back.by_number)
 
-    return spans_of
+def _latest_turns(
+    visible: VisibleSet, mask: Mask, memory_columns: MemoryColumns, texts: RuleTexts, count: int
+) -> Iterator[tuple[int, Memory]]:
+    """Yield the latest of these turns by number, at most `count` and `MAX_REVISED_CHARS` of their texts."""
+    chars = 0
+    for number in visible.newest_first(mask)[:count]:
+        turn = texts.turn(memory_columns.id_of.get(number, ""))
+        chars += len(turn.text) if turn else 0
+        if chars > MAX_REVISED_CHARS:
+            return
+        if turn is not None:
+            yield number, turn
 
 
 def _label_at(visible: VisibleSet, number: int) -> SentenceLabel:

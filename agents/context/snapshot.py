@@ -1,4 +1,4 @@
-"""Read the candidates of a context at one moment. Writes nothing, awaits nothing.
+"""Read the candidates of a context at one moment, after what takes long was read with pauses. Writes nothing.
 
 Every section has memories of the context's modes alone; only safety requirements come from all modes of the scope.
 """
@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from modestream_client.vocabulary import InteractionMode
 
-from agents.context.category_summaries import CategorySummaries
+from agents.context.category_summaries import CategorySummaries, ScopedCategory
+from agents.context.pauses import Pauses
 from agents.context.revised_rules import RevisedRules
+from agents.context.rule_texts import RuleTexts
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.context.section_candidates import RETENTION_POLICIES, SectionCandidates, collect_section_candidates
@@ -38,6 +40,14 @@ class ContextSnapshot(NamedTuple):
     age_of: Callable[[str], int]
 
 
+class ContextReadings(NamedTuple):
+    """What is read before the snapshot: texts of rules, interaction modes of hits by id, matching categories."""
+
+    texts: RuleTexts
+    interactions: Mapping[str, InteractionMode]
+    categories: Sequence[ScopedCategory]
+
+
 def scope_filter(request: AssembleRequest) -> MemoryFilter:
     """Return the filter for the scope of a request, over all modes."""
     return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
@@ -60,15 +70,47 @@ class SnapshotReader:
         self._capsules = capsules
         self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
+    async def prepare(
+        self,
+        request: AssembleRequest,
+        interaction: InteractionMode,
+        modes: Sequence[str],
+        hits: Iterable[str],
+        today: date,
+    ) -> ContextReadings:
+        """Read what takes long, with pauses."""
+        scope, pauses, texts = scope_filter(request), Pauses(), RuleTexts(self._memories, today)
+        memory_columns = self._words.memory_columns(scope.boundary)
+        visible = VisibleSet.of(memory_columns, scope, request.conversation_id)
+        await self._revised_rules.read(visible, memory_columns, scope, texts, pauses)
+        interactions: dict[str, InteractionMode] = {}
+        if RETENTION_POLICIES[interaction].unwanted_interactions:
+            interactions = await self._interactions(hits, pauses)
+        where = replace(scope, modes=tuple(modes))
+        categories = [] if self._capsules is None else await self._capsules.matching(request.query, where, pauses)
+        return ContextReadings(texts, interactions, categories)
+
+    async def _interactions(self, hits: Iterable[str], pauses: Pauses) -> dict[str, InteractionMode]:
+        found: dict[str, InteractionMode] = {}
+        for memory_id in hits:
+            memory = self._memories.get(memory_id)
+            if memory is not None and memory.reading.interaction is not None:
+                found[memory_id] = memory.reading.interaction.mode
+            await pauses.pause_if_due()
+        return found
+
     def read(
         self,
         request: AssembleRequest,
         interaction: InteractionMode,
         modes: Sequence[str],
         hits: Mapping[str, float],
-        today: date,
+        readings: ContextReadings,
     ) -> ContextSnapshot:
-        """Return the candidates; `modes` are those that the context shows, `hits` the evidence's scores, best first."""
+        """Return the candidates; `modes` are those that the context shows, `hits` the evidence's scores, best first.
+
+        `readings` were prepared for the same request and hits.
+        """
         scope = scope_filter(request)
         where = replace(scope, modes=tuple(modes))
         memory_columns = self._words.memory_columns(scope.boundary)
@@ -76,30 +118,23 @@ class SnapshotReader:
             VisibleSet.of(memory_columns, scope, request.conversation_id).of_modes(memory_columns.admitted(where)),
             memory_columns,
             scope,
-            today,
+            readings.texts,
         )
-        interactions = self._interactions(hits) if RETENTION_POLICIES[interaction].unwanted_interactions else {}
         count = estimate_turns(request.budget_tokens, request.format)
         turns = last_turns(memory_columns, where, request.conversation_id, count)
         age_of = visible_set.age_of(memory_columns)
         pins = self._visible(request.pins, memory_columns, visible_set.admitted, where)
         known = frozenset(pins)
         return ContextSnapshot(
-            candidates=collect_section_candidates(interaction, visible_set, memory_columns, hits, interactions),
+            candidates=collect_section_candidates(
+                interaction, visible_set, memory_columns, hits, readings.interactions
+            ),
             pins=sorted(pins, key=age_of, reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in known],
             turns=turns[::-1],
-            summaries={} if self._capsules is None else self._capsules.about(request.query, where),
+            summaries={} if self._capsules is None else self._capsules.capsules(readings.categories, where),
             age_of=age_of,
         )
-
-    def _interactions(self, hits: Iterable[str]) -> dict[str, InteractionMode]:
-        records = (self._memories.get(memory_id) for memory_id in hits)
-        return {
-            memory.memory_id: memory.reading.interaction.mode
-            for memory in records
-            if memory is not None and memory.reading.interaction is not None
-        }
 
     def _visible(self, pins: Iterable[str], turns: MemoryColumns, admitted: Mask, where: MemoryFilter) -> list[str]:
         """Return the pins that the request may see, without duplicates: turns, distilled memories and items."""

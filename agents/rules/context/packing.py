@@ -5,7 +5,7 @@ must shrink, the memory kept last is dropped first.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from modestream_client.assembled import SECTIONS, Section
@@ -13,9 +13,6 @@ from modestream_client.assembled import SECTIONS, Section
 from agents.rules.context.entries import Entry
 from agents.rules.text.shingles import ShingleIndex
 from schemas.state.memories import Memory
-
-SLICE_CHARS = 65_536
-"""Characters to compare at a stretch, before other events get their time: two of the longest turns."""
 
 
 class SizedEntry(NamedTuple):
@@ -37,58 +34,45 @@ class ContextPacker:
         self._days: Counter[str] = Counter()
         self._dropped: dict[str, None] = {}
         self._repeated: set[str] = set()
+        self._repeated_texts: set[str] = set()
+        self._compared: dict[str, int] = {}
+        """By text: the number of kept texts that do not cover it."""
         self._covered = ShingleIndex()
 
     def not_kept(self, memory_ids: Iterable[str]) -> list[str]:
         """Return the ids that are not kept."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
+    def section(self, name: Section, room: int, *, contiguous: bool = False) -> "SectionFilling":
+        """Begin to fill a section with what fits into `room`."""
+        return SectionFilling(self, name, min(room, self.left), contiguous=contiguous)
+
     def offer(self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False) -> None:
-        """Offer all at once; see `offering`."""
-        for _ in self.offering(section, ordered, room, contiguous=contiguous):
-            pass
-
-    def offering(
-        self, section: Section, ordered: Sequence[SizedEntry], room: int, *, contiguous: bool = False
-    ) -> Iterator[None]:
-        """Yield after each `SLICE_CHARS` of text, so that other events get their time.
-
-        Keeps the memories that fit into `room`, most important first.
-
-        `contiguous`: stop at the first one that does not fit, so that no older turn is kept without the newer ones.
-        A memory larger than the whole room is skipped instead, as it would leave the section empty.
-        """
-        left, chars = (room := min(room, self.left)), 0
+        """Offer all at once; see `SectionFilling`."""
+        filling = self.section(section, room, contiguous=contiguous)
         for place, sized in enumerate(ordered):
-            if chars >= SLICE_CHARS:
-                yield
-                chars = 0
-            chars += len(sized.entry.text)
-            if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized):
-                continue
-            cost = self._cost(sized)
-            if cost <= left:
-                self._keep(section, sized)
-                left -= cost
-            elif contiguous and left < cost <= room:
+            if not filling.offer(sized):
                 self.drop(rest.memory.memory_id for rest in ordered[place:])
                 return
-            else:
-                self.drop([sized.memory.memory_id])
 
-    def _drop_if_repeated(self, sized: SizedEntry) -> bool:
+    def drop_if_repeated(self, sized: SizedEntry) -> bool:
         """Drop a near-duplicate of a kept memory; such a memory does not count as missing."""
-        if not self._covered.covers(sized.entry.text):
+        text = sized.entry.text
+        if text not in self._repeated_texts and not self._covered.covers(text, self._compared.get(text, 0)):
+            self._compared[text] = len(self._covered)
             return False
+        self._repeated_texts.add(text)
         self._repeated.add(sized.memory.memory_id)
         self.drop([sized.memory.memory_id])
         return True
 
-    def _cost(self, sized: SizedEntry) -> int:
+    def cost(self, sized: SizedEntry) -> int:
+        """Return the tokens that a memory would take."""
         return sized.tokens + (0 if self._days[sized.day] else sized.day_tokens)
 
-    def _keep(self, section: Section, sized: SizedEntry) -> None:
-        self.left -= self._cost(sized)
+    def keep(self, section: Section, sized: SizedEntry) -> None:
+        """Keep a memory in a section."""
+        self.left -= self.cost(sized)
         self._kept[sized.memory.memory_id] = section, sized
         self._days[sized.day] += 1
         self._covered.add(sized.entry.text)
@@ -103,7 +87,7 @@ class ContextPacker:
             return False
         memory_id, (_, sized) = self._kept.popitem()
         self._days[sized.day] -= 1
-        self.left += self._cost(sized)
+        self.left += self.cost(sized)
         self.drop([memory_id])
         return True
 
@@ -138,3 +122,39 @@ class ContextPacker:
 
     def _in_order_of_time(self) -> list[tuple[Section, SizedEntry]]:
         return sorted(self._kept.values(), key=lambda kept: (kept[1].memory.occurred_ms, kept[1].memory.source))
+
+
+class SectionFilling:
+    """A section being filled, the most important memory first.
+
+    `contiguous`: the section ends at the first memory that does not fit, so that no older turn is kept without the
+    newer ones. A memory larger than the whole room is skipped instead, as it would leave the section empty.
+    """
+
+    def __init__(self, packer: ContextPacker, name: Section, room: int, *, contiguous: bool) -> None:
+        self._packer = packer
+        self._name = name
+        self._room = room
+        self._left = room
+        self._contiguous = contiguous
+
+    @property
+    def reach(self) -> int:
+        """The tokens above which a memory is skipped, whatever it says."""
+        return self._room if self._contiguous else self._left
+
+    def offer(self, sized: SizedEntry) -> bool:
+        """Keep a memory if it fits, else drop it; False if the section has ended before it."""
+        packer, cost = self._packer, self._packer.cost(sized)
+        if packer.has(sized.memory.memory_id):
+            return True
+        if cost > self.reach:
+            packer.drop([sized.memory.memory_id])
+            return True
+        if packer.drop_if_repeated(sized):
+            return True
+        if cost > self._left:
+            return False
+        packer.keep(self._name, sized)
+        self._left -= cost
+        return True

@@ -65,7 +65,9 @@ def sticky_memories(visible: VisibleSet) -> list[tuple[Invariant, int]]:
     found: dict[int, Invariant] = {}
     for invariant, number in _candidates(visible):
         found.setdefault(number, invariant)
-    return [(invariant, number) for number, invariant in found.items()][:MAX_STICKY]
+        if len(found) == MAX_STICKY:
+            break
+    return [(invariant, number) for number, invariant in found.items()]
 
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:

@@ -99,12 +99,10 @@ def is_contradicted(item: Memory) -> bool:
     return item.superseded_by is not None and item.item is not None and item.item.valid_until is not None
 
 
-def remaining_labels(turn: Memory, outdated: Iterable[Memory]) -> SentenceLabel:
-    """Return the labels of the turn without the sentences behind these items."""
+def outdated_spans(memory_id: str, outdated: Iterable[Memory]) -> list[tuple[int, int]]:
+    """Return the spans of a turn's text behind these items, given as first code point and end."""
     evidence = (one for item in outdated for one in item.evidence)
-    return labels_without(
-        turn, [(one.start, one.end) for one in evidence if one.memory_id == turn.memory_id and one.resource is None]
-    )
+    return [(one.start, one.end) for one in evidence if one.memory_id == memory_id and one.resource is None]
 
 
 def labels_without(turn: Memory, spans: Iterable[tuple[int, int]]) -> SentenceLabel:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.context.entries import MAX_EXCERPTED_CHARS, Entry, passages_about
-from agents.rules.context.packing import SLICE_CHARS, ContextPacker, SizedEntry
+from agents.rules.context.packing import ContextPacker, SizedEntry
+from agents.rules.text.shingles import ShingleIndex
 from tests.builders.memories import made
 
 sizes_of_turns = st.lists(st.integers(min_value=1, max_value=50), max_size=30)
@@ -139,10 +140,22 @@ def test_first_entry_of_a_day_pays_for_the_day() -> None:
     assert packer.left == 20
 
 
-def test_long_texts_are_offered_in_slices() -> None:
-    packer = ContextPacker(100)
-    long = [sized_text("word " * (SLICE_CHARS // 5 + 1), number, 1) for number in (3, 2, 1)]
-    assert len(list(packer.offering("recent_window", long, 100, contiguous=True))) == 2
+def test_text_beside_the_kept_ones_is_compared_with_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    covers = ShingleIndex.covers
+
+    def counting(index: ShingleIndex, text: str, since: int = 0) -> bool:
+        compared.append(len(index) - since)
+        return covers(index, text, since)
+
+    monkeypatch.setattr(ShingleIndex, "covers", counting)
+    packer = ContextPacker(10)
+    packer.offer("rules", [sized(1, 2), sized(2, 2)], 4)
+    packer.offer("recent_window", [sized(4, 2), sized(3, 5)], 6, contiguous=True)
+    compared.clear()
+    packer.offer("recent_window", [sized(3, 5)], 6, contiguous=True)
+    packer.offer("recent_window", [sized(3, 5)], 6, contiguous=True)
+    assert sum(compared) == 0
 
 
 def test_passages_are_of_the_first_characters() -> None:

@@ -60,9 +60,14 @@ def test_texts_that_differ_in_a_number_are_not_counted(monkeypatch: pytest.Monke
     index = ShingleIndex()
     for number in range(20):
         index.add(f"{KEPT} Version {number}.")
-    monkeypatch.setattr(shingles, "MAX_COUNTED_SHINGLES", 0)
-    monkeypatch.setattr(shingles, "islice", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr(shingles, "_shingles", lambda _: pytest.fail("counted"))
     assert not index.covers(f"{KEPT} Version 20.")
+
+
+def test_texts_that_were_compared_before_are_left_out(covered: ShingleIndex) -> None:
+    covered.add("Something else entirely was the topic of that day.")
+    assert covered.covers(KEPT, since=0)
+    assert not covered.covers(KEPT, since=1)
 
 
 def test_counting_ends_at_its_limit(covered: ShingleIndex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,87 @@
+"""Size the entries of memories: their lines in the prompt, counted in tokens, whole or as an excerpt.
+
+Texts are read, cut and counted in batches, with pauses in between; one batch at a time is in memory whole.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+
+from agents.context.pauses import Pauses
+from agents.ports.tokenizer import TokenCounter
+from agents.rules.context.entries import Entry
+from agents.rules.context.formats import PromptFormat
+from agents.rules.context.packing import SizedEntry
+from schemas.state.memories import Memory
+
+BATCH_CHARS, BATCH_MEMORIES = 65_536, 32
+"""Texts that are read and counted together: two of the longest turns, or many short ones."""
+
+Excerpt = Callable[[SizedEntry], str | None]
+"""Returns the text to show instead of the whole one; None to show the whole."""
+
+
+class EntrySizer:
+    """Memories in, their entries out; each is counted once."""
+
+    def __init__(self, prompt_format: PromptFormat, tokens: TokenCounter, excerpt: Excerpt, pauses: Pauses) -> None:
+        """An excerpt is shown where it takes fewer tokens than the whole."""
+        self._format = prompt_format
+        self._tokens = tokens
+        self._excerpt = excerpt
+        self._pauses = pauses
+        self._sized: dict[str, SizedEntry] = {}
+
+    def known(self, memory_id: str) -> SizedEntry | None:
+        """Return the entry of a memory that was counted before."""
+        return self._sized.get(memory_id)
+
+    async def sized(self, memories: AsyncIterable[Memory]) -> AsyncGenerator[SizedEntry, None]:
+        """Yield the entries of memories in their order, reading no further than is asked for."""
+        async for batch in _batches(memories):
+            await self._count([one for one in batch if one.memory_id not in self._sized])
+            for memory in batch:
+                yield self._sized[memory.memory_id]
+                await self._pauses.pause_if_due()
+
+    async def _count(self, memories: Sequence[Memory]) -> None:
+        whole = await self._size([(memory, Entry.of(memory)) for memory in memories])
+        cut: list[tuple[Memory, Entry]] = []
+        for one in whole:
+            if (text := self._excerpt(one)) is not None:
+                cut.append((one.memory, Entry.of(one.memory, text)))
+            await self._pauses.pause_if_due()
+        self._sized.update((one.memory.memory_id, one) for one in whole)
+        for shorter in await self._size(cut):
+            known = self._sized[shorter.memory.memory_id]
+            self._sized[shorter.memory.memory_id] = min(shorter, known, key=lambda one: one.tokens)
+
+    async def _size(self, entries: Sequence[tuple[Memory, Entry]]) -> list[SizedEntry]:
+        if not entries:
+            return []
+        lines = [self._format.line(entry) for _, entry in entries]
+        days = {self._format.day(entry): 0 for _, entry in entries}
+        await self._pauses.pause_if_due()
+        counts = await self._tokens.count([*lines, *days])
+        days.update(zip(days, counts[len(lines) :], strict=True))
+        return [
+            SizedEntry(memory, entry, count, day := self._format.day(entry), days[day])
+            for (memory, entry), count in zip(entries, counts, strict=False)
+        ]
+
+
+def text_chars(memory: Memory) -> int:
+    """Return the characters of a memory's texts."""
+    return len(memory.text) + sum(len(one.text or "") for one in memory.resources)
+
+
+async def _batches(memories: AsyncIterable[Memory]) -> AsyncIterator[list[Memory]]:
+    """Yield the memories in their order, each list up to the first that reaches a limit."""
+    batch: list[Memory] = []
+    chars = 0
+    async for memory in memories:
+        batch.append(memory)
+        chars += text_chars(memory)
+        if chars >= BATCH_CHARS or len(batch) == BATCH_MEMORIES:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch
