@@ -25,7 +25,6 @@ from agents.rules.ranking.memory_features import (
     said_in_ranges,
     shift_turns,
     take_or_zero,
-    time_range_ms,
 )
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
 from agents.rules.ranking.weights import FeatureName, LinearModel
@@ -123,7 +122,7 @@ class RankingFeatures:
 
 
 def _find_named_date_ranges(features: QueryFeatures) -> list[DateRange]:
-    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in time_range_ms(features.columns))
+    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in features.derived.time_range_ms)
     return find_date_ranges(features.question.asked, range(first, last + 1))
 
 
