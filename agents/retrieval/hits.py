@@ -1,7 +1,8 @@
 """Rank the memories of a search and return the best as hits. Awaits nothing: an answer is a consistent snapshot."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
 from modestream_client.hits import Evidence, Hit
@@ -39,11 +40,16 @@ MAX_SOURCES = 50
 class HitDetails:
     """Adds details to the hits of one question, in their order. Awaits nothing."""
 
-    def __init__(self, memories: Memories, request: RetrieveRequest, coverage: TermCoverage) -> None:
+    def __init__(self, memories: Memories, request: RetrieveRequest, coverage: Callable[[], TermCoverage]) -> None:
+        """`coverage` is called for the first hit that needs it: most have no details."""
         self._memories = memories
         self._request = request
-        self._coverage = coverage
+        self._make_coverage = coverage
         self._left = MAX_INSPECTED_ITEMS
+
+    @cached_property
+    def _coverage(self) -> TermCoverage:
+        return self._make_coverage()
 
     def with_details(self, hit: Hit, memory: Memory, *, has_terms: bool) -> Hit:
         """Return a hit with its details; `has_terms`: the turn has a term of the question, so its items may match."""
@@ -98,9 +104,8 @@ class HitRanker:
         return self._hits(search, memory_columns, features, ranking, details), int(admitted.sum())
 
     def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
-        return HitDetails(
-            self._memories, search.request, TermCoverage.of(features, memory_columns, weigh_unknown=False)
-        )
+        coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)
+        return HitDetails(self._memories, search.request, coverage)
 
     def _hits(
         self,

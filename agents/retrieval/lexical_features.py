@@ -38,16 +38,15 @@ class LexicalFeatures:
 
     def _count(self, memory_columns: MemoryColumns) -> QueryFeatures:
         boundary = self._search.where.boundary
-        columns, question, order = memory_columns.columns, self._search.question, memory_columns.order()
+        columns, question, derived = memory_columns.columns, self._search.question, memory_columns.derived()
         postings = self._words.postings(boundary, question.terms)
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
         return QueryFeatures(
             question=question,
-            columns=columns,
-            order=order,
+            derived=derived,
             documents=memory_columns.documents,
             postings=postings,
-            lexical=lexical_fields(columns, postings, order, memory_columns.documents),
+            lexical=lexical_fields(derived, postings, memory_columns.documents),
             entities=self._words.entity_postings(boundary, question.entities),
             named=memory_columns.spoken_by(question.named),
             recency=recency(ages_ms, memory_columns.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),

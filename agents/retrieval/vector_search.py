@@ -64,7 +64,8 @@ async def encode_query(
     # Let the tasks run until they wait for the models.
     await asyncio.sleep(0)
     meanwhile()
-    return dict(zip(models, await asyncio.gather(*tasks), strict=True))
+    found = [await tasks[0]] if len(tasks) == 1 else await asyncio.gather(*tasks)
+    return dict(zip(models, found, strict=True))
 
 
 def usable_encodings(

@@ -38,11 +38,10 @@ def query_features_of(
     postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
     return QueryFeatures(
         question=asked,
-        columns=memories.columns,
-        order=memories.order(),
+        derived=memories.derived(),
         documents=memories.documents,
         postings=postings,
-        lexical=lexical_fields(memories.columns, postings, memories.order(), memories.documents),
+        lexical=lexical_fields(memories.derived(), postings, memories.documents),
         entities=[_postings([one.text.count(entity) for one in lines]) for entity in asked.entities],
         named=memories.spoken_by(asked.named),
         recency=np.zeros(len(memories.columns.live)),

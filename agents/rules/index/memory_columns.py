@@ -11,13 +11,11 @@ import numpy as np
 
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
+from agents.rules.index.derived_columns import DerivedColumns
 from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
 from agents.rules.index.turn_order import TurnOrder
-from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
+from agents.rules.text.languages import UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
-
-MIN_LANGUAGE_SHARE = 0.1
-"""Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
 
 MAX_TIME_CHANGES = 1000
 """Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
@@ -75,6 +73,7 @@ class MemoryColumns:
         self._spaces: dict[str, int] = {}
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._order: TurnOrder | None = None
+        self._derived: DerivedColumns | None = None
         self._time_changes: deque[tuple[int, str, int]] = deque(earlier.moved, MAX_TIME_CHANGES)
         self.write(rows, traits or {})
 
@@ -93,6 +92,7 @@ class MemoryColumns:
         if not rows:
             return
         self.changes += 1
+        self._derived = None
         keys_before = [self._order_key(row.number) for row in rows]
         self._write_columns(rows)
         self.number_of.update((row.memory_id, row.number) for row in rows)
@@ -223,12 +223,15 @@ class MemoryColumns:
             self._order = TurnOrder.of(self.columns)
         return self._order
 
-    def languages(self) -> list[int]:
+    def derived(self) -> DerivedColumns:
+        """Return what follows from the present columns; the next write makes it outdated."""
+        if self._derived is None:
+            self._derived = DerivedColumns(self.columns, self.order())
+        return self._derived
+
+    def languages(self) -> Sequence[int]:
         """Return the indexes of the spoken languages, the most common first; English where none is known."""
-        counts = np.bincount(self.columns.languages[self.columns.live], minlength=len(LANGUAGES))
-        counts[UNKNOWN_LANGUAGE] = 0
-        common = np.flatnonzero(counts > MIN_LANGUAGE_SHARE * counts.sum())
-        return sorted(common.tolist(), key=lambda index: -counts[index]) or [ENGLISH_INDEX]
+        return self.derived().languages
 
 
 def _index_in(indexes: dict[_Value, int], value: _Value) -> int:

@@ -7,12 +7,13 @@ weights file says which names a model uses.
 """
 
 import math
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache, reduce
 
 import numpy as np
 
-from agents.rules.index.columns import FloatArray, IntArray
+from agents.rules.index.columns import FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
 from agents.rules.ranking.memory_features import (
     BINARY_MEMORY_FEATURES,
@@ -20,14 +21,13 @@ from agents.rules.ranking.memory_features import (
     LABEL_BITS,
     MEMORY_FEATURES,
     conversation_best,
-    has_label,
     question_traits,
     said_in_ranges,
     shift_turns,
     take_or_zero,
-    time_range_ms,
 )
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
+from agents.rules.ranking.weights import FeatureName, LinearModel
 from agents.rules.text.date_ranges import DateRange, find_date_ranges
 
 MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
@@ -48,21 +48,38 @@ class RankingFeatures:
         self._query_features = features
         self._fields = fields
         self._numbers = numbers
+        self._labels = features.columns.labels[numbers]
         self._date_ranges = _find_named_date_ranges(features)
         self._traits = question_traits(features, self._date_ranges)
         self._known: dict[str, FloatArray] = {}
+        self._shifted: dict[int, IntArray] = {}
 
     def of(self, name: str) -> FloatArray | None:
         """Return a feature, shape of the numbers; None if the question makes it 0 for all memories.
 
         Raises KeyError for an unknown name.
         """
-        traits, primitives = _parts(name)
-        factor = math.prod(self._traits.get(trait, 0.0) for trait in traits)
+        traits, primitives = _parse(name)
+        factor = self._factor(traits)
         if not factor:
             return None
-        found = reduce(np.multiply, map(self._primitive, primitives))
+        found = self._product(primitives)
         return found if factor == 1.0 else factor * found
+
+    def log_odds(self, model: LinearModel) -> FloatArray:
+        """Return the intercept plus the weighted features, shape of the numbers."""
+        log_odds = np.full(len(self._numbers), model.intercept)
+        for primitives, weights in model.products:
+            weight = sum(weight * self._factor(traits) for traits, weight in weights)
+            if weight:
+                log_odds += weight * self._product(primitives)
+        return log_odds
+
+    def _factor(self, traits: Sequence[str]) -> float:
+        return math.prod(self._traits.get(trait, 0.0) for trait in traits)
+
+    def _product(self, primitives: Sequence[str]) -> FloatArray:
+        return reduce(np.multiply, map(self._primitive, primitives))
 
     def _primitive(self, name: str) -> FloatArray:
         known = self._known.get(name)
@@ -74,19 +91,27 @@ class RankingFeatures:
 
     def _compute(self, name: str) -> FloatArray:
         if name in LABEL_BITS:
-            return has_label(self._query_features, name, self._numbers)
+            has_label: Mask = (self._labels & LABEL_BITS[name]) != 0
+            return has_label.astype(np.float64)
         if name in MEMORY_FEATURES:
             return np.asarray(MEMORY_FEATURES[name](self._query_features, self._numbers), np.float64)
         if name == "said_then":
             return said_in_ranges(self._query_features, self._numbers, self._date_ranges).astype(np.float64)
         if name[-2] in "+-":
-            turns = shift_turns(self._numbers, self._query_features.order, int(name[-2:]))
-            return np.minimum(take_or_zero(self._fields[name[:-2]], turns), MAX_NEIGHBOUR_SCORE)
+            neighbours = take_or_zero(self._fields[name[:-2]], self._turns_at(int(name[-2:])))
+            return np.minimum(neighbours, MAX_NEIGHBOUR_SCORE)
         field, _, transform = name.partition(".")
         if transform:
             return self._transform(field, transform)
         found = self._fields[field][self._numbers]
         return np.minimum(found, MAX_CONTEXT_SCORE) if field == "around" else found
+
+    def _turns_at(self, step: int) -> IntArray:
+        """Return the turn `step` places after each memory."""
+        known = self._shifted.get(step)
+        if known is None:
+            known = self._shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
+        return known
 
     def _transform(self, field: str, transform: str) -> FloatArray:
         """Return the maximum of the conversation, or the value of the previous turn if that is a question."""
@@ -97,13 +122,9 @@ class RankingFeatures:
 
 
 def _find_named_date_ranges(features: QueryFeatures) -> list[DateRange]:
-    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in time_range_ms(features.columns))
+    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in features.derived.time_range_ms)
     return find_date_ranges(features.question.asked, range(first, last + 1))
 
 
-@lru_cache(maxsize=1024)
-def _parts(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split a name into traits and primitives. Cached: every question uses the same names."""
-    parts = name.split("*")
-    traits = tuple(part[1:] for part in parts if part.startswith("?"))
-    return traits, tuple(part for part in parts if not part.startswith("?"))
+_parse = lru_cache(maxsize=1024)(FeatureName.parse)
+"""Cached: every question uses the same names."""

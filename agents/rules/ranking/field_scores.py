@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.rules.index.bm25 import Postings, bm25
-from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray
+from agents.rules.index.columns import MISSING, FloatArray, IntArray
+from agents.rules.index.derived_columns import DerivedColumns
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
 
@@ -40,14 +41,12 @@ FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around":
 """Weights of the first-stage score, a sum of fields that ranks nearly as well; it selects what is reranked."""
 
 
-def lexical_fields(
-    columns: ColumnArrays, postings: Sequence[Postings], order: TurnOrder, documents: int
-) -> FeatureArrays:
+def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], documents: int) -> FeatureArrays:
     """Return the fields `words`, `around` and `conversation`."""
     found = {
-        "words": bm25(postings, columns.lengths, documents),
-        "around": neighbourhood_bm25(postings, columns.lengths, order, documents),
-        "conversation": conversation_bm25(postings, columns),
+        "words": bm25(postings, derived.columns.lengths, documents),
+        "around": neighbourhood_bm25(postings, derived, documents),
+        "conversation": conversation_bm25(postings, derived),
     }
     return {name: FEATURE_SCALES[name].of(values) for name, values in found.items()}
 
@@ -68,12 +67,10 @@ def first_stage_score(fields: FeatureArrays) -> FloatArray:
     return total
 
 
-def neighbourhood_bm25(postings: Sequence[Postings], lengths: IntArray, order: TurnOrder, documents: int) -> FloatArray:
+def neighbourhood_bm25(postings: Sequence[Postings], derived: DerivedColumns, documents: int) -> FloatArray:
     """Return BM25 of each turn concatenated with the turns before and after it, in 0..1."""
-    spread = [_with_neighbours(term, order, len(lengths)) for term in postings]
-    padded = np.append(lengths, 0)
-    longer = lengths + padded[order.before] + padded[order.after]
-    return bm25(spread, longer, documents)
+    spread = [_with_neighbours(term, derived.order, len(derived.columns.live)) for term in postings]
+    return bm25(spread, derived.neighbourhood_lengths, documents)
 
 
 def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
@@ -83,20 +80,17 @@ def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
     return Postings(numbers, counts[numbers].astype(np.int64))
 
 
-def conversation_bm25(postings: Sequence[Postings], columns: ColumnArrays) -> FloatArray:
+def conversation_bm25(postings: Sequence[Postings], derived: DerivedColumns) -> FloatArray:
     """Return BM25 of each memory's conversation as one text, in 0..1; 0 for memories outside of conversations."""
-    conversations = columns.conversations
-    has_one = columns.live & (conversations != MISSING)
-    size = int(conversations.max(initial=MISSING)) + 1
-    lengths = np.bincount(conversations[has_one], columns.lengths[has_one], size).astype(np.int64)
-    counted = [_in_conversations(term, conversations, size) for term in postings]
+    lengths = derived.conversation_lengths
+    counted = [_in_conversations(term, derived.columns.conversations, len(lengths)) for term in postings]
     scores = np.append(bm25(counted, lengths, int((lengths > 0).sum())), 0.0)
-    return scores[np.where(has_one, conversations, size)]
+    return scores[derived.conversation_places]
 
 
 def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Postings:
-    places = np.where(conversations[term.numbers] == MISSING, size, conversations[term.numbers])
-    counts = np.bincount(places, term.counts, size + 1)[:size]
+    places = conversations[term.numbers]
+    counts = np.bincount(np.where(places == MISSING, size, places), term.counts, size + 1)[:size]
     numbers = np.flatnonzero(counts)
     return Postings(numbers, counts[numbers].astype(np.int64))
 

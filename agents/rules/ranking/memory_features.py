@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
+from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import QUESTION_TYPES
@@ -47,13 +47,6 @@ def conversation_best(field: FloatArray, conversations: IntArray, numbers: IntAr
     best = np.full(len(needed), MIN_SCALED_SCORE)
     np.maximum.at(best, conversations[members], field[members])
     return np.where(own == MISSING, field[numbers], best[own])
-
-
-def last_positions(order: TurnOrder, conversations: IntArray) -> IntArray:
-    """Return the position of the last turn of each of these conversations, 0 for `MISSING`."""
-    different, places = np.unique(conversations, return_inverse=True)
-    lasts = [order.last_turns.get(conversation, MISSING) for conversation in different.tolist()]
-    return np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
 
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
@@ -95,12 +88,6 @@ def has_label(features: QueryFeatures, name: str, numbers: IntArray) -> FloatArr
     return found
 
 
-def time_range_ms(columns: ColumnArrays) -> tuple[int, int]:
-    """Return the times of the first and last memory in milliseconds since the epoch, (0, 0) without memories."""
-    times = columns.occurred_ms[columns.live]
-    return (int(times.min()), int(times.max())) if len(times) else (0, 0)
-
-
 def said_in_ranges(features: QueryFeatures, numbers: IntArray, date_ranges: Sequence[DateRange]) -> Mask:
     """Return which memories date from one of these ranges or the day after it ("yesterday ...")."""
     days = features.columns.occurred_ms[numbers] // DAY_MS + EPOCH_DAY
@@ -116,13 +103,13 @@ def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
 
 def _relative_position(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     """Return the position in the conversation, 0..1; 0 outside of conversations."""
-    lasts = last_positions(features.order, features.columns.conversations[numbers])
+    lasts = features.derived.last_positions[features.columns.conversations[numbers]]
     return np.maximum(features.order.positions[numbers], 0) / np.maximum(lasts, 1.0)
 
 
 def _lateness(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     """Return the relative time, 0 for the user's first memory and 1 for the last."""
-    first, last = time_range_ms(features.columns)
+    first, last = features.derived.time_range_ms
     return (features.columns.occurred_ms[numbers] - first) / max(last - first, 1)
 
 

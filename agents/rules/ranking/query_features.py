@@ -6,6 +6,7 @@ from typing import Literal
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import ColumnArrays, FloatArray, Mask
+from agents.rules.index.derived_columns import DerivedColumns
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import Question
 
@@ -29,8 +30,7 @@ class QueryFeatures:
     """
 
     question: Question
-    columns: ColumnArrays
-    order: TurnOrder
+    derived: DerivedColumns
     documents: int
     postings: Sequence[Postings]
     lexical: FeatureArrays
@@ -47,3 +47,13 @@ class QueryFeatures:
         if self.dense is None:
             return "words"
         return "vectors" if self.maxsim is None else "tokens"
+
+    @property
+    def columns(self) -> ColumnArrays:
+        """The columns of the boundary."""
+        return self.derived.columns
+
+    @property
+    def order(self) -> TurnOrder:
+        """Neighbours and positions of the turns."""
+        return self.derived.order

@@ -7,6 +7,7 @@ for normally distributed scores. So the first of a thousand counts more than the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -122,7 +123,7 @@ def fuse_vector_scores(
 
     def scores(kind: ScoreKind) -> FloatArray:
         known = _scores_of_kind(kind, searched, method, columns, admitted)
-        return _fill_missing(np.where(embedded, known, np.nan), estimate)
+        return _fill_missing(known, embedded, estimate)
 
     maxsim = scores(MAXSIM_KIND) if any(one.maxsim for one in searched) else None
     return VectorScores(embedded, scores(DENSE_KIND), maxsim)
@@ -141,19 +142,24 @@ def _scores_of_kind(
 
 def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
-    numbers, size = columns.number_of, len(columns.columns.live)
-    scores = [one.score for one in found]
+    size = len(columns.columns.live)
+    memory_ids, scores = zip(*found, strict=True) if found else ((), ())
+    numbers = np.fromiter(map(columns.number_of.get, memory_ids, repeat(size)), np.int64, len(found))
     by_number = np.full(size + 1, min(scores, default=0.0) if missing_score is None else missing_score)
-    by_number[[numbers.get(one.memory_id, size) for one in found]] = scores
+    by_number[numbers] = scores
     return by_number[:size]
 
 
-def _fill_missing(values: FloatArray, estimate: FloatArray) -> FloatArray:
-    """Replace NaN by `estimate`, in 0..1, mapped to the range of the known values."""
-    least, greatest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    if least > greatest:
+def _fill_missing(values: FloatArray, known: Mask, estimate: FloatArray) -> FloatArray:
+    """Replace values that are not `known` by `estimate`, in 0..1, mapped to the range of the known ones."""
+    found = values[known]
+    if not len(found):
         return np.zeros(len(values))
-    return np.where(np.isnan(values), least + np.clip(estimate, 0.0, 1.0) * (greatest - least), values)
+    least, greatest = found.min(), found.max()
+    missing = np.flatnonzero(~known)
+    filled = values.copy()
+    filled[missing] = least + np.clip(estimate[missing], 0.0, 1.0) * (greatest - least)
+    return filled
 
 
 def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:

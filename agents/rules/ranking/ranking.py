@@ -106,23 +106,14 @@ def rank_memories(
     fields = compute_fields(features)
     numbers = first_stage_top(first_stage_score(fields), admitted)
     ranking_features = RankingFeatures(features, fields, numbers)
-    log_odds = _log_odds(ranking_features, model, len(numbers))
+    log_odds = ranking_features.log_odds(model)
     embedded = features.embedded[numbers]
     if by_words is None or features.dense is None or embedded.all():
         return Ranking(numbers, np.round(log_odds, SCORE_DECIMALS), ranking_features, model)
-    lexical = _log_odds(ranking_features, by_words, len(numbers))
+    lexical = ranking_features.log_odds(by_words)
     calibrated = calibrate_by_rank(np.round(lexical, SCORE_DECIMALS), log_odds, embedded)
     vectorless = VectorlessRows(by_words, ~embedded, calibrated - lexical)
     return Ranking(numbers, np.round(calibrated, SCORE_DECIMALS), ranking_features, model, vectorless)
-
-
-def _log_odds(ranking_features: RankingFeatures, model: LinearModel, size: int) -> FloatArray:
-    log_odds = np.full(size, model.intercept)
-    for name, weight in model.weights.items():
-        feature = ranking_features.of(name)
-        if feature is not None:
-            log_odds += weight * feature
-    return log_odds
 
 
 def first_stage_top(scores: FloatArray, admitted: Mask) -> IntArray:

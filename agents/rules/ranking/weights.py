@@ -7,9 +7,10 @@ are finite, and each feature can be computed by its variant.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
@@ -21,12 +22,42 @@ NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
 """Suffixes of a field taken from a neighbouring turn."""
 
 
-@dataclass(frozen=True, slots=True)
+class FeatureName(NamedTuple):
+    """The parts of a feature's name: traits of the question, without `?`, and primitives of a memory."""
+
+    traits: tuple[str, ...]
+    primitives: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """Split a name."""
+        parts = name.split("*")
+        traits = tuple(part[1:] for part in parts if part.startswith("?"))
+        return cls(traits, tuple(part for part in parts if not part.startswith("?")))
+
+
+class WeightedProduct(NamedTuple):
+    """A product of primitives, and the weights of all features that have it, each with its traits of the question."""
+
+    primitives: tuple[str, ...]
+    weights: Sequence[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """A linear model: log-odds = intercept + sum of weight x feature."""
 
     intercept: float
     weights: Mapping[str, float]
+
+    @cached_property
+    def products(self) -> Sequence[WeightedProduct]:
+        """The weights by product of primitives: for one question each product has one weight."""
+        found: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = {}
+        for name, weight in self.weights.items():
+            traits, primitives = FeatureName.parse(name)
+            found.setdefault(primitives, []).append((traits, weight))
+        return [WeightedProduct(primitives, weights) for primitives, weights in found.items()]
 
 
 @dataclass(frozen=True, slots=True)

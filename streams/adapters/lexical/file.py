@@ -157,6 +157,10 @@ class KeyCache:
         self._execute = connection.execute
         self._cached: dict[KeyName, int] = {}
 
+    def cached(self, name: str) -> int | None:
+        """Return the id of a boundary if it is cached."""
+        return self._cached.get(name)
+
     def boundary(self, name: str) -> int | None:
         """Return the id of a boundary, None if it is unknown."""
         return self._id(name, _BOUNDARY, (name,))

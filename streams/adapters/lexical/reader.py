@@ -169,6 +169,12 @@ class LexicalReader:
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
         """Return the columns of a boundary's memories."""
+        # A question asks a dozen times, as it may see another version after each pause.
+        key = self._keys.cached(boundary)
+        known = None if key is None else self._cache.get(key)
+        return self._columns_of(boundary) if known is None else known
+
+    def _columns_of(self, boundary: str) -> MemoryColumns:
         with self._translate():
             key = self._keys.boundary(boundary)
             if key is None:
@@ -201,6 +207,8 @@ class LexicalReader:
 
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """Return the postings of each term in exactly this form."""
+        if not terms:
+            return []
         with self._translate():
             key = self._keys.boundary(boundary)
             return [NO_POSTINGS] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])

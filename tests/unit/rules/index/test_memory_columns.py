@@ -188,3 +188,18 @@ def test_empty_columns_admit_nothing() -> None:
     assert not store_of().admitted(ANYTHING).any()
     assert not store_of().embedded("s1").any()
     assert len(store_of().order().before) == 0
+
+
+def test_derived_values_are_kept_until_a_write() -> None:
+    rows, traits = rows_of(*(made("a", number, conversation_id=f"c{number % 2}") for number in range(4)))
+    store = MemoryColumns(rows[:3], traits)
+    before = store.derived()
+    assert before.conversation_lengths.tolist() == [6, 3]
+    assert before.last_positions.tolist() == [1, 0, 0]
+    assert store.derived() is before
+    store.write([rows[3]], {})
+    after = store.derived()
+    assert after.conversation_lengths.tolist() == [6, 6]
+    assert after.last_positions.tolist() == [1, 1, 0]
+    assert after.neighbourhood_lengths[:4].tolist() == [6, 6, 6, 6]
+    assert after.time_range_ms == (rows[0].occurred_ms, rows[3].occurred_ms)

@@ -20,7 +20,7 @@ def memory_columns() -> MemoryColumns:
 def chosen(near: list[str], numbers: list[int]) -> list[str]:
     memories = memory_columns()
     postings = [Postings(np.array(numbers, np.int64), np.ones(len(numbers), np.int64))]
-    by_words = lexical_fields(memories.columns, postings, memories.order(), memories.documents)
+    by_words = lexical_fields(memories.derived(), postings, memories.documents)
     return select_candidates(near, by_words, memories, memories.columns.live[:])
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.rules.ranking.memory_features import conversation_best, last_positions, shift_turns, take_or_zero
+from agents.rules.ranking.memory_features import conversation_best, shift_turns, take_or_zero
 from tests.builders.query_features import Line, query_features_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
@@ -15,10 +15,9 @@ def test_conversation_best() -> None:
 
 
 def test_last_positions() -> None:
-    order = query_features_of(
-        "x", [Line("a"), Line("b"), Line("c", conversation="c2"), Line("d", conversation=None)]
-    ).order
-    assert last_positions(order, np.array([1, 0, -1, 0])).tolist() == [0, 1, 0, 1]
+    lines = [Line("a"), Line("b"), Line("c", conversation="c2"), Line("d", conversation=None)]
+    positions = query_features_of("x", lines).derived.last_positions
+    assert positions[[1, 0, -1, 0]].tolist() == [0, 1, 0, 1]
 
 
 def test_shift_stops_at_the_end_of_a_conversation() -> None:

@@ -18,7 +18,7 @@ TALK = [
 
 def test_neighbourhood_bm25_includes_adjacent_turns() -> None:
     features = query_features_of("violin attic", TALK)
-    found = neighbourhood_bm25(features.postings, features.columns.lengths, features.order, features.documents)
+    found = neighbourhood_bm25(features.postings, features.derived, features.documents)
     assert found[0] > 0
     assert found[1] > found[2] > found[3] == 0, "the last has one neighbour with one of the words, the fourth none"
     assert found[4] > 0, "what stands alone is read by itself"
@@ -26,7 +26,7 @@ def test_neighbourhood_bm25_includes_adjacent_turns() -> None:
 
 def test_conversation_bm25_treats_a_conversation_as_one_text() -> None:
     features = query_features_of("violin attic", TALK)
-    found = conversation_bm25(features.postings, features.columns)[:5].tolist()
+    found = conversation_bm25(features.postings, features.derived)[:5].tolist()
     assert found[0] == found[1] == found[2] > 0
     assert found[3:] == [0, 0]
 
@@ -39,7 +39,5 @@ def test_matched_term_share() -> None:
 
 def test_bm25_without_memories() -> None:
     features = query_features_of("violin", [])
-    assert neighbourhood_bm25(features.postings, features.columns.lengths, features.order, 0).tolist() == pytest.approx(
-        []
-    )
-    assert conversation_bm25(features.postings, features.columns).tolist() == []
+    assert neighbourhood_bm25(features.postings, features.derived, 0).tolist() == pytest.approx([])
+    assert conversation_bm25(features.postings, features.derived).tolist() == []

@@ -1,0 +1,71 @@
+"""Values that follow from the columns of a boundary alone: computed at the first use, for all questions until a write.
+
+Pure. Arrays have shape (memories,), by number, unless said otherwise.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
+from agents.rules.index.turn_order import TurnOrder
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
+
+MIN_LANGUAGE_SHARE = 0.1
+"""Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
+
+
+class DerivedColumns:
+    """What questions need of one version of the columns, beside the columns themselves."""
+
+    def __init__(self, columns: ColumnArrays, order: TurnOrder) -> None:
+        self.columns = columns
+        self.order = order
+
+    @cached_property
+    def time_range_ms(self) -> tuple[int, int]:
+        """The times of the first and last memory in milliseconds since the epoch, (0, 0) without memories."""
+        times = self.columns.occurred_ms[self.columns.live]
+        return (int(times.min()), int(times.max())) if len(times) else (0, 0)
+
+    @cached_property
+    def languages(self) -> Sequence[int]:
+        """The indexes of the spoken languages, the most common first; English where none is known."""
+        counts = np.bincount(self.columns.languages[self.columns.live], minlength=len(LANGUAGES))
+        counts[UNKNOWN_LANGUAGE] = 0
+        common = np.flatnonzero(counts > MIN_LANGUAGE_SHARE * counts.sum())
+        return sorted(common.tolist(), key=lambda index: -counts[index]) or [ENGLISH_INDEX]
+
+    @cached_property
+    def neighbourhood_lengths(self) -> IntArray:
+        """The terms of each turn together with the turns before and after it."""
+        padded = np.append(self.columns.lengths, 0)
+        lengths: IntArray = self.columns.lengths + padded[self.order.before] + padded[self.order.after]
+        return lengths
+
+    @cached_property
+    def in_conversation(self) -> Mask:
+        """The memories that belong to a conversation."""
+        mask: Mask = self.columns.live & (self.columns.conversations != MISSING)
+        return mask
+
+    @cached_property
+    def conversation_lengths(self) -> IntArray:
+        """The terms of each conversation, by its index."""
+        conversations, known = self.columns.conversations, self.in_conversation
+        size = int(conversations.max(initial=MISSING)) + 1
+        return np.bincount(conversations[known], self.columns.lengths[known], size).astype(np.int64)
+
+    @cached_property
+    def conversation_places(self) -> IntArray:
+        """The conversation of each memory; the number of conversations for memories outside of any."""
+        return np.where(self.in_conversation, self.columns.conversations, len(self.conversation_lengths))
+
+    @cached_property
+    def last_positions(self) -> IntArray:
+        """The position of the last turn of each conversation, by its index; 0 at the end, for `MISSING`."""
+        lasts = self.order.last_turns
+        found = np.zeros(len(self.conversation_lengths) + 1, np.int64)
+        found[list(lasts)] = self.order.positions[list(lasts.values())]
+        return found
