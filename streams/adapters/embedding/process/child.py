@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +23,7 @@ from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.passage_pool import PassagePool
 from streams.adapters.parent_watch import exit_with_parent
 
 MAX_REASON_BYTES = 1000
@@ -60,7 +61,10 @@ def ensure_model(options: dict[str, Any]) -> LocalModel:
 
 
 class EmbeddingServer:
-    """Answers in any order: passages in a pool of `threads`; a query at once, in the thread that read it."""
+    """Answers in any order: passages in a pool of `threads`; a query at once, in the thread that read it.
+
+    No passage begins while a query is under way.
+    """
 
     def __init__(
         self, model: FastembedModel, answers: BinaryIO, threads: int, classifier: InteractionClassifier | None = None
@@ -69,7 +73,7 @@ class EmbeddingServer:
         self._classifier = classifier
         self._answers = answers
         self._writing = threading.Lock()
-        self._passages = ThreadPoolExecutor(threads)
+        self._passages = PassagePool(threads)
 
     def serve(self, requests: BinaryIO) -> None:
         """Send the fingerprint, then answer requests until the input ends."""
@@ -81,9 +85,10 @@ class EmbeddingServer:
                 continue
             prefix, text = frames.decode_request(requests.read(length))
             if kind == frames.PASSAGE:
-                self._passages.submit(self._answer, number, prefix, text, self._passage)
+                self._passages.submit(partial(self._answer, number, prefix, text, self._passage))
             else:
-                self._answer(number, prefix, text, self._query)
+                with self._passages.query():
+                    self._answer(number, prefix, text, self._query)
 
     def _answer(self, number: int, prefix: str, text: str, embed: Callable[[str, str], bytes]) -> None:
         try:
