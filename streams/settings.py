@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     embedding_threads: int = Field(default=0, ge=0)
     """Texts that are embedded concurrently; 0: one for each core."""
 
+    embedder_idle_minutes: float = Field(default=60.0, ge=0)
+    """Minutes without a use after which the model of a mode's own embedder is unloaded; 0: never."""
+
     model_dir: Path | None = None
     """Directory of exported models; none: `models` in the data directory."""
 

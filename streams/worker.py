@@ -103,6 +103,7 @@ class WorkerParts:
             settings.embedding_threads,
             INTERACTION_MODEL,
             settings.presets,
+            60 * settings.embedder_idle_minutes,
         )
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()

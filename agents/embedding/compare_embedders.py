@@ -11,7 +11,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.modes.embedder_comparison import MIN_TURNS, SampledTurn, compare, describe, sample_turns
 from agents.rules.text.embedding_text import embedding_text
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job
 from schemas.models.vectors import Vector
 from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
@@ -62,7 +62,7 @@ class CompareEmbedders:
         try:
             first = await own.passage(text, boundary=memory.boundary)
             second = await general.passage(text, boundary=memory.boundary)
-        except Unavailable:
+        except (ModelMissing, Unavailable):
             raise
         except Exception:  # a text that a model refuses is marked `failed` when it is stored
             return None

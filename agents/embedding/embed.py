@@ -87,6 +87,9 @@ class Embed:
             return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
+        except ModelMissing as missing:
+            # It was unloaded while nothing used it, and is being loaded again.
+            return replace(due, error=_error_text(missing))
         except Exception as problem:
             return replace(due, space=space, error=_error_text(problem))
 

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.token_vectors import TokenProjection, TokenVectors
@@ -28,9 +28,9 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 class FakeEmbedder:
     """Implements `agents.ports.embedder.Embedder`.
 
-    While `outage` is true every call raises `Unavailable`; texts with `rejected_word` raise ValueError. `passages` and
-    `queries` are its inputs, in order. Without `tokens` it returns no token vectors,
-    like models with pooled output.
+    While `outage` is true every call raises `Unavailable`, while `unloaded` is true a passage raises `ModelMissing` and
+    a query `Unavailable`; texts with `rejected_word` raise ValueError. `passages` and `queries` are its inputs, in
+    order. Without `tokens` it returns no token vectors, like models with pooled output.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class FakeEmbedder:
     ) -> None:
         """Words have the same directions only in models with the same `accent`."""
         self.outage = False
+        self.unloaded = False
         self.rejected_word: str | None = None
         self.passages: list[str] = []
         self.queries: list[str] = []
@@ -82,6 +83,8 @@ class FakeEmbedder:
 
     async def passage_with(self, prefix: str, text: str) -> Encoded:
         """Embed a passage with this prefix."""
+        if self.unloaded:
+            raise ModelMissing("the embedder is being loaded")
         self.passages.append(text)
         async with self._one_at_a_time:
             await asyncio.sleep(0)
@@ -90,6 +93,8 @@ class FakeEmbedder:
 
     def query_with(self, prefix: str, text: str) -> Encoded:
         """Embed a query with this prefix."""
+        if self.unloaded:
+            raise Unavailable("the embedder is being loaded")
         self.queries.append(text)
         pooled, states, spans = self._states(prefix, text)
         tokens, spans = self._tokens.of_query(spans, states) if self._tokens else (NO_TOKENS, spans[:0])

@@ -82,6 +82,7 @@ class FakeEmbedders:
         """Load an embedder's model and call `on_loaded`."""
         canonical = self._entries[name].name
         self._loaded.add(canonical)
+        self._models[canonical].unloaded = False
         self.on_loaded(canonical)
 
     async def start(self) -> None:

@@ -1,5 +1,7 @@
 """The job that says whether a mode's own embedder finds more than `general`."""
 
+import pytest
+
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.mode_commands import count_vectors, declare, remember_turn
 
@@ -30,10 +32,14 @@ async def test_general_itself_and_few_turns_are_said(pipeline: InMemoryPipeline)
     assert same["general"]["verdict"] == "same_embedder"
 
 
-async def test_a_model_that_is_not_loaded_is_said(pipeline: InMemoryPipeline) -> None:
+@pytest.mark.parametrize("unloaded", [False, True])
+async def test_a_model_that_is_not_loaded_is_said(pipeline: InMemoryPipeline, unloaded: bool) -> None:
     await declare(pipeline, "code", embedder="tiny32")
     for number in range(2):
         await remember_turn(pipeline, f"word{number}", conversation_id="c", mode="code")
-    pipeline.embedders.missing("tiny32")
+    if unloaded:
+        pipeline.embedders.model("tiny32").unloaded = True
+    else:
+        pipeline.embedders.missing("tiny32")
     compared = (await pipeline.command("compare_embedders", mode="code"))["result"]["compared"]
     assert compared["code"]["verdict"] == "model_missing"

@@ -44,6 +44,23 @@ async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: In
     assert (status["ready"], status["pending"], status["error"]) == (1, 0, None)
 
 
+async def test_mode_whose_idle_model_was_unloaded_waits_for_it(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "code", "tiny48")
+    await remember_turn(pipeline, "Fixed the parser.", mode="code")
+    pipeline.embedders.model("tiny48").unloaded = True
+    await remember_turn(pipeline, "Tested the parser.", mode="code")
+    await remember_turn(pipeline, "Of another mode.")
+    await pipeline.topics.settled()
+    assert pipeline.memory("Tested the parser.").embedding.status == "pending"
+    assert pipeline.memory("Of another mode.").embedding.status == "ready"
+    reply = await pipeline.retrieve("the parser", mode="code")
+    assert len(reply["result"]["hits"]) == 2
+    assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
+    pipeline.embedders.load("tiny48")
+    await pipeline.until(lambda: pipeline.memory("Tested the parser.").embedding.status == "ready")
+    assert (await pipeline.retrieve("the parser", mode="code"))["result"]["strategy"] == "hybrid"
+
+
 async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(pipeline: InMemoryPipeline) -> None:
     pipeline.embedders.missing("multilingual-small")
     await remember_turn(pipeline, "Der Hund schläft im Garten.")

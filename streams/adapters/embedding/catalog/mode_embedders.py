@@ -75,6 +75,11 @@ class VectorCache:
             task.add_done_callback(_retrieve_exception)
         return _from_cached(await asyncio.shield(task))
 
+    def clear(self) -> None:
+        """Drop all vectors."""
+        self._cached.clear()
+        self._bytes = 0
+
     async def _pass(self, key: TextKey, text: str, boundary: str) -> CachedVectors:
         try:
             cached = _to_cached(await self._embed(text, key[0], boundary))

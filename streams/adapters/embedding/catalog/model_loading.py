@@ -1,6 +1,7 @@
 """Loads one model in a process of its own, in the background.
 
-Guaranteed: no caller waits; a failed attempt is repeated with exponential backoff; a loaded model stays loaded.
+Guaranteed: no caller waits unless it asks to; a failed attempt is repeated with exponential backoff; a loaded model
+stays loaded until it is unloaded, and only the same model is loaded again.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from schemas.failures import ModelMissing
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 
 log = structlog.get_logger()
@@ -30,11 +32,17 @@ class LoadBackoff:
 
 
 class ModelLoader:
-    """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed."""
+    """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed.
+
+    `unloaded`: it was loaded, and is not needed now.
+    """
 
     def __init__(self, name: str, start: Callable[[], ProcessEmbedder], backoff: LoadBackoff) -> None:
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
+        self.unloaded = False
+        self._fingerprint: Fingerprint | None = None
+        self._tried = asyncio.Event()
         self._name = name
         self._start = start
         self._backoff = backoff
@@ -48,7 +56,22 @@ class ModelLoader:
     def begin(self, on_loaded: Callable[[], None]) -> None:
         """Try until it is loaded, then call `on_loaded` once, on the event loop. A second call changes nothing."""
         if self._attempts is None:
+            self.unloaded = False
             self._attempts = asyncio.create_task(self._try_until_loaded(on_loaded))
+
+    async def attempted(self) -> ProcessEmbedder:
+        """Return the model after the attempt under way. Raises ModelMissing if it has failed, or the last one had."""
+        if self.loaded is None and self.error is None:
+            await self._tried.wait()
+        if self.loaded is None:
+            raise ModelMissing(f"embedder {self._name!r} is missing: {self.error}")
+        return self.loaded
+
+    async def unload(self) -> None:
+        """End the process of a loaded model; `begin` loads it again."""
+        self.loaded, self._attempts, self.unloaded = None, None, True
+        self._tried.clear()
+        await self._end_process()
 
     async def close(self) -> None:
         """Stop trying and end the process."""
@@ -67,16 +90,25 @@ class ModelLoader:
 
     async def _try(self) -> bool:
         try:
-            self._process = self._process or self._start()
-            await self._process.load()
+            process = self._process = self._process or self._start()
+            self._check(await process.load())
         except (ModelMissing, OSError) as problem:
             self.error = str(problem)
             await self._end_process()
             return False
-        self.loaded, self.error = self._process, None
-        return True
+        else:
+            self.loaded, self.error = process, None
+            return True
+        finally:
+            self._tried.set()
+
+    def _check(self, fingerprint: Fingerprint) -> None:
+        """Raise ModelMissing for another model than before: memories would be in two spaces."""
+        self._fingerprint = self._fingerprint or fingerprint
+        if fingerprint != self._fingerprint:
+            raise ModelMissing("its model has changed; restart the worker to use the new one")
 
     async def _end_process(self) -> None:
-        if self._process is not None:
-            await self._process.close()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            await process.close()

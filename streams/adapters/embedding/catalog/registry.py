@@ -1,7 +1,8 @@
 """The embedders of all modes: each model in a process of its own, loaded when a mode first needs it.
 
 Guaranteed: `general` loads from the start; no caller waits for a model; one process and one cache for each model. The
-model that `general` uses for other languages is exported with the first such text, and loaded at every later start.
+model that `general` uses for other languages is exported with the first such text, and loaded at every later start. A
+model that nothing has used for a time is unloaded, but for these two.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.idle_models import LOADING_REASON, IdleModel
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader
 from streams.adapters.embedding.inference.local_model import missing_files
@@ -25,7 +27,8 @@ from streams.adapters.exported_models import Precision
 MAX_VIEWS = 4096
 """Cached combinations of embedder and prefixes; bounded, as users choose the prefixes."""
 
-LOADING_REASON = "its model is being loaded"
+MAX_IDLE_CHECK_S = 60.0
+"""Between two looks for idle models."""
 
 ViewKey = tuple[str, str | None, str | None]
 """Embedder as a mode names it, query prefix, passage prefix."""
@@ -45,18 +48,23 @@ class EmbedderRegistry:
         threads: int = 0,
         backoff: LoadBackoff | None = None,
         classifier: Path | None = None,
+        idle_s: float = 0.0,
     ) -> None:
         """Start the process of `general`. `entries` has the embedders by all their names.
 
         `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. `classifier`
-        is the file of the classifier of interaction modes, which runs on the passages of `general`.
+        is the file of the classifier of interaction modes, which runs on the passages of `general`. A model is
+        unloaded after `idle_s` without a use; 0: never.
         """
         self._classifier = classifier
+        self._idle_s = idle_s
+        self._watching: asyncio.Task[None] | None = None
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = entries
         self._threads = threads
         self._backoff = backoff or LoadBackoff()
         self._models: dict[str, ModelLoader] = {}
+        self._loaded_once: dict[str, IdleModel] = {}
         self._caches: dict[str, VectorCache] = {}
         self._views: dict[ViewKey, Embedder] = {}
         self._unknown: set[str] = set()
@@ -71,13 +79,16 @@ class EmbedderRegistry:
         threads: int = 0,
         classifier: Path | None = None,
         presets: Collection[str] | None = None,
+        idle_s: float = 0.0,
     ) -> Self:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
-        `precision` is that of `general`; `presets` names those that modes may use, None for all.
+        `precision` is that of `general`; `presets` names those that modes may use, None for all; for `idle_s` see
+        the constructor.
         Raises ValueError for a configured embedder that would replace `general`.
         """
-        return cls(build_catalog(models, configured, precision, presets), threads, classifier=classifier)
+        catalog = build_catalog(models, configured, precision, presets)
+        return cls(catalog, threads, classifier=classifier, idle_s=idle_s)
 
     async def start(self) -> None:
         """Begin to load `general`, and its model of other languages if that was exported before."""
@@ -85,6 +96,8 @@ class EmbedderRegistry:
         self._begin(general)
         if general.multilingual is not None and not missing_files(general.multilingual.local):
             self._begin(general.multilingual)
+        if self._idle_s and self._watching is None:
+            self._watching = asyncio.create_task(self._end_idle())
 
     def described(self, name: str) -> EmbedderDescription | None:
         entry = self._entries.get(name)
@@ -127,16 +140,20 @@ class EmbedderRegistry:
         return dict(sorted((statuses | unknown).items()))
 
     async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
         await asyncio.gather(*(model.close() for model in self._models.values()))
 
     def _view(
         self, entry: CatalogEntry, query_prefix: str | None = None, passage_prefix: str | None = None
     ) -> ModeEmbedder:
         """Return a model with these prefixes, None for its own; begin to load it, raise ModelMissing until it is."""
-        model = self._begin(entry)
-        if model.loaded is None:
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {_missing_reason(entry, model) or LOADING_REASON}")
-        return ModeEmbedder(model.loaded, self._caches[entry.name], query_prefix, passage_prefix)
+        loaded = self._loaded_once.get(entry.name)
+        if loaded is None:
+            reason = _missing_reason(entry, self._begin(entry)) or LOADING_REASON
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {reason}")
+        return ModeEmbedder(loaded, self._caches[entry.name], query_prefix, passage_prefix)
 
     def _entry(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
@@ -164,20 +181,33 @@ class EmbedderRegistry:
         return self._models[entry.name]
 
     def _loaded(self, name: str) -> None:
-        loaded = self._models[name].loaded
-        assert loaded is not None
-        self._caches[name] = VectorCache(loaded.passage)
+        if name not in self._loaded_once:
+            loaded = IdleModel(name, self._models[name], partial(self._begin, self._entries[name]))
+            self._loaded_once[name], self._caches[name] = loaded, VectorCache(loaded.passage)
         log.info("embedder model is loaded", embedder=name)
         try:
             self.on_loaded(name)
         except Exception:
             log.exception("the callback for a loaded model failed", embedder=name)
 
+    async def _end_idle(self) -> None:
+        """Unload models that nothing uses, until cancelled."""
+        general = self._entries[GENERAL]
+        kept = {general.name, general.multilingual.name if general.multilingual else general.name}
+        while True:
+            await asyncio.sleep(min(MAX_IDLE_CHECK_S, self._idle_s / 2))
+            for name, model in list(self._loaded_once.items()):
+                if name not in kept and await model.end_if_idle(self._idle_s):
+                    self._caches[name].clear()
+                    log.info("embedder model is unloaded: nothing has used it", embedder=name)
+
 
 def _status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
     if model.loaded is not None:
         problem = model.loaded.problem
         return {"state": "unavailable" if problem else "ready", "error": problem}
+    if model.unloaded:
+        return {"state": "unloaded", "error": None}
     return {"state": "missing" if model.error else "loading", "error": _missing_reason(entry, model)}
 
 
