@@ -203,6 +203,17 @@ def test_least_recently_queried_boundary_is_evicted() -> None:
     assert [name for name in ("a", "c", "d", "large") if cache.has(("x", name))] == ["large"]
 
 
+def test_equal_scores_are_ordered_by_id_whatever_the_order_of_arrival() -> None:
+    vectors, kind = BoundaryVectors(SPACE.fingerprint), FilterFields("general", "episodic", ())
+    same, other = unpacked_of(made(1)), unpacked_of(made(2))
+    vectors.put([PointRow(memory(number), kind, 0, other if number == 5 else same) for number in (9, 5, 8, 3)])
+    tied = [memory(3), memory(8), memory(9)]
+    towards, away = same.pooled, -same.pooled + 2 * other.pooled
+    assert [one.memory_id for one in vectors.nearest(towards, EVERYTHING, 10)] == [*tied, memory(5)]
+    assert [one.memory_id for one in vectors.nearest(towards, EVERYTHING, 2)] == tied[:2]
+    assert [one.memory_id for one in vectors.nearest(away, EVERYTHING, 10)] == [memory(5), *tied]
+
+
 def test_boundary_of_one_memory_is_small() -> None:
     vectors = BoundaryVectors(space_of(dim=384, token_dim=96).fingerprint)
     tokens = np.zeros((14, 96), np.int8)
