@@ -18,7 +18,7 @@ MANIFEST_FILE = "export.json"
 SIZES_FILE = "sizes.json"
 """The bytes of each other file of an export; exports of earlier releases have none."""
 
-EXPORT_FORMAT = 1
+EXPORT_FORMAT = 2
 """To be increased when an export comes out with other bytes: folders of an older format are exported again."""
 
 

@@ -1,11 +1,10 @@
 """A BERT encoder as an ONNX graph (Devlin et al. 2019, https://arxiv.org/abs/1810.04805), from its published tensors.
 
-Inputs: `input_ids` and `attention_mask`, int64, shape (texts, tokens). Output: `last_hidden_state`, float32, shape
-(texts, tokens, hidden). The same tensors give the same bytes. The word embeddings may be in 4 bits, and stay so. A text
-is one segment, so segment 0 is added to the positions and is no input.
+Input: `input_ids`, int64, shape (1, tokens): a run takes one text, so there is no padding and no mask; the runtime
+refuses a batch. Output: `last_hidden_state`, float32, shape (1, tokens, hidden). The same tensors give the same bytes.
+The word embeddings may be in 4 bits, and stay so. A text is one segment, so segment 0 is added to the positions.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,13 +20,10 @@ OPSET = 20
 IR_VERSION = 9
 """The version of the file format for this operator set."""
 
-MASKED_SCORE = 1e9
-"""Subtracted from the scores of padding: far above any score, far below the largest float32."""
-
 OUTPUT_NAME = "last_hidden_state"
 
 RUNTIME_DOMAIN = "com.microsoft"
-"""The operators of ONNX Runtime, which fastembed runs on; ONNX itself has no lookup in a 4-bit table.
+"""The operators of ONNX Runtime, which fastembed runs on: attention in one node, and a lookup in a 4-bit table.
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 
@@ -49,6 +45,11 @@ class GraphBuilder:
         """Add a node with one output, which has the node's name."""
         self.nodes.append(helper.make_node(operator, list(inputs), [output], name=output, **attributes))
         return output
+
+    def add_runtime(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        """Add a node of the runtime's own. ONNX can't infer its output type, which quantisation needs."""
+        self.types.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, None))
+        return self.add(operator, inputs, output, domain=RUNTIME_DOMAIN, **attributes)
 
     def split(self, tensor: str, outputs: list[str]) -> list[str]:
         """Split the last axis into equal parts."""
@@ -78,24 +79,13 @@ def bert_model(weights: Tensors, config: Mapping[str, Any], words: FourBitTensor
     Raises KeyError for a missing tensor.
     """
     graph = GraphBuilder(weights)
-    _shared_constants(graph, config)
-    states, padding = _embeddings(graph, config, words), _padding_bias(graph)
+    states = _embeddings(graph, config, words)
     last = config["num_hidden_layers"] - 1
     for number in range(last + 1):
         layer = f"encoder.layer.{number}"
-        attended = _attention(graph, states, padding, layer, config)
+        attended = _attention(graph, states, layer, config)
         states = _feed_forward(graph, attended, layer, config, OUTPUT_NAME if number == last else f"{layer}.states")
     return _checked_model(graph, config["hidden_size"])
-
-
-def _shared_constants(graph: GraphBuilder, config: Mapping[str, Any]) -> None:
-    hidden, heads = config["hidden_size"], config["num_attention_heads"]
-    graph.constant("first", np.array([0], np.int64))
-    graph.constant("head_axes", np.array([1, 2], np.int64))
-    graph.constant("by_head", np.array([0, 0, heads, hidden // heads], np.int64))
-    graph.constant("merged", np.array([0, 0, hidden], np.int64))
-    graph.constant("one", np.array(1, np.float32))
-    graph.constant("masked", np.array(MASKED_SCORE, np.float32))
 
 
 def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTensor | None) -> str:
@@ -103,7 +93,8 @@ def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTe
     segment = weights["embeddings.token_type_embeddings.weight"][0]
     table = graph.constant("positions", weights["embeddings.position_embeddings.weight"] + segment)
     length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
-    positions = graph.add("Slice", [table, "first", length, "first"], "positions.here")
+    first = graph.constant("first", np.array([0], np.int64))
+    positions = graph.add("Slice", [table, first, length, first], "positions.here")
     summed = graph.add("Add", [_words(graph, words), positions], "embeddings.sum")
     return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
 
@@ -113,46 +104,25 @@ def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
         table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
         return graph.add("Gather", [table, "input_ids"], "words.here")
     levels, scales = graph.constant("words", words.packed_levels()), graph.constant("words.scales", words.scales())
-    # Quantisation needs the output type, and only the runtime can infer that of its own operators.
-    graph.types.append(helper.make_tensor_value_info("words.here", TensorProto.FLOAT, None))
     # No zero points: the default for unsigned 4-bit levels is 8, as in these weights.
     sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
-    return graph.add(
-        "GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME_DOMAIN, **sizes
-    )
+    return graph.add_runtime("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", **sizes)
 
 
-def _padding_bias(graph: GraphBuilder) -> str:
-    """Add the bias of the scores: 0 for a token, -`MASKED_SCORE` for padding; all heads and query positions."""
-    mask = graph.add("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT)
-    mask = graph.add("Unsqueeze", [mask, "head_axes"], "mask.by_head")
-    return graph.add("Mul", [graph.add("Sub", [mask, "one"], "mask.absent"), "masked"], "mask.bias")
-
-
-def _attention(graph: GraphBuilder, states: str, padding: str, layer: str, config: Mapping[str, Any]) -> str:
-    query, key, value = _query_key_value(graph, states, f"{layer}.attention", config)
-    scores = graph.add("Add", [graph.add("MatMul", [query, key], f"{layer}.scores"), padding], f"{layer}.scores.masked")
-    shares = graph.add("Softmax", [scores], f"{layer}.shares", axis=-1)
-    context = graph.add("MatMul", [shares, value], f"{layer}.context.by_head")
-    context = graph.add("Transpose", [context], f"{layer}.context.by_token", perm=[0, 2, 1, 3])
-    context = graph.add("Reshape", [context, "merged"], f"{layer}.context")
+def _attention(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any]) -> str:
+    """Attend; the operator divides the scores by sqrt(head size)."""
+    parts = _query_key_value(graph, states, f"{layer}.attention")
+    heads = config["num_attention_heads"]
+    context = graph.add_runtime("MultiHeadAttention", parts, f"{layer}.context", num_heads=heads)
     return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
 
 
-def _query_key_value(graph: GraphBuilder, states: str, name: str, config: Mapping[str, Any]) -> list[str]:
-    """Project to all three in one product; the division of the scores by sqrt(head size) is in the query's weights."""
-    scale = np.float32(1 / math.sqrt(config["hidden_size"] // config["num_attention_heads"]))
-    parts = {"query": scale, "key": np.float32(1), "value": np.float32(1)}
-    weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] * by for part, by in parts.items()])
-    bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] * by for part, by in parts.items()])
-    outputs = graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
-    axes = ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
-    return [_by_head(graph, output, order) for output, order in zip(outputs, axes, strict=True)]
-
-
-def _by_head(graph: GraphBuilder, states: str, axes: list[int]) -> str:
-    cut = graph.add("Reshape", [states, "by_head"], f"{states}.cut")
-    return graph.add("Transpose", [cut], f"{states}.by_head", perm=axes)
+def _query_key_value(graph: GraphBuilder, states: str, name: str) -> list[str]:
+    """Project to all three in one product."""
+    parts = ("query", "key", "value")
+    weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] for part in parts])
+    bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] for part in parts])
+    return graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
 
 
 def _feed_forward(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any], output: str) -> str:
@@ -161,21 +131,20 @@ def _feed_forward(graph: GraphBuilder, states: str, layer: str, config: Mapping[
 
 
 def _residual(graph: GraphBuilder, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:
+    """Add the branch to the states and normalise.
+
+    `Sum`, not `Add`: the runtime fuses `Add` and the norm into a kernel that takes longer than both.
+    """
     projected = graph.published_linear(branch, f"{name}.dense")
-    summed = graph.add("Add", [projected, states], f"{name}.sum")
+    summed = graph.add("Sum", [projected, states], f"{name}.sum")
     return graph.layer_norm(summed, f"{name}.LayerNorm", config["layer_norm_eps"], output)
 
 
 def _checked_model(graph: GraphBuilder, hidden: int) -> ModelProto:
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
-        for name in ("input_ids", "attention_mask")
-    ]
-    states = helper.make_tensor_value_info(OUTPUT_NAME, TensorProto.FLOAT, ["texts", "tokens", hidden])
-    encoder = helper.make_graph(graph.nodes, "bert", inputs, [states], graph.constants, value_info=graph.types)
-    versions = [helper.make_opsetid("", OPSET)]
-    if any(node.domain == RUNTIME_DOMAIN for node in graph.nodes):
-        versions.append(helper.make_opsetid(RUNTIME_DOMAIN, 1))
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "tokens"])
+    states = helper.make_tensor_value_info(OUTPUT_NAME, TensorProto.FLOAT, [1, "tokens", hidden])
+    encoder = helper.make_graph(graph.nodes, "bert", [ids], [states], graph.constants, value_info=graph.types)
+    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_DOMAIN, 1)]
     model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
     checker.check_model(model)
     return model

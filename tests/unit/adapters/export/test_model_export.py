@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import onnx
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from tokenizers import Tokenizer
 
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
@@ -138,14 +140,22 @@ def test_int8_is_a_quarter_as_large_and_another_vector_space(
     assert int8.fingerprint.digest != fp32.fingerprint.digest
 
 
-def test_padding_in_a_batch_changes_no_vector(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_batch_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     session = onnxruntime.InferenceSession(exported_minilm("fp32", tmp_path_factory) / "model.onnx")
-    short = plain_tokens("a short text")
-    ids = np.array([short + [0] * 20])
-    mask = (np.arange(ids.shape[1]) < len(short)).astype(np.int64)[np.newaxis]
-    padded = session.run(None, {"input_ids": ids, "attention_mask": mask})[0][0, : len(short)]
-    alone = session.run(None, {"input_ids": np.array([short]), "attention_mask": np.ones((1, len(short)), np.int64)})
-    assert np.allclose(padded, alone[0][0], atol=1e-5)
+    text = plain_tokens("a short text")
+    with pytest.raises(InvalidArgument, match="input_ids for the following indices"):
+        session.run(None, {"input_ids": np.array([text, text])})
+
+
+def test_int8_runs_as_the_fast_kernels(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each product is one node with its quantisation; the runtime's fused residual norm is a slow one."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath, options.log_severity_level = str(tmp_path / "run.onnx"), 3
+    onnxruntime.InferenceSession(exported_minilm("int8", tmp_path_factory) / "model.onnx", options)
+    operators = Counter(node.op_type for node in onnx.load(tmp_path / "run.onnx").graph.node)
+    assert operators["DynamicQuantizeMatMul"] == 6 * 4
+    assert operators["MultiHeadAttention"] == 6
+    assert operators["SkipLayerNormalization"] == 0
 
 
 def test_texts_are_truncated_at_the_published_limit(int8: FastembedModel) -> None:
