@@ -23,6 +23,7 @@ class Foreground:
 
     def __init__(self) -> None:
         self._under_way = 0
+        self._pausing = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._expected_until = float("-inf")
 
@@ -45,13 +46,21 @@ class Foreground:
         return leave
 
     async def give_way(self, worked_s: float, share: float = MAX_WAIT_SHARE) -> None:
-        """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` seconds."""
-        if not self._under_way:
+        """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` seconds.
+
+        While requests are expected, the pauses of all agents follow one another: otherwise each agent would begin one
+        event in the same pass of the event loop, and a request waits for a pass at each of its steps.
+        """
+        if not self.is_expected:
             await asyncio.sleep(0)
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(worked_s * share):
-                await self._quiet.wait()
+        async with self._pausing:
+            if not self._under_way:
+                await asyncio.sleep(0)
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(worked_s * share):
+                    await self._quiet.wait()
 
     def _leave(self) -> None:
         self._under_way -= 1
