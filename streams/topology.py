@@ -168,7 +168,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
 
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
 
-    turns = RememberTurns(remember_at, stores, topics, meters)
+    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground)
     changes = ApplyChanges(
         remember_at,
         stores,

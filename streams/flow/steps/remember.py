@@ -36,6 +36,7 @@ from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.slices import in_slices
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
@@ -64,7 +65,16 @@ RememberAt = Callable[[int], Remember]
 class RememberTurns:
     """Handles `turn.v1`: a turn becomes a memory, found by its words when its reply is sent."""
 
-    def __init__(self, remember_at: RememberAt, stores: Stores, topics: Topics, meters: Meters) -> None:
+    def __init__(
+        self,
+        remember_at: RememberAt,
+        stores: Stores,
+        topics: Topics,
+        meters: Meters,
+        foreground: Foreground | None = None,
+    ) -> None:
+        """Many items are written in slices that give way to the requests of `foreground`."""
+        self._foreground = foreground
         self._remember_at = remember_at
         self._stores = stores
         self._topics = topics
@@ -77,7 +87,9 @@ class RememberTurns:
 
         async def store() -> TurnResult:
             slices = self._remember_at(record.partition).turn(turn, record, read)
-            return await in_slices(slices, lambda: pending_writes.extend(self._stores.memory_writes()))
+            return await in_slices(
+                slices, lambda: pending_writes.extend(self._stores.memory_writes()), self._foreground
+            )
 
         # A full disk is no reason to refuse a turn: this one and the next ones wait.
         stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)

@@ -4,22 +4,32 @@ import asyncio
 from collections.abc import Callable
 
 from agents.memory.slices import Result, Slices
+from streams.foreground import Foreground
 
 PLACES_PER_SLICE = 4
 """Places to pause that are passed before other events are handled: four items take some 4 ms."""
 
 
-async def in_slices(slices: Slices[Result], written: Callable[[], object]) -> Result:
-    """Do all slices; return the result. `written` is called after each, before anything else is written."""
+async def in_slices(
+    slices: Slices[Result], written: Callable[[], object], foreground: Foreground | None = None
+) -> Result:
+    """Do all slices; return the result. `written` is called after each, before anything else is written.
+
+    While requests are expected in the foreground, slices are as short as they can be, and give way to them.
+    """
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()
+        is_expected = foreground is not None and foreground.is_expected
         try:
-            for _ in range(PLACES_PER_SLICE):
+            for _ in range(1 if is_expected else PLACES_PER_SLICE):
                 next(slices)
         except StopIteration as end:
             result: Result = end.value
             return result
         finally:
             written()
-        await asyncio.sleep(loop.time() - began)
+        worked_s = loop.time() - began
+        await asyncio.sleep(worked_s)
+        if foreground is not None and is_expected:
+            await foreground.give_way(worked_s)
