@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,27 @@ frames.decode_request = dying
 child.main()
 """
 """The real process, but for one word that ends it."""
+
+HANGS_OVER_SLOW = """
+import time
+from streams.adapters.embedding.process import child
+passage = child.EmbeddingServer._passage
+def hanging(server, prefix, text):
+    time.sleep(600 if "slow" in text else 0)
+    return passage(server, prefix, text)
+child.EmbeddingServer._passage = hanging
+child.main()
+"""
+"""The real process, but for one word over which it hangs, with signs of life."""
+
+TELLS_LENGTHS = """
+from streams.adapters.embedding.process import child
+def telling(server, prefix, text):
+    raise ValueError(f"{len(text)} characters")
+child.EmbeddingServer._passage = child.EmbeddingServer._query = telling
+child.main()
+"""
+"""The real process, but for its answers: how many characters each text has."""
 
 
 @pytest.fixture
@@ -72,13 +94,19 @@ async def test_stopped_process_is_replaced_without_a_call(embedder: ProcessEmbed
     assert embedder.problem is None
 
 
-async def test_text_that_ends_the_process_is_refused_and_others_are_not(tmp_path: Path) -> None:
-    model = LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 32, words=("red", "house")), 32, "fp32")
+async def running(program: str, folder: Path, limits: HangLimits = QUICK) -> ProcessEmbedder:
+    """Return an embedder whose process runs this program."""
+    model = LocalModel("tiny", write_tiny_model(folder / "tiny", 32, words=("red", "house")), 32, "fp32")
     template = ProcessEmbedder.start(model, 1)
-    command = (template._command[0], "-c", DIES_OVER_BAD, *template._command[3:])
+    command = (template._command[0], "-c", program, *template._command[3:])
     await template.close()
-    embedder = ProcessEmbedder(command, limits=QUICK)
+    embedder = ProcessEmbedder(command, limits=limits)
     await embedder.load()
+    return embedder
+
+
+async def test_text_that_ends_the_process_is_refused_and_others_are_not(tmp_path: Path) -> None:
+    embedder = await running(DIES_OVER_BAD, tmp_path)
     async with asyncio.timeout(60):
         texts = ["bad", *(f"red {number}" for number in range(20))]
         refused, *others = await asyncio.gather(*(until_embedded(embedder, text) for text in texts))
@@ -86,6 +114,26 @@ async def test_text_that_ends_the_process_is_refused_and_others_are_not(tmp_path
     assert not [one for one in others if isinstance(one, Exception)]
     with pytest.raises(Unavailable, match="3 times"):
         await embedder.query("bad")
+    await embedder.close()
+
+
+async def test_text_that_takes_too_long_is_refused_and_others_are_not(tmp_path: Path) -> None:
+    embedder = await running(HANGS_OVER_SLOW, tmp_path, replace(QUICK, silent=10_000))
+    first = embedder._child._process.pid
+    async with asyncio.timeout(60):
+        refused, other = await asyncio.gather(*(until_embedded(embedder, text) for text in ("slow", "red")))
+    assert "3 times" in str(refused)
+    assert not isinstance(other, Exception)
+    assert embedder._child._process.pid != first
+    await embedder.close()
+
+
+async def test_texts_are_cut_before_the_process_reads_them(tmp_path: Path) -> None:
+    embedder = await running(TELLS_LENGTHS, tmp_path, replace(QUICK, query_s=10.0))
+    for read in (embedder.passage, embedder.query):
+        for length, read_length in ((8192, 8192), (8193, 8192), (10**6, 8192), (7, 7)):
+            with pytest.raises(RuntimeError, match=f"^ValueError: {read_length} characters$"):
+                await read("a" * length)
     await embedder.close()
 
 

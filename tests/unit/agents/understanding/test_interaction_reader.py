@@ -1,5 +1,6 @@
 """Interaction modes of texts, by the classifier and recent model answers."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -10,6 +11,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.stability import Stability, assume_stable
+from agents.understanding import interaction_reader
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
@@ -150,3 +152,24 @@ async def test_text_that_the_model_refuses_has_no_interaction_mode() -> None:
     reader = InteractionReader(lambda: cast(Embedder, RefusingEmbedder()), FixedClassifier("GENERAL", 0.2))
     with pytest.raises(ModelMissing, match="three times"):
         await reader.read("tea", "tea")
+
+
+async def test_context_waits_for_unclassified_turns_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = ReaderHarness("TASK", 0.9)
+    model = harness.embedders.model("general")
+
+    class BusyEmbedder:
+        """An embedder that answers queries, and has a queue of passages."""
+
+        query = model.query
+
+        async def passage(self, text: str, *, boundary: str = "") -> Encoded:
+            await asyncio.Event().wait()
+            return await model.passage(text, boundary=boundary)
+
+    harness.reader = InteractionReader(lambda: cast("Embedder", BusyEmbedder()), harness.classifier)
+    monkeypatch.setattr(interaction_reader, "HISTORY_TIMEOUT_S", 0.05)
+    assert (await harness.judge("tea", [said(1, LEARNING)])).mode == "TASK"
+    async with asyncio.timeout(5):
+        with pytest.raises(Unavailable, match="not classified yet"):
+            await harness.judge("tea", [said(1, LEARNING), said(2, None)])
