@@ -18,12 +18,16 @@ MAX_CACHED_CATEGORIES = 2048
 """Cached categories: at some five texts of 384 numbers each, 16 MB."""
 
 
+MAX_BACKGROUNDS = 32
+"""Cached backgrounds: users choose the prefix of passages, and with it the vector space. Each takes 40 KB to 120 KB."""
+
+
 class CategoryVectors:
     """Categories and an embedder in, their vectors out. Raises Unavailable while the embedder is not reachable."""
 
     def __init__(self) -> None:
         self._categories: OrderedDict[tuple[str, str, str], Matrix] = OrderedDict()
-        self._backgrounds: dict[str, Background] = {}
+        self._backgrounds: OrderedDict[str, Background] = OrderedDict()
 
     async def of(self, taxonomy: Taxonomy, embedder: Embedder) -> dict[str, Matrix]:
         """Return the vectors of all categories by name, each of shape (texts, dim) with at least one row."""
@@ -34,7 +38,12 @@ class CategoryVectors:
         """Return the background in the embedder's space."""
         digest = embedder.fingerprint.digest
         if digest not in self._backgrounds:
-            self._backgrounds[digest] = Background.of(await _embed_all(BACKGROUND_TOPICS, embedder))
+            made = Background.of(await _embed_all(BACKGROUND_TOPICS, embedder))
+            self._backgrounds[digest] = made
+            if len(self._backgrounds) > MAX_BACKGROUNDS:
+                self._backgrounds.popitem(last=False)
+            return made
+        self._backgrounds.move_to_end(digest)
         return self._backgrounds[digest]
 
     async def _of(self, category: Category, embedder: Embedder) -> Matrix:

@@ -14,6 +14,7 @@ from agents.rules.context.taking_back import taken_back_spans
 from agents.rules.context.visible_memories import labels_without
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel, sentences_with_labels
 from agents.rules.text.sentences import Span
+from agents.rules.text.stem_overlap import content_stems
 from schemas.state.memories import Memory
 
 
@@ -27,6 +28,7 @@ class RuleTexts:
         self._turns: dict[str, Memory | None] = {}
         self._expired = cache(expired_spans)
         self._taken_back = cache(taken_back_spans)
+        self._stems = cache(content_stems)
         self._labels: dict[tuple[str, tuple[tuple[int, int], ...]], SentenceLabel] = {}
 
     def turn(self, memory_id: str) -> Memory | None:
@@ -44,7 +46,7 @@ class RuleTexts:
         self, turn: Memory, labels: SentenceLabel, statements: Iterable[str], *, by_number: bool
     ) -> list[Span]:
         """Return the sentences with these labels that a statement takes back."""
-        return self._taken_back(turn.text, labels, tuple(statements), by_number=by_number)
+        return self._taken_back(turn.text, labels, tuple(map(self._stems, statements)), by_number=by_number)
 
     def labels(self, turn: Memory, without: Iterable[tuple[int, int]] = ()) -> SentenceLabel:
         """Return the labels of a turn without these spans of its text."""

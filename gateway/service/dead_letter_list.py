@@ -56,3 +56,5 @@ class DeadLetterList:
         self.is_full = True
         del self._known[letter.place]
         self._replayed.pop(letter.place, None)
+        if letter.replayed_from is not None and self._replayed.get(letter.replayed_from) == letter.place:
+            del self._replayed[letter.replayed_from]

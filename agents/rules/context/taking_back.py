@@ -18,12 +18,13 @@ MIN_SHARED_STEMS = 2
 """Minimum number of shared stems; one is enough if the rule has no other."""
 
 
-def taken_back_spans(text: str, labels: SentenceLabel, later: Iterable[str], *, by_number: bool = False) -> list[Span]:
+def taken_back_spans(
+    text: str, labels: SentenceLabel, statements: Sequence[frozenset[str]], *, by_number: bool = False
+) -> list[Span]:
     """Return the sentences of a text with one of these labels that one of the later statements takes back.
 
-    `by_number`: only statements with another number than the sentence do.
+    `statements` are the content stems of each. `by_number`: only statements with another number than the sentence do.
     """
-    statements = [content_stems(statement) for statement in later]
     return [
         span
         for span in sentence_spans(text)

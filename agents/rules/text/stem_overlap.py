@@ -21,14 +21,23 @@ _STATUS_WORDS = frozenset(STATUS_WORDS.split())
 STEM_CACHE_SIZE = 4096
 """Cached sentences: those of some twenty scopes, a few megabytes."""
 
+MAX_CACHED_CHARS = 1024
+"""Longer texts are not cached: one of 32,768 characters has stems of 0.4 MB."""
 
-@lru_cache(maxsize=STEM_CACHE_SIZE)
+
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of a sentence without stop words and status words."""
+    return _stems_of(text) if len(text) > MAX_CACHED_CHARS else _cached_stems(text)
+
+
+def _stems_of(text: str) -> frozenset[str]:
     words = tokenize(text)
     stop_words = stop_words_of(words)
     content = [word for word in words if word not in stop_words and word not in _STATUS_WORDS]
     return frozenset(stems(content, detect_language(words)))
+
+
+_cached_stems = lru_cache(maxsize=STEM_CACHE_SIZE)(_stems_of)
 
 
 def stem_coverage(part: frozenset[str], whole: frozenset[str]) -> float:

@@ -6,8 +6,8 @@ are limited: the next run continues, and the reply says so.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from weakref import WeakValueDictionary
 
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
@@ -46,13 +46,13 @@ class RunConsolidations:
         self._categorize_at = categorize_at
         self._ctx = ctx
         self._room = asyncio.Semaphore(MAX_CONCURRENT_RUNS)
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, trigger: ConsolidationTrigger, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the consolidation as far as its limits allow."""
         consolidate = self._consolidate_at(record.partition)
         modes = consolidate.modes(trigger)
-        async with self._locks[trigger.scope.boundary], self._room:
+        async with self._locks.setdefault(trigger.scope.boundary, asyncio.Lock()), self._room:
             run, writes = self._begin_run(trigger, record)
             await await_all(writes)
             job = Job(

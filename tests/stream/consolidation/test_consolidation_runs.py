@@ -1,6 +1,7 @@
 """Consolidation runs: bounded, visible, resumable and unaffected by a kill."""
 
 import asyncio
+import gc
 import json
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ from agents.rules.consolidation.candidates import cluster_turns
 from streams.bootstrap.agents import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
+from streams.flow.consolidation.run_consolidations import RunConsolidations
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.consolidation import consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -163,3 +165,13 @@ async def test_category_summaries_use_the_runs_token_budget(tmp_path: Path) -> N
         pipeline.language.asked.clear()
         await consolidate(pipeline)
         assert not [prompt for prompt in pipeline.language.asked if prompt.version == CATEGORY_PROMPT]
+
+
+async def test_finished_run_leaves_nothing_of_its_user(pipeline: InMemoryPipeline) -> None:
+    await remember_many(pipeline, 4)
+    await consolidate(pipeline)
+    await pipeline.topics.settled()
+    gc.collect()
+    runs = [one for one in gc.get_objects() if isinstance(one, RunConsolidations)]
+    assert runs
+    assert [one for one in runs if len(one._locks)] == []

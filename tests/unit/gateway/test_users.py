@@ -57,6 +57,33 @@ def test_more_users_than_are_kept_are_counted() -> None:
     assert (boundaries.totals()["boundaries"], boundaries.totals()["not_listed"]) == (2, 2)
 
 
+def test_records_beyond_the_bytes_that_are_kept_are_counted_until_there_is_room() -> None:
+    boundaries = Boundaries(limit_bytes=2 * len(record("u0")))
+    for number in range(4):
+        boundaries.apply(f"u{number}".encode(), record(f"u{number}"))
+    assert (boundaries.totals()["boundaries"], boundaries.totals()["not_listed"]) == (2, 2)
+    boundaries.apply(b"u1", record("u1", memories=1_000_000))
+    assert (boundaries.totals()["memories"], boundaries.totals()["not_listed"]) == (1, 3)
+    assert boundaries.user("u1") is None
+    boundaries.apply(b"u3", record("u3"))
+    assert (boundaries.totals()["memories"], boundaries.totals()["not_listed"]) == (2, 2)
+
+
+def test_users_that_are_not_listed_are_counted_up_to_a_limit() -> None:
+    boundaries = Boundaries(limit=2)
+    for number in range(10):
+        boundaries.apply(f"u{number}".encode(), record(f"u{number}"))
+    assert boundaries.totals()["not_listed"] == 2
+
+
+def test_modes_that_are_gone_are_not_kept() -> None:
+    boundaries = Boundaries()
+    for number in range(10):
+        boundaries.apply(b"u1", record("u1").replace(b'"general"', f'"mode-{number}"'.encode(), 1))
+    assert list(boundaries.totals()["modes"]) == ["mode-9"]
+    assert len(boundaries._modes) == 1
+
+
 def test_pages_have_every_user_once() -> None:
     users = MemoryService(FakeWire(), boundaries=filled("a1", "b1", "a3", "a2", "a4")).users
     first = users.list(Caller(), "a", 3, None)

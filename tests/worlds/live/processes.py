@@ -26,6 +26,9 @@ ROOT = Path(__file__).parents[3]
 
 LOOK_EVERY_S = 0.05
 
+START_S = 60.0
+"""How long workers may take until they serve their partitions, alone on a machine: some 10 s."""
+
 Json = dict[str, Any]
 
 
@@ -159,20 +162,20 @@ class Deployment:
         self.workers.append(worker)
         return worker
 
-    async def ready(self, name: str = "data") -> Worker:
-        """Start a worker and wait until it serves all partitions."""
+    async def ready(self, name: str = "data", within_s: float = START_S) -> Worker:
+        """Start a worker and wait until it serves all partitions; one that ends is a failure at once."""
         worker = self.start(name)
-        await self.served_by(worker)
+        await self.served_by(worker, within_s=within_s)
         return worker
 
-    async def served_by(self, *workers: Worker) -> None:
+    async def served_by(self, *workers: Worker, within_s: float = START_S) -> None:
         """Wait until these workers serve all partitions, each at least one."""
 
         async def shared() -> bool:
             parts = [await worker.served_partitions() for worker in workers]
             return all(parts) and sum(map(len, parts)) == self.partitions == len(set().union(*parts))
 
-        await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions")
+        await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions", within_s)
 
     async def until_processed(self) -> None:
         """Wait until every record of every topic is processed, including derived ones."""

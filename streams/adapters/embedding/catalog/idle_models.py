@@ -1,4 +1,4 @@
-"""Models that end their process while no user uses them, and start it again when they are needed.
+"""Models that end their process while nothing uses them, and start it again when they are needed.
 
 A passage never waits for that: it raises ModelMissing and is made once the model is loaded, as for every model that
 loads. A question waits for a while.

@@ -27,6 +27,9 @@ from streams.adapters.exported_models import Precision
 MAX_VIEWS = 4096
 """Cached combinations of embedder and prefixes; bounded, as users choose the prefixes."""
 
+MAX_UNKNOWN = 64
+"""Names without an embedder that are reported: those of modes that were declared under other settings."""
+
 MAX_IDLE_CHECK_S = 60.0
 """Between two looks for idle models."""
 
@@ -158,7 +161,8 @@ class EmbedderRegistry:
     def _entry(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
         if entry is None:
-            self._unknown.add(name)
+            if len(self._unknown) < MAX_UNKNOWN:
+                self._unknown.add(name)
             raise ModelMissing(_unknown_embedder(name))
         return entry
 
