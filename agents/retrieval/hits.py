@@ -41,7 +41,7 @@ class HitDetails:
     """Adds details to the hits of one question, in their order. Awaits nothing."""
 
     def __init__(self, memories: Memories, request: RetrieveRequest, coverage: Callable[[], TermCoverage]) -> None:
-        """`coverage` is called for the first hit that needs it: most have no details."""
+        """`coverage` is called for the first hit that needs it."""
         self._memories = memories
         self._request = request
         self._make_coverage = coverage

@@ -4,7 +4,7 @@ Guaranteed: a memory's score depends on its own vectors and the query alone, to 
 other rows. Each cosine is summed by itself, and MaxSim is computed in integers that 32-bit floats hold exactly.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import TypeVar
@@ -166,18 +166,11 @@ class BoundaryVectors:
             rows, scores = rows[is_kept], scores[is_kept]
         order = np.argsort(-scores, kind="stable")
         sorted_scores = scores[order]
-        ids = list(map(self._ids.__getitem__, rows[order].tolist()))
-        for first, end in _ties(sorted_scores):
-            ids[first:end] = sorted(ids[first:end])
-        return list(map(_make_scored, zip(ids[:limit], sorted_scores[:limit].tolist(), strict=True)))
-
-
-def _ties(sorted_scores: ScoreArray) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of equal scores: only there the ids decide the order."""
-    starts = np.flatnonzero(np.diff(sorted_scores, prepend=np.inf))
-    ends = np.append(starts[1:], len(sorted_scores))
-    is_run = ends - starts > 1
-    return zip(starts[is_run].tolist(), ends[is_run].tolist(), strict=True)
+        ids = map(self._ids.__getitem__, rows[order].tolist())
+        found = list(map(_make_scored, zip(ids, sorted_scores.tolist(), strict=True)))
+        if not bool((np.diff(sorted_scores) < 0).all()):
+            found.sort(key=lambda hit: (-hit.score, hit.memory_id))
+        return found[:limit]
 
 
 def _double(column: NDArray[_Number]) -> NDArray[_Number]:

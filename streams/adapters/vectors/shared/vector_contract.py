@@ -5,7 +5,6 @@ Guaranteed: nothing that an engine would store silently (NaN) or reject late (a 
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from operator import gt
 from typing import TypeVar
 
 import numpy as np
@@ -82,9 +81,9 @@ def check_rows(space: VectorSpace, tokens: Matrix) -> None:
 
 def validate_ids(memory_ids: Sequence[str]) -> list[str]:
     """Return each id once, in order. Raises ValueError for one that is no UUID in canonical form."""
-    if not all(map(PLAIN_UUID.fullmatch, memory_ids)):
-        wrong = next(memory_id for memory_id in memory_ids if PLAIN_UUID.fullmatch(memory_id) is None)
-        raise ValueError(f"{wrong!r} is no UUID in canonical form")
+    for memory_id in memory_ids:
+        if PLAIN_UUID.fullmatch(memory_id) is None:
+            raise ValueError(f"{memory_id!r} is no UUID in canonical form")
     return list(dict.fromkeys(memory_ids))
 
 
@@ -116,10 +115,6 @@ def count_token_rows(point: Point) -> int:
 def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
     """Sort by score, best first, ties by id."""
     scored = [Scored(str(memory_id), score) for memory_id, score in found]
-    scores = [hit.score for hit in scored]
-    if all(map(gt, scores, scores[1:])):
-        # As engines return them; sorting a thousand takes longer than to see that.
-        return scored
     return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
 
 
