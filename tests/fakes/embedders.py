@@ -117,6 +117,8 @@ class FakeEmbedders:
         read = FakeEmbedders.of(self, mode)
         if isinstance(read, LanguageRoutingEmbedder):
             read.model_for(text)
+        if self.model(mode.embedder).unloaded:
+            raise ModelMissing(f"embedder {mode.embedder!r} is being loaded")
         return self.of(mode)
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:

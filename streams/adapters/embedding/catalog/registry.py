@@ -126,6 +126,10 @@ class EmbedderRegistry:
         embedder = self.of(mode)
         if isinstance(embedder, LanguageRoutingEmbedder):
             embedder.model_for(text)
+        entry = self._entry(mode.embedder)
+        if self._models[entry.name].loaded is None:
+            # Its vectors are due once it is loaded again, as before it was loaded first.
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {self._begin(entry).error or LOADING_REASON}")
         return embedder
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
