@@ -160,6 +160,6 @@ def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
         exact = Annotated[value, BeforeValidator(require_exact, json_schema_input_type=value)]
         return exact, REQUIRED if field.is_required() else field.default
     given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
-    admitted: Any = tuple[value, ...] | None
+    admitted: Any = Annotated[tuple[value, ...], Field(fail_fast=True)] | None
     selected = Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]
     return selected, REQUIRED if field.is_required() else (field.default,)

@@ -90,7 +90,7 @@ def parse_selected(value: object) -> object:
 
 _GivenValues = ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"]
 SelectedValues = Annotated[
-    tuple[ScopeValue, ...] | None,
+    Annotated[tuple[ScopeValue, ...], Field(fail_fast=True)] | None,
     Field(strict=False),
     BeforeValidator(parse_selected, json_schema_input_type=_GivenValues),
 ]

@@ -38,6 +38,9 @@ no room, however large it is."""
 MAX_OFFERED_CHARS = 8 * 1024 * 1024
 """Characters of other texts that are read for one context, some 2 s: ten times what the largest budget holds."""
 
+MAX_CHARS_PER_TOKEN = 32
+"""Characters of the request's own texts for each token of the budget; more are not counted. Prose has 4, code 10."""
+
 
 class PackedPrompt(NamedTuple):
     """The messages, the memories in them, and the total number of tokens."""
@@ -80,10 +83,11 @@ class PromptPacker:
     async def begin(cls, source: PromptSource, tokens: TokenCounter, max_budget_tokens: int) -> "PromptPacker":
         """Return an empty context. Raises Rejected if the request's own texts exceed the budget."""
         packer = cls(source, tokens, max_budget_tokens)
+        packer._check_own_texts()
         empty = (await packer._counted([])).tokens
         if empty > packer._budget:
             message = f"{empty} tokens without any memory, but there is room for {packer._budget}; shorten it"
-            raise Rejected("invalid_value", message, _longest_field(source.request))
+            raise Rejected("invalid_value", message, _own_texts(source.request)[0])
         packer._room = packer._budget - empty
         packer.content = ContextPacker(packer._room)
         return packer
@@ -92,6 +96,13 @@ class PromptPacker:
     def budget(self) -> int:
         """The tokens that the prompt may take: the request's budget without its reserve."""
         return self._budget
+
+    def _check_own_texts(self) -> None:
+        """Raise Rejected if the request's own texts have far more characters than the budget has room for."""
+        longest, chars = _own_texts(self._request)
+        if chars > MAX_CHARS_PER_TOKEN * self._budget:
+            message = f"{chars} characters without any memory, but there is room for {self._budget} tokens; shorten it"
+            raise Rejected("invalid_value", message, longest)
 
     async def keep_sticky(
         self, ordered: Sequence[tuple[Invariant, str]], related: Collection[str], pins: Collection[str]
@@ -227,8 +238,8 @@ def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:
     return budget
 
 
-def _longest_field(request: AssembleRequest) -> str:
-    """Return the field with most of the request's own text."""
+def _own_texts(request: AssembleRequest) -> tuple[str, int]:
+    """Return the field with most of the request's own text, and the characters of all."""
     sizes = {
         "system_prompt": len(request.system_prompt or ""),
         "messages": sum(len(one.content) for one in request.messages),
@@ -236,4 +247,4 @@ def _longest_field(request: AssembleRequest) -> str:
         "suffix": len(request.suffix or ""),
         "remember": sum(len(one.content) for one in request.remember),
     }
-    return max(sizes, key=lambda name: sizes[name])
+    return max(sizes, key=lambda name: sizes[name]), sum(sizes.values())

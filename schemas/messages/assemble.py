@@ -6,7 +6,7 @@ from modestream_client.assembled import Message
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
 from pydantic import BaseModel, Field
 
-from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.messages.retrieval import MAX_QUERY_LENGTH, ModeNames
 from schemas.scopes import Selector
 
 MIN_BUDGET_TOKENS = 300
@@ -49,7 +49,7 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     scope: Selector
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
     conversation_id: str | None = None
-    mode: str | list[str] | None = None
+    mode: ModeNames = None
     budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
     reserve_tokens: Annotated[int, Field(ge=0)] = 0
     format: ContextFormat = "compact"
@@ -57,9 +57,9 @@ class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     interaction_mode: InteractionMode | None = None
     intent: str | None = None
     system_prompt: str | None = None
-    messages: Annotated[list[Message], Field(max_length=MAX_REQUEST_TEXTS)] = []
+    messages: Annotated[list[Message], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
     prefix: str | None = None
     suffix: str | None = None
-    remember: Annotated[list[RequestText], Field(max_length=MAX_REQUEST_TEXTS)] = []
-    pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
+    remember: Annotated[list[RequestText], Field(fail_fast=True, max_length=MAX_REQUEST_TEXTS)] = []
+    pins: Annotated[list[str], Field(fail_fast=True, max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None

@@ -122,11 +122,14 @@ MAX_MOVED_MEMORIES = 500
 """Memories that one command moves by their ids (docs/contract.md)."""
 
 
+MovedMemoryIds = Annotated[list[MemoryId], Field(fail_fast=True, min_length=1, max_length=MAX_MOVED_MEMORIES)]
+
+
 class SetMemoryMode(_Arguments):
     """The arguments of `set_memory_mode`: one memory, or several."""
 
     memory_id: MemoryId | None = None
-    memory_ids: Annotated[list[MemoryId], Field(min_length=1, max_length=MAX_MOVED_MEMORIES)] | None = None
+    memory_ids: MovedMemoryIds | None = None
     mode: ModeName
 
 
@@ -153,7 +156,7 @@ class GetJob(_Arguments):
 IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
 """A goal or a constraint: a sentence."""
 
-IntentionTexts = Annotated[list[IntentionText], Field(max_length=50)]
+IntentionTexts = Annotated[list[IntentionText], Field(fail_fast=True, max_length=50)]
 """Goals or constraints."""
 
 

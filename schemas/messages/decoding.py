@@ -7,10 +7,23 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
 from schemas.failures import ErrorCode, Rejected
+from schemas.messages.turns import MAX_METADATA_BYTES
 from schemas.scopes import SELECTOR_REFUSED
 
 MAX_FIELD_NAME_CHARS = 80
 """Characters of one name in an error's field: names come from the sender and may have megabytes."""
+
+MAX_SCOPE_FIELDS = 64
+"""Fields of a scope that are looked at: no model has as many, and each unknown one would be an error of its own."""
+
+MAX_SELECTED_VALUES = 100_000
+"""Values that a field of a selector may list, whatever the deployment's limit of combinations: they take 50 ms."""
+
+MAX_LISTED_VALUES = 10_000
+"""Values of any other list; all lists of the contract are shorter."""
+
+FREE_FIELD_BYTES = {"metadata": MAX_METADATA_BYTES, "arguments": 1024 * 1024}
+"""Bytes as JSON of fields whose content is free; the arguments of a command have 300 KB at most."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")
 """What Pydantic appends to an error location for the union member that it tried."""
@@ -42,6 +55,7 @@ def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT
 
 
 def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> MessageT:
+    _check_sizes(model, value, message)
     try:
         return model.model_validate_json(value)
     except ValidationError as problem:
@@ -49,6 +63,28 @@ def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> 
             raise to_rejected(problem) from None
         drop_nulls(message, problem)
     return validate_json(model, to_json(message))
+
+
+def _check_sizes(model: type[BaseModel], value: bytes, message: dict[str, Any]) -> None:
+    """Raise Rejected for a message with far too many values, before each of them is looked at."""
+    for name in model.model_fields.keys() & message.keys():
+        field = message[name]
+        if isinstance(field, list) and len(field) > MAX_LISTED_VALUES:
+            raise Rejected("too_large", f"a list has at most {MAX_LISTED_VALUES} values", name)
+        most = FREE_FIELD_BYTES.get(name)
+        if most is not None and len(value) > most and len(to_json(field)) > most:
+            raise Rejected("too_large", f"{name} has more than {most} bytes", name)
+    if isinstance(scope := message.get("scope"), dict):
+        _check_scope(scope)
+
+
+def _check_scope(scope: dict[str, Any]) -> None:
+    if len(scope) > MAX_SCOPE_FIELDS:
+        raise Rejected("unknown_scope_field", f"a scope has no {len(scope)} fields", "scope")
+    for name, field in scope.items():
+        if isinstance(field, list) and len(field) > MAX_SELECTED_VALUES:
+            message = f"a selector may list at most {MAX_SELECTED_VALUES} values"
+            raise Rejected("selector_refused", message, f"scope.{name[:MAX_FIELD_NAME_CHARS]}")
 
 
 def drop_nulls(message: dict[str, Any], problem: ValidationError) -> None:

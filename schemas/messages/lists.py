@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from modestream_client.vocabulary import EmbeddingStatus, MemoryType, Role
+from modestream_client.vocabulary import EmbeddingStatus, Role
 from pydantic import BaseModel, Field
 
-from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.messages.retrieval import MAX_QUERY_LENGTH, MemoryTypes, ModeNames
 from schemas.moments import Moment
 from schemas.scopes import Selector
 
@@ -24,9 +24,9 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
 
     scope: Selector
     what: Literal["memories", "conversations", "projects"]
-    mode: str | list[str] | None = None
+    mode: ModeNames = None
     conversation_id: str | None = None
-    types: list[MemoryType] | None = None
+    types: MemoryTypes | None = None
     role: Role | None = None
     since: Moment | None = None
     until: Moment | None = None

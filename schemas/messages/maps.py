@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from schemas.messages.retrieval import ModeNames
 from schemas.moments import Moment
 from schemas.scopes import Selector
 
@@ -21,7 +22,7 @@ class MapRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`map.v1`. Without a mode that of the scope."""
 
     scope: Selector
-    mode: str | list[str] | None = None
+    mode: ModeNames = None
     since: Moment | None = None
     until: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_MAP_POINTS)] = DEFAULT_MAP_POINTS

@@ -12,17 +12,25 @@ from schemas.scopes import Selector
 MAX_QUERY_LENGTH = 32768
 """Characters of a query: the same limit as a turn's content."""
 
+ModeNames = str | Annotated[list[str], Field(fail_fast=True)] | None
+"""One mode, several, or `*`; None is the mode that the request is in.
+
+A list ends at its first invalid value: an error for each of millions would take gigabytes.
+"""
+
+MemoryTypes = Annotated[list[MemoryType], Field(fail_fast=True)]
+
 
 class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`retrieve.v1`."""
 
     scope: Selector
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
-    mode: str | list[str] | None = None
+    mode: ModeNames = None
     conversation_id: str | None = None
     top_k: Annotated[int, Field(ge=1, le=100)] = 10
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
-    types: list[MemoryType] | None = None
+    types: MemoryTypes | None = None
     since: Moment | None = None
     until: Moment | None = None
     depth: Literal["items", "auto"] = "items"

@@ -19,6 +19,9 @@ MAX_ID_LENGTH = 512
 MAX_RESOURCES = 100
 """Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
 
+MAX_RESOURCE_NAME_LENGTH = 255
+"""Characters of a resource's media type, and of its hash: a type has 127 and 127 at most, a hash 64."""
+
 MAX_METADATA_BYTES = 1024 * 1024
 """Bytes of a turn's metadata as JSON, which may grow too: `1e15` becomes `1000000000000000.0`."""
 
@@ -35,6 +38,15 @@ def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
     if _depth(metadata) > MAX_METADATA_DEPTH:
         raise ValueError(f"metadata nests deeper than {MAX_METADATA_DEPTH} levels")
     return metadata
+
+
+def _named_shortly(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
+    """Refuse long names, which stored resources may have: they are read without this limit."""
+    longest = max((len(name) for one in resources for name in (one.media_type, one.sha256) if name), default=0)
+    if longest > MAX_RESOURCE_NAME_LENGTH:
+        message = "a resource's media_type and sha256 have at most {most} characters"
+        raise PydanticCustomError("too_long", message, {"most": MAX_RESOURCE_NAME_LENGTH})
+    return resources
 
 
 def _depth(value: object) -> int:
@@ -55,7 +67,9 @@ class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
     occurred_at: Moment | None = None
     mode: str | None = None
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
-    resources: Annotated[tuple[Resource, ...], Field(max_length=MAX_RESOURCES)] = ()
+    resources: Annotated[
+        tuple[Resource, ...], Field(fail_fast=True, max_length=MAX_RESOURCES), AfterValidator(_named_shortly)
+    ] = ()
     metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ A record enters; it leaves admitted with its message, relocated to the partition
 for everything else.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.commands.admit import Admit
@@ -21,6 +21,9 @@ from streams.wire.partitioning import may_move, partition_of, relocate
 from streams.wire.record_size import size_of
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 
+MAX_HEADERS = 1000
+"""Headers of a record: each is looked at several times, and 8 MiB could be three million."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:
@@ -35,10 +38,11 @@ class Admission:
 
     def reply_address(self, record: Record) -> ReplyAddress | None:
         """Read the topic of the reply. Raises Rejected `reply_topic_refused`."""
-        return parse_reply_address(record, self.replies_topic)
+        return parse_reply_address(_with_first_headers(record), self.replies_topic)
 
     def reply_options(self, record: Record, address: ReplyAddress | None) -> ReplyOptions:
         """Read the partition and the deadline of the reply. Raises Rejected, which goes to the address itself."""
+        record = _with_first_headers(record)
         return ReplyOptions(with_reply_partition(address, record), deadline_ms(record))
 
     def is_expired(self, options: ReplyOptions) -> bool:
@@ -48,6 +52,9 @@ class Admission:
     def message(self, record: Record) -> Any:
         """Decode the record. Raises Rejected with the code of the contract, or Poison before it is looked at."""
         self.deaths.refuse_poison()
+        if len(record.headers) > MAX_HEADERS:
+            message = f"the record has {len(record.headers)} headers, and may have {MAX_HEADERS}"
+            raise Rejected("too_large", message, "headers")
         return decode(record.value, self.channel.kinds)
 
     def relocated(self, record: Record, key: bytes) -> Outgoing | None:
@@ -78,6 +85,11 @@ class Admission:
         if self.channel.act is None:
             return message
         return self.admit.admit(message, self.channel.act, _principal(record))
+
+
+def _with_first_headers(record: Record) -> Record:
+    """Return a record with the headers that are looked at: one with more is refused."""
+    return record if len(record.headers) <= MAX_HEADERS else replace(record, headers=record.headers[:MAX_HEADERS])
 
 
 def _principal(record: Record) -> str | None:

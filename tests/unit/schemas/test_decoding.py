@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from schemas.failures import Rejected
+from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.retrieval import RetrieveRequest
@@ -14,6 +16,13 @@ from schemas.messages.turns import MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_R
 from tests.builders.turns import as_bytes, turn_fields
 
 KINDS = {"turn.v1": Turn}
+MESSAGES: dict[str, type[Any]] = {
+    "turn.v1": Turn,
+    "retrieve.v1": RetrieveRequest,
+    "assemble.v1": AssembleRequest,
+    "command.v1": Command,
+}
+COMMAND = {"scope": {"user_id": "u1"}, "command": "set_memory_mode"}
 VALID = as_bytes(turn_fields())
 
 
@@ -71,6 +80,12 @@ BAD: dict[str, tuple[Any, str, str | None]] = {
     "resources is no list": (turn_fields(resources="a.png"), "invalid_value", "resources"),
     "too many resources": (turn_fields(resources=[{"uri": "a"}] * (MAX_RESOURCES + 1)), "too_large", "resources"),
     "a resource without uri": (turn_fields(resources=[{"text": "b"}]), "invalid_value", "resources.0.uri"),
+    "a media type that is too long": (
+        turn_fields(resources=[{"uri": "a", "media_type": "x" * 256}]),
+        "too_large",
+        "resources",
+    ),
+    "a hash that is too long": (turn_fields(resources=[{"uri": "a", "sha256": "x" * 256}]), "too_large", "resources"),
     "metadata is no object": (turn_fields(metadata=["a"]), "invalid_value", "metadata"),
     "metadata too deep": (turn_fields(metadata={"a": nested(MAX_METADATA_DEPTH)}), "invalid_value", "metadata"),
     "metadata too large": (turn_fields(metadata={"a": "x" * MAX_METADATA_BYTES}), "too_large", "metadata"),
@@ -85,6 +100,7 @@ BAD: dict[str, tuple[Any, str, str | None]] = {
     "project is a star": (scoped(project_id="*"), "invalid_value", "scope.project_id"),
     "project is a list": (scoped(project_id=["p1"]), "invalid_value", "scope.project_id"),
     "null for what must be there": (turn_fields(content=None, metadata=None), "invalid_value", "content"),
+    "a scope of many fields": (scoped(**{f"f{n}": 1 for n in range(100)}), "unknown_scope_field", "scope"),
     "a null user": (scoped(user_id=None), "invalid_value", "scope.user_id"),
     "a null in an unknown field of the scope": (scoped(team=None), "unknown_scope_field", "scope.team"),
     "a null beside an error": (turn_fields(metadata=None, role="robot"), "invalid_value", "role"),
@@ -190,3 +206,53 @@ def test_selector_names_one_user_and_any_projects(scope: dict[str, Any], code: s
 def test_selector_accepts_one_some_or_all_projects(asked: object, read: tuple[str, ...] | None) -> None:
     value = as_bytes({"schema": "retrieve.v1", "scope": {"user_id": "u", "project_id": asked}, "query": "q"})
     assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] == read
+
+
+ASKED = {"scope": {"user_id": "u1"}, "query": "q"}
+MANY = [1] * 200_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "code", "field"),
+    [
+        ("retrieve.v1", ASKED | {"mode": MANY}, "too_large", "mode"),
+        ("retrieve.v1", ASKED | {"types": MANY}, "too_large", "types"),
+        (
+            "retrieve.v1",
+            ASKED | {"scope": {"user_id": "u1", "project_id": MANY}},
+            "selector_refused",
+            "scope.project_id",
+        ),
+        ("assemble.v1", ASKED | {"messages": MANY}, "too_large", "messages"),
+        ("turn.v1", turn_fields(resources=MANY), "too_large", "resources"),
+        ("turn.v1", turn_fields(metadata={"a": [{"b": 1}] * 200_000}), "too_large", "metadata"),
+        ("command.v1", COMMAND | {"arguments": {"memory_ids": MANY * 3}}, "too_large", "arguments"),
+    ],
+)
+def test_message_of_far_too_many_values_is_refused_before_they_are_looked_at(
+    kind: str, fields: dict[str, Any], code: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MESSAGES[kind], "model_validate_json", lambda _: pytest.fail("looked at"))
+    with pytest.raises(Rejected) as refused:
+        decode(as_bytes(fields | {"schema": kind}), MESSAGES)
+    assert (refused.value.code, refused.value.field) == (code, field)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("retrieve.v1", ASKED | {"mode": [1] * 9000}),
+        ("retrieve.v1", ASKED | {"types": [1] * 9000}),
+        ("retrieve.v1", ASKED | {"scope": {"user_id": "u1", "project_id": [1] * 90_000}}),
+        ("assemble.v1", ASKED | {"pins": [1] * 1000}),
+        ("turn.v1", turn_fields(resources=[1] * 9000)),
+    ],
+)
+def test_validation_of_a_list_ends_at_its_first_error(kind: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        MESSAGES[kind].model_validate_json(as_bytes(fields))
+    assert refused.value.error_count() <= 2
+
+
+def test_unknown_field_may_be_as_large_as_its_record() -> None:
+    assert decode(as_bytes(turn_fields(mine=MANY)), KINDS).content

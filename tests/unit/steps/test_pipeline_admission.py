@@ -7,6 +7,7 @@ from schemas.messages.commands import Command
 from schemas.messages.replies import SuccessReply
 from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
+from streams.flow.requests.admission import MAX_HEADERS
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
@@ -52,6 +53,23 @@ async def test_two_principals_are_refused(turns: RequestHarness) -> None:
     assert (turns.handled, [error["code"] for error in turns.errors]) == ([], ["not_allowed"])
     await turns.process(turns.valid(("principal", b"guest"), ("principal", b"guest")))
     assert len(turns.handled) == 1
+
+
+@pytest.mark.parametrize("channel", [TURNS, COMMANDS])
+async def test_record_of_too_many_headers_is_refused_and_answered(channel: Channel) -> None:
+    harness = RequestHarness(channel)
+    await harness.process(harness.valid(*[("mine", b"")] * (MAX_HEADERS - len(REPLY))))
+    assert len(harness.handled) == 1
+    harness.publisher.replies.clear()
+    await harness.process(harness.valid(*[("mine", b"")] * MAX_HEADERS))
+    assert len(harness.handled) == 1
+    assert [(error["code"], error["field"]) for error in harness.errors] == [("too_large", "headers")]
+    assert len(harness.dead_letters) == (channel is TURNS)
+
+
+async def test_principal_behind_too_many_headers_is_refused(turns: RequestHarness) -> None:
+    await turns.process(turns.valid(("principal", b"guest"), *[("mine", b"")] * MAX_HEADERS, ("principal", b"app")))
+    assert (turns.handled, [error["code"] for error in turns.errors]) == ([], ["too_large"])
 
 
 ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "may": ["write"]}]}})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agents.context import packing, pauses, revised_rules
+from schemas.failures import Rejected
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
@@ -125,3 +126,14 @@ async def test_of_many_withdrawals_in_one_turn_the_first_count(
     assert (await library.assemble_context(budget_tokens=2000)).sticky == []
     monkeypatch.setattr(revised_rules, "MAX_TAKING_BACK", 1)
     assert (await library.assemble_context(budget_tokens=2000)).sticky == ids[1:]
+
+
+async def test_own_texts_far_beyond_the_budget_are_refused_uncounted(words: SqliteLexicalIndex) -> None:
+    tokens = MeteredTokens()
+    library = ContextHarness(words, tokens=tokens)
+    prompt = " " * (packing.MAX_CHARS_PER_TOKEN * 300)
+    assert (await library.assemble_context(budget_tokens=300, system_prompt=prompt)).messages[0].content == prompt
+    tokens.chars = 0
+    with pytest.raises(Rejected) as refused:
+        await library.assemble_context(budget_tokens=300, system_prompt="x", suffix=prompt)
+    assert (refused.value.code, refused.value.field, tokens.chars) == ("invalid_value", "suffix", 0)
