@@ -18,6 +18,10 @@ MAX_WAIT_SHARE = 3
 """How long work of a backlog waits for requests under way, as a multiple of the time that it took before."""
 
 
+MAX_PAUSE_S = 0.05
+"""The longest pause: what an event has taken may have been a wait, for a store or a thread."""
+
+
 class Foreground:
     """Counts the requests under way. Belongs to one event loop."""
 
@@ -46,7 +50,7 @@ class Foreground:
         return leave
 
     async def give_way(self, worked_s: float, share: float = MAX_WAIT_SHARE) -> None:
-        """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` seconds.
+        """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` or `MAX_PAUSE_S`.
 
         While requests are expected, the pauses of all agents follow one another: otherwise each agent would begin one
         event in the same pass of the event loop, and a request waits for a pass at each of its steps.
@@ -59,7 +63,7 @@ class Foreground:
                 await asyncio.sleep(0)
                 return
             with suppress(TimeoutError):
-                async with asyncio.timeout(worked_s * share):
+                async with asyncio.timeout(min(worked_s * share, MAX_PAUSE_S)):
                     await self._quiet.wait()
 
     def _leave(self) -> None:

@@ -7,7 +7,17 @@ import pytest
 from streams.foreground import Foreground
 
 
-async def test_request_counts_until_it_is_left() -> None:
+async def test_pause_after_a_long_wait_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 60.0)
+    foreground = Foreground()
+    leave = foreground.enter()
+    async with asyncio.timeout(5):
+        await foreground.give_way(60)
+    leave()
+
+
+async def test_request_counts_until_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.MAX_PAUSE_S", 60.0)
     foreground = Foreground()
     leave, other = foreground.enter(), foreground.enter()
     waiting = asyncio.create_task(foreground.give_way(60))
@@ -21,6 +31,7 @@ async def test_request_counts_until_it_is_left() -> None:
 
 async def test_request_that_takes_long_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 0.01)
+    monkeypatch.setattr("streams.foreground.MAX_PAUSE_S", 60.0)
     foreground = Foreground()
     leave = foreground.enter()
     async with asyncio.timeout(5):
