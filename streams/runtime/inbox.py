@@ -68,6 +68,11 @@ class Inbox:
         """True if the agent should catch up first."""
         return len(self._waiting) >= MAX_WAITING_EVENTS
 
+    @property
+    def waiting(self) -> int:
+        """Count the events that wait."""
+        return len(self._waiting)
+
     def put(self, event: HeldEvent) -> None:
         """Append an event."""
         self._waiting.append(event)
@@ -86,7 +91,8 @@ class Inbox:
         self._taken.set()
 
     def close(self) -> None:
-        """End the iteration once all events are taken."""
+        """End the iteration: the agent stops, and events that wait are delivered again."""
+        self.clear()
         self._is_closed = True
         self._changed.set()
 

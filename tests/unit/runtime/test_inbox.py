@@ -93,13 +93,19 @@ def test_left_event_is_never_acknowledged() -> None:
 
 
 async def test_events_leave_an_inbox_in_order_until_it_is_closed() -> None:
-    inbox, events = Inbox(), [event_of(Consumer(), offset=offset) for offset in range(120)]
+    consumer, inbox = Consumer(), Inbox()
+    events = [event_of(consumer, offset=offset) for offset in range(120)]
     reading = asyncio.create_task(read_all(inbox))
     for event in events:
         inbox.put(event)
         await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+    late = event_of(consumer, offset=120)
+    inbox.put(late)
     inbox.close()
     assert await reading == events
+    late.settle()
+    assert consumer.acked == [], "an agent that stops takes no more events"
 
 
 async def test_cleared_events_are_left() -> None:
@@ -130,11 +136,13 @@ async def test_reading_many_events_lets_other_tasks_run() -> None:
     inbox = Inbox()
     for _ in range(500):
         inbox.put(event_of(Consumer()))
-    inbox.close()
-    passes, reading = 0, asyncio.create_task(read_all(inbox))
-    while not reading.done():
+    reading = asyncio.create_task(read_all(inbox))
+    passes = 0
+    while inbox.waiting:
         passes += 1
         await asyncio.sleep(0)
+    inbox.close()
+    await reading
     assert passes >= 10
 
 
