@@ -51,7 +51,7 @@ async def test_killed_process_is_restarted_with_the_same_vectors(embedder: Proce
 
 
 async def test_unanswered_texts_of_a_killed_process_are_unavailable(embedder: ProcessEmbedder) -> None:
-    await embedder.query("open")
+    await embedder.passage("open")
     os.kill(embedder._child._process.pid, signal.SIGSTOP)
     asked = [asyncio.create_task(embedder.passage("red " * 50)) for _ in range(20)]
     await asyncio.sleep(0)

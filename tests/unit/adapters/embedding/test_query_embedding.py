@@ -32,4 +32,5 @@ async def test_passage_comes_with_interaction_probabilities(reading: ProcessEmbe
 
 
 async def test_query_comes_without_interaction_probabilities(reading: ProcessEmbedder) -> None:
+    await reading.load()  # It may take longer than a query.
     assert (await reading.query(TEXT)).interaction_probabilities is None
