@@ -68,11 +68,6 @@ class Inbox:
         """True if the agent should catch up first."""
         return len(self._waiting) >= MAX_WAITING_EVENTS
 
-    @property
-    def waiting(self) -> int:
-        """Count the events that wait."""
-        return len(self._waiting)
-
     def put(self, event: HeldEvent) -> None:
         """Append an event."""
         self._waiting.append(event)

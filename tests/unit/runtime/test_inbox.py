@@ -138,7 +138,7 @@ async def test_reading_many_events_lets_other_tasks_run() -> None:
         inbox.put(event_of(Consumer()))
     reading = asyncio.create_task(read_all(inbox))
     passes = 0
-    while inbox.waiting:
+    while inbox._waiting:
         passes += 1
         await asyncio.sleep(0)
     inbox.close()

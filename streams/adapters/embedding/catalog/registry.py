@@ -129,7 +129,7 @@ class EmbedderRegistry:
         entry = self._entry(mode.embedder)
         if self._models[entry.name].loaded is None:
             # Its vectors are due once it is loaded again, as before it was loaded first.
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {self._begin(entry).error or LOADING_REASON}")
+            raise self._missing(entry)
         return embedder
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
@@ -158,9 +158,13 @@ class EmbedderRegistry:
         """Return a model with these prefixes, None for its own; begin to load it, raise ModelMissing until it is."""
         loaded = self._loaded_once.get(entry.name)
         if loaded is None:
-            reason = _missing_reason(entry, self._begin(entry)) or LOADING_REASON
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {reason}")
+            raise self._missing(entry)
         return ModeEmbedder(loaded, self._caches[entry.name], query_prefix, passage_prefix)
+
+    def _missing(self, entry: CatalogEntry) -> ModelMissing:
+        """Begin to load a model; return why it can't be used yet."""
+        reason = _missing_reason(entry, self._begin(entry)) or LOADING_REASON
+        return ModelMissing(f"embedder {entry.name!r} is missing: {reason}")
 
     def _entry(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
