@@ -45,10 +45,15 @@ class ForgetMemories:
         self._write = write
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
-        """Forget the memories that a change selects, and what was derived from them."""
+        """Forget the memories that a change selects, and what was derived from them.
+
+        They are selected before the first step: what is stored between two steps is of later turns.
+        """
+        candidates, moved_items = self._selected(change), self._items_in_mode(change)
+        yield from self._finish_interrupted(change)
         selected: dict[str, None] = {}
         item_ids: dict[str, None] = {}
-        for memory in self._read(self._selected(change)):
+        for memory in self._read(candidates):
             if memory is not None and is_affected(memory, change) and not was_published_after(memory, change):
                 selected[memory.memory_id] = None
                 item_ids |= dict.fromkeys(memory.items)
@@ -56,10 +61,9 @@ class ForgetMemories:
         # All at once: an item that many of them support is written once.
         yield from self._items.withdraw_supports(item_ids, selected)
         yield from self._forget(selected, selected)
-        if change.mode is not None:
-            yield from self._forget_moved_items(change)
+        yield from self._forget_moved_items(moved_items, change)
 
-    def finish_interrupted(self, change: Change) -> Iterator[WriteStep]:
+    def _finish_interrupted(self, change: Change) -> Iterator[WriteStep]:
         """Remove memories from the lexical index that a killed worker removed from the table alone."""
         if change.memory_id is not None and not self._memories.is_removed(change.memory_id):
             return
@@ -89,11 +93,14 @@ class ForgetMemories:
             if first is not None and first.conversation_id == wanted:
                 yield from turns
 
-    def _forget_moved_items(self, change: Change) -> Iterator[WriteStep]:
-        """Forget the items that were moved into a deleted mode while their turns are in another."""
+    def _items_in_mode(self, change: Change) -> Sequence[str]:
         columns = self._words.memory_columns(item_index_name(change.scope.boundary))
-        for item in self._read(list_ids_in_mode(columns, change.mode)):
-            if item is not None and is_affected(item, change):
+        return [] if change.mode is None else list_ids_in_mode(columns, change.mode)
+
+    def _forget_moved_items(self, item_ids: Iterable[str], change: Change) -> Iterator[WriteStep]:
+        """Forget the items that were moved into a deleted mode while their turns are in another."""
+        for item in self._read(item_ids):
+            if item is not None and is_affected(item, change) and not was_published_after(item, change):
                 yield from self._forget([item.memory_id], ())
             yield NO_STEP
 

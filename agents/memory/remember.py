@@ -212,7 +212,6 @@ class Remember:
         state was changed before a worker was killed: its events are published again.
         """
         if change.action == "forget":
-            yield from self._forget.finish_interrupted(change)
             yield from self._forget.apply(change)
             yield from self._file_items.refile_rest(change) if change.whole else ()
             return
@@ -223,14 +222,22 @@ class Remember:
         if change.action == "correct":
             yield from self._correct.apply(change)
             return
-        # Turns before items: a turn's items are rebuilt in its mode; the remaining ones were moved there on their own.
-        for index_name in index_names(change.scope.boundary):
-            for memory_id in self._candidates(change, index_name):
-                memory = self._memories.get(memory_id)
+        for memory in self._affected(change):
+            yield self._step(memory, change)
+
+    def _affected(self, change: Change) -> Iterator[Memory]:
+        """Yield the memories to change, selected before the first: what is stored meanwhile is of later turns.
+
+        Turns before items: a turn's items are rebuilt in its mode; the remaining ones were moved there on their own.
+        """
+        selected = {name: self._candidates(change, name) for name in index_names(change.scope.boundary)}
+        for index_name, memory_ids in selected.items():
+            remaining = set(self._candidates(change, index_name))
+            for memory in map(self._memories.get, filter(remaining.__contains__, memory_ids)):
                 if memory is None or memory.index_name != index_name or was_published_after(memory, change):
                     continue
                 if is_affected(memory, change):
-                    yield self._step(memory, change)
+                    yield memory
 
     def _candidates(self, change: Change, index_name: str) -> list[str]:
         """Return the candidate ids: a snapshot, because the writes change the columns."""

@@ -16,6 +16,7 @@ from streams.flow.steps.apply_changes import ApplyChanges
 from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
 from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.turns_log import TurnsLog
 from tests.builders.stores import fake_stores, remember_over
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change, event_record, run_step
 
@@ -58,10 +59,15 @@ class RememberSteps(WorkerHarness):
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")
         self.declare("journal", "tiny48")
-        changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
         self.turns = self.turns_step()
         self.events = CommittingStep(self.events_step(), self.ctx.commit)
-        self.changes = self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
+        self.changes = self._changes()
+
+    def follow(self, log: TurnsLog, applied: int) -> None:
+        """Apply changes after their turns of a log, of which those before `applied` are applied."""
+        self.ctx = replace(self.ctx, turns_log=log)
+        self.progress.start(HERE, applied)
+        self.changes = self._changes()
 
     def events_step(self, has_vector: HasVector | None = None) -> RememberEvents:
         """Return the step for events; without `has_vector` every reported vector is trusted."""
@@ -91,6 +97,10 @@ class RememberSteps(WorkerHarness):
             after_forgetting=AfterForgetting(self.ctx.jobs, self.ctx.commit, self.ctx.boundaries, TOPICS.boundaries),
             draw_map_at=lambda _: self.draw_map,
         )
+
+    def _changes(self) -> CommittingStep:
+        changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
+        return self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
 
     async def apply(self, requested: Change, offset: int = 0) -> Any:
         """Apply a change and return its reply."""

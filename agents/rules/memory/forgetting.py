@@ -80,7 +80,7 @@ def is_affected(memory: Memory, change: Change) -> bool:
 
 
 def was_published_after(memory: Memory, change: Change) -> bool:
-    """True if a turn was published after the `forget` command and applied before the command was carried out."""
+    """True if a turn, or an item's latest turn, was published after the command and applied before its change."""
     if change.turns_before is None or change.turns_until is None:
         return False
     return change.turns_before <= memory.source < change.turns_until

@@ -5,8 +5,9 @@ committed, and other records are handled in between. A change that a crash inter
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from agents.maps.draw_map import DrawMap
 from agents.memory.items import WriteStep
@@ -27,7 +28,7 @@ from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S, LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
-from streams.flow.support.turns_log import TurnsLog, wait_until_applied
+from streams.flow.support.turns_log import LOG_TIMEOUT_S, TurnsLog, wait_until_applied
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
@@ -41,20 +42,24 @@ OnChanged = Callable[[Change, int], None]
 class ChangeSteps:
     """The steps of one change, each retried while the local disk is full."""
 
-    def __init__(self, remember: Remember, change: Change, meters: Meters) -> None:
-        self._remember, self._change, self._meters = remember, change, meters
-        self._steps = remember.changed(change)
+    def __init__(self, remember: Remember, dated: Callable[[], Change], meters: Meters) -> None:
+        """`dated` returns the change with the turns until now. It is called when the first step is taken."""
+        self._remember, self._dated, self._meters = remember, dated, meters
+        self._steps: Iterator[WriteStep] | None = None
 
     async def next(self) -> WriteStep | None:
         """Return the next step; None after the last."""
         return await until_available(self._step, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
 
     async def _step(self) -> WriteStep | None:
+        if self._steps is None:
+            # Without an await until the first step, which selects the memories: no turn is applied in between.
+            self._steps = self._remember.changed(self._dated())
         try:
             return next(self._steps, None)
         except Unavailable:
             # A generator that has raised is finished. A new one skips what is applied.
-            self._steps = self._remember.changed(self._change)
+            self._steps = None
             raise
 
 
@@ -129,19 +134,29 @@ class ApplyChanges:
 
     async def _apply(self, change: Change, partition: int) -> ChangeTally:
         """Apply the change in batches; other records are handled in between."""
-        steps = ChangeSteps(self._remember_at(partition), await self._caught_up(change, partition), self._meters)
+        log_end = await self._caught_up(change, partition)
+        dated = partial(self._dated, change, partition, log_end)
+        steps = ChangeSteps(self._remember_at(partition), dated, self._meters)
         tally = ChangeTally(change.action)
         while await self._batch(steps, tally, change.scope.boundary, partition):  # noqa: ASYNC110 - no polling
             await asyncio.sleep(0)
         return tally
 
-    async def _caught_up(self, change: Change, partition: int) -> Change:
-        """Wait until all turns before the change are applied; return it with the end offset of turns to exclude."""
-        if self._turns_log is None or change.turns_before is None:
+    async def _caught_up(self, change: Change, partition: int) -> int | None:
+        """Wait until all turns before the change are applied; return the end of the log. Raises Unavailable."""
+        log = self._turns_log
+        if log is None or change.turns_before is None:
+            return None
+        await wait_until_applied(log, self._progress, partition, change.turns_before, change.scope.boundary)
+        # A turn may be stored and not applied yet: a killed worker had applied it, and it is delivered again.
+        return await until_available(partial(log.end, partition), "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
+
+    def _dated(self, change: Change, partition: int, log_end: int | None) -> Change:
+        """Return the change with the offset after the last turn that may be stored; `log_end` is from before."""
+        if log_end is None:
             return change
-        boundary = change.scope.boundary
-        await wait_until_applied(self._turns_log, self._progress, partition, change.turns_before, boundary)
-        return change.model_copy(update={"turns_until": self._progress.next_offset(partition, boundary)})
+        applied = self._progress.next_offset(partition, change.scope.boundary) or 0
+        return change.model_copy(update={"turns_until": max(log_end, applied)})
 
     async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
         """Apply some steps, and await their writes before the lexical index may be committed; False if none is left."""

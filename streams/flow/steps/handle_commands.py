@@ -24,7 +24,7 @@ from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.turns_log import TurnsLog
+from streams.flow.support.turns_log import LOG_TIMEOUT_S, TurnsLog
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 from streams.wire.partitioning import forward
@@ -35,9 +35,6 @@ FORGET_COMMAND = "forget"
 REVOKING_COMMANDS = frozenset({"delete_mode", "rename_mode"})
 """Commands on all memories of a mode when it is revoked. No turn enters the mode afterwards, unless it is declared
 again; such turns are not affected."""
-
-LOG_TIMEOUT_S = 30.0
-"""How long the end of the turns log is requested after a mode is revoked; then the command may be sent again."""
 
 DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_category"})
 """Commands that later ones may revoke: if repeated, they would undo the later ones."""

@@ -12,6 +12,9 @@ CATCH_UP_POLL_INTERVAL_S = 2.0
 """Pause of turns after which the log is asked whether records are left: its last offsets may hold none, as after a
 transaction."""
 
+LOG_TIMEOUT_S = 30.0
+"""How long the end of the log is requested for a command or its change; then the command may be sent again."""
+
 
 class TurnsLog(Protocol):
     """The log of turns. Calls raise Unavailable if Kafka does not answer or the partition is no longer assigned."""

@@ -8,6 +8,7 @@ from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from streams.flow.steps import apply_changes as changing
 from tests.builders.turns import record, turn_fields
+from tests.fakes.turns_log import FakeTurnsLog
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, change, event_record, run_step
 
@@ -116,6 +117,31 @@ async def test_turn_during_a_change_is_not_lost(worker: RememberSteps) -> None:
     await run_step(worker.turns, late)
     await making
     assert (len(worker.texts("journal")), worker.texts("general")) == (100, ["late"])
+
+
+@pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
+async def test_change_spares_later_turns_that_a_killed_worker_had_stored(worker: RememberSteps, made: Change) -> None:
+    for offset, text in enumerate(["before", "after"]):
+        worker.say(text, offset, mode="code")
+    worker.say("of a log that was here before", 7, mode="code")
+    worker.follow(FakeTurnsLog(ends=2, given=1), applied=1)
+    answer = await worker.apply(made.model_copy(update={"turns_before": 1}))
+    assert answer["moved"] + answer["forgotten"] == 2
+    assert worker.texts("code") == ["after"]
+
+
+@pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
+async def test_change_spares_turns_that_are_stored_during_it(worker: RememberSteps, made: Change) -> None:
+    for offset in range(100):
+        worker.say(f"We decided to use box{offset} for the ledger.", offset, mode="code")
+    worker.follow(FakeTurnsLog(ends=100, given=100), applied=100)
+    changing_all = asyncio.create_task(worker.apply(made.model_copy(update={"turns_before": 100})))
+    while not worker.publisher.sent:
+        await asyncio.sleep(0)
+    late = record(turn_fields("We decided to use PostgreSQL for the ledger.", turn_id="late", mode="code"), offset=100)
+    await run_step(worker.turns, late)
+    await changing_all
+    assert worker.texts("code") == ["We decided to use PostgreSQL for the ledger."] * 2  # The turn and its item.
 
 
 async def test_redelivered_change_is_only_answered(worker: RememberSteps) -> None:
