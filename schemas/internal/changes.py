@@ -32,8 +32,8 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     `moved` or `forgotten` replaced by the number of memories; None: the result is the memory.
 
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
-    the change. Turns from there up to `turns_until` were published after the command, which does not forget them; a memory
-    with a later offset is of an earlier log, and was there before.
+    the change. Turns from there up to `turns_until` were published after the command, which does not forget them; a
+    memory with a later offset is of an earlier log, and was there before.
     """
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")

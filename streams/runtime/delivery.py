@@ -116,7 +116,9 @@ class Delivery(Generic[Finished]):
                 tasks = [group.create_task(self._settle_in_order())]
                 if self._fair_share is not None:
                     tasks += [group.create_task(self._begin_in_turn()) for _ in range(self._fair_share.at_once)]
-                async for event in stream:
+                events = aiter(stream)
+                # Room first: an event that was taken, and is not in flight, would begin after its partition was left.
+                while await self._has_room() and (event := await anext(events, None)) is not None:
                     await self._take(event)
                 while self._in_flight:
                     await self._next_settled()
@@ -138,9 +140,13 @@ class Delivery(Generic[Finished]):
             self._leave(self._remove_last())
         self._settled.set()
 
-    async def _take(self, event: AckableEvent) -> None:
+    async def _has_room(self) -> bool:
+        """Wait until another event may be in flight, and return True."""
         while len(self._in_flight) >= self._window or self._held_bytes > MAX_HELD_BYTES:
             await self._next_settled()
+        return True
+
+    async def _take(self, event: AckableEvent) -> None:
         held: Held[Finished] = Held(event, event.record)
         self._in_flight.append(held)
         self._held_bytes += held.size

@@ -73,11 +73,12 @@ class Inbox:
         self._waiting.append(event)
         self._changed.set()
 
-    async def room(self) -> None:
-        """Wait until the inbox is not full."""
+    async def has_room(self) -> bool:
+        """Wait until the inbox is not full, and return True."""
         while self.is_full:
             self._taken.clear()
             await self._taken.wait()
+        return True
 
     def clear(self) -> None:
         """Give up all events that wait: their partitions are taken away."""

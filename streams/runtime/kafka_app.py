@@ -167,8 +167,9 @@ def start_agent(
 async def _forward(stream: Any, inbox: Inbox, app: App) -> None:
     """Put the events of Faust's stream into the inbox; it ends with the stream, which ends with its agent."""
     try:
-        async for event in stream.noack().events():
-            await inbox.room()
+        events = aiter(stream.noack().events())
+        # Room first: an event that waits for it would be handled after its partition was left.
+        while await inbox.has_room() and (event := await anext(events, None)) is not None:
             inbox.put(HeldEvent(event.message, app.consumer))
     finally:
         inbox.close()

@@ -141,6 +141,38 @@ async def test_what_is_left_is_not_acknowledged_nor_what_came_after_it() -> None
     assert run.begun == [0, 3]
 
 
+async def test_nothing_that_was_read_begins_after_what_was_left() -> None:
+    """Its acknowledgement would be one of those that were left: they would not be delivered again."""
+    run = FullRun("aabbc")
+    await quiet()
+    run.delivery.leave_waiting()
+    run.go.set()
+    for future in run.finishing:
+        future.set_result(0)
+    await quiet()
+    assert (run.settled, run.begun) == ([0], [0])
+    assert sorted(run.left) == [1, 2]
+    assert run.taken == 3
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
+class FullRun(FairRun):
+    """A run with three events in flight at most, whose stream ends where it was left."""
+
+    taken = 0
+
+    def _new_delivery(self, share: FairShare) -> Delivery[int]:
+        return Delivery(self._begin, self._settle, window=3, fair_share=share)
+
+    async def _stream(self) -> AsyncIterator[Event]:
+        async for event in super()._stream():
+            if self.left:
+                await asyncio.Event().wait()
+            self.taken += 1
+            yield event
+
+
 async def test_large_events_are_not_all_held() -> None:
     run = FairRun("a" * 9, values=b"x" * (MAX_HELD_BYTES // 4))
     await quiet()

@@ -123,7 +123,7 @@ async def test_full_inbox_has_room_when_an_event_is_taken() -> None:
     inbox = Inbox()
     for _ in range(MAX_WAITING_EVENTS):
         inbox.put(event_of(Consumer()))
-    waiting = asyncio.create_task(inbox.room())
+    waiting = asyncio.create_task(inbox.has_room())
     await asyncio.sleep(0)
     assert inbox.is_full
     assert not waiting.done()
