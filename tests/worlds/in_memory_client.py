@@ -15,7 +15,7 @@ from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 20.0
 """The limit of a call without one."""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,23 @@ from bench.profile.samples import Sample
 from bench.profile.threads import EVENT_LOOP
 
 WORKS = """
-while [ $# -gt 0 ]; do case $1 in --output) file=$2;; esac; shift; done
-trap 'echo "thread (7): MainThread;answer (agents/retrieval/retrieve.py:84) 5" > "$file"; exit 0' INT
-echo "py-spy> Sampling process 100 times a second. Press Control-C to exit."
-while :; do sleep 0.01; done
+import signal, sys
+from pathlib import Path
+
+def write(*_):
+    stack = "thread (7): MainThread;answer (agents/retrieval/retrieve.py:84) 5"
+    Path(sys.argv[sys.argv.index("--output") + 1]).write_text(stack)
+    sys.exit(0)
+
+signal.signal(signal.SIGINT, write)
+print("py-spy> Sampling process 100 times a second. Press Control-C to exit.", flush=True)
+while True:
+    signal.pause()
 """
-MAY_NOT_ATTACH = 'echo "Error: Permission denied (os error 13)"; exit 1'
+MAY_NOT_ATTACH = """
+print("Error: Permission denied (os error 13)")
+raise SystemExit(1)
+"""
 
 
 @pytest.fixture
@@ -26,7 +38,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
     def install(script: str) -> None:
         file = tmp_path / "py-spy"
-        file.write_text(f"#!/bin/bash\n{script}\n")
+        file.write_text(f"#!{sys.executable}\n{script}\n")
         file.chmod(0o755)
         monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
 
@@ -63,7 +75,7 @@ async def test_a_missing_program_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 async def test_the_program_ends_when_the_work_fails(program: Callable[[str], None], tmp_path: Path) -> None:
-    program(f"echo $$ > {tmp_path}/pid\n{WORKS}")
+    program(f"import os\nprint(os.getpid(), file=open({str(tmp_path / 'pid')!r}, 'w'), flush=True)\n{WORKS}")
 
     async def work() -> None:
         raise ValueError("failed")
