@@ -12,7 +12,15 @@ import pytest
 from modestream_client import MemoryClient
 
 from tests.worlds.live.flow import all_ready
-from tests.worlds.live.layered import ENOUGH, KILLS, collect_end_states, consolidate, remember_layers, same_vectors
+from tests.worlds.live.layered import (
+    ENOUGH,
+    KILLS,
+    assert_same_states,
+    collect_end_states,
+    consolidate,
+    remember_layers,
+    same_vectors,
+)
 from tests.worlds.live.layered import TURNS as SAID
 from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
@@ -111,8 +119,7 @@ async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployme
         end = await collect_end_states(deployment, client, turns, forget)
         assert end.in_the_middle or KILLS < ENOUGH, "every attempt ended before the kill"
         assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
-        for user in users[1:]:
-            assert end.of[user] == end.of["u0"]
+        assert_same_states(end.of)
         await same_vectors(deployment, deployment.workers[-1], end.ids)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from streams.up.ports import free_port
 from tests.worlds.live.broker import running_broker
 from tests.worlds.live.flow import Flow, FlowTurn
-from tests.worlds.live.processes import Deployment, deployed
+from tests.worlds.live.processes import Deployment, deployed, eventually
 
 TURNS = 300
 
@@ -26,7 +26,12 @@ async def test_killed_broker_loses_no_turn(models: Path, tmp_path: Path) -> None
             await flow.until_accepted(TURNS // 3)
             os.kill(broker.pid, signal.SIGKILL)
             stack.enter_context(running_broker(tmp_path / "broker", port))
-            await publishing
+
+            async def all_accepted() -> bool:
+                await asyncio.to_thread(worker.health)  # Fails with the log of a worker that has ended.
+                return publishing.done()
+
+            await eventually(all_accepted, "all turns are accepted", within_s=150.0)
             await flow.check()
             await flow.embedded()
             assert worker.is_running

@@ -138,6 +138,8 @@ async def collect_end_states(
         await deployment.workers[-1].kill()
         await deployment.ready()
         await working
+    # An answer comes before all that follows from it has happened.
+    await deployment.until_processed()
     of, ids = {}, list[str]()
     for user, turn_ids in turns.items():
         await eventually(partial(all_ready, client, user), f"{user} has all vectors")
@@ -146,6 +148,15 @@ async def collect_end_states(
         of[user] = describe_state(known)
         ids += known
     return EndStates(of, ids, middle)
+
+
+def assert_same_states(states: Mapping[str, Sequence[tuple[object, ...]]]) -> None:
+    """Check that all users have the state of the first; a failure names the differences alone."""
+    (_, expected), *others = states.items()
+    for user, state in others:
+        missing = [one for one in expected if one not in state]
+        added = [one for one in state if one not in expected]
+        assert (user, missing, added, len(state)) == (user, [], [], len(expected))
 
 
 async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str]) -> None:
