@@ -1,6 +1,7 @@
-"""Structured logs: one line of JSON per event on standard error; of libraries, warnings and above.
+"""Structured logs: one line of JSON per event on standard error.
 
-Tracebacks have no local variables: they would contain the texts of memories.
+Of libraries warnings and above are written, repeated ones at intervals. Tracebacks have no local variables: they
+would contain the texts of memories.
 """
 
 import logging
@@ -9,6 +10,7 @@ import sys
 import structlog
 from structlog.typing import Processor
 
+from streams.observability.repeated_lines import RepeatedLines
 from streams.observability.tracing import add_request_fields
 
 
@@ -30,6 +32,7 @@ def configure_logs(level: str) -> None:
     ]
     foreign: list[Processor] = [*shared, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
+    handler.addFilter(RepeatedLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     # Reply topics of callers come and go; each deleted one would be an error line at every refresh.
     logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
