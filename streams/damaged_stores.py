@@ -16,6 +16,9 @@ log = structlog.get_logger()
 MARK = ".damaged-"
 """Between the name of a store and the second in which it was set aside."""
 
+LOOKUP_INTERVAL_S = 5.0
+"""Walking through a table's files takes 5 ms, and every `health` tells the copies."""
+
 OnDamage = Callable[[], None]
 """Called when a store was set aside while it was in use: the process ends, and its next start makes the store again."""
 
@@ -31,9 +34,22 @@ def set_aside(path: Path, reason: BaseException, beside: Sequence[str] = ()) -> 
     log.error("a derived store is damaged: set aside, and made again", store=path.name, problem=str(reason))
 
 
-def stores_set_aside(directory: Path) -> list[str]:
-    """Return the names of all copies below a data directory, for `health`; an operator may delete them."""
-    return sorted(found.name for place in ("words", "tables") for found in (directory / place).rglob(f"*{MARK}*"))
+class StoresSetAside:
+    """The names of all copies below a data directory, for `health`; an operator may delete them."""
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._names: Sequence[str] = ()
+        self._known_until = float("-inf")
+
+    def names(self) -> Sequence[str]:
+        """Return the names, in order; looked up once in `LOOKUP_INTERVAL_S`."""
+        if (now := self._clock()) >= self._known_until:
+            self._known_until = now + LOOKUP_INTERVAL_S
+            places = (self._directory / place for place in ("words", "tables"))
+            self._names = sorted(found.name for place in places for found in place.rglob(f"*{MARK}*"))
+        return self._names
 
 
 def _delete(path: Path) -> None:

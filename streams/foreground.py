@@ -59,12 +59,16 @@ class Foreground:
             await asyncio.sleep(0)
             return
         async with self._pausing:
-            if not self._under_way:
-                await asyncio.sleep(0)
-                return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(worked_s * share, MAX_PAUSE_S)):
-                    await self._quiet.wait()
+            await self.until_quiet(min(worked_s * share, MAX_PAUSE_S))
+
+    async def until_quiet(self, at_most_s: float) -> None:
+        """Let other tasks run; wait until no request is under way, at most `at_most_s` seconds."""
+        if not self._under_way:
+            await asyncio.sleep(0)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(at_most_s):
+                await self._quiet.wait()
 
     def _leave(self) -> None:
         self._under_way -= 1

@@ -64,6 +64,9 @@ from streams.wire.scope_key import boundary_in
 MAX_WAITING_REQUESTS = 4096
 """Questions, or commands, of all users that wait in a worker: those of a flood wait here, others not behind them."""
 
+USERS_ADMITTED_AT_ONCE = 4
+"""Users whose questions are admitted at the same time: that of another user does not wait for the pause of a flood."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionAgents:
@@ -253,7 +256,11 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(
             topics.retrieve,
             (Retrieve, Assemble, List, DrawMap),
-            RequestStep(serve(channels.retrieve, queries), window=MAX_WAITING_REQUESTS),
+            RequestStep(
+                serve(channels.retrieve, queries),
+                window=MAX_WAITING_REQUESTS,
+                fair_share=FairShare(boundary_in, at_once=USERS_ADMITTED_AT_ONCE),
+            ),
         ),
         Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember, DrawMap), changed),

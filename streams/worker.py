@@ -40,13 +40,14 @@ from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
-from streams.damaged_stores import stores_set_aside
+from streams.damaged_stores import StoresSetAside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
+from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
@@ -112,10 +113,12 @@ class WorkerParts:
         )
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
-        self.index = open_index(settings)
+        foreground = Foreground()
+        self.index = open_index(settings, foreground)
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
+        self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
-        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
+        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters, foreground)
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -254,7 +257,7 @@ class WorkerParts:
         language = dict(self.language.status())
         service = self.service.model_dump(mode="json", exclude={"schema_"})
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
-        rebuilt = {"rebuilt": stores_set_aside(self.settings.data_dir)}
+        rebuilt = {"rebuilt": self.set_aside.names()}
         return {**self.status(), **models, **rebuilt, "service": service}
 
     async def _committed(self) -> dict[tuple[str, int], int]:

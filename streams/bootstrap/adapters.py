@@ -1,5 +1,6 @@
 """Build the real adapters of a worker from the settings: models, indexes, clock, admission. Tests use fakes."""
 
+import asyncio
 import os
 import sys
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
 from streams.settings import Settings
@@ -58,14 +60,31 @@ def open_admission(settings: Settings) -> Admit:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
-def open_index(settings: Settings) -> VectorIndex:
-    """Open the Qdrant server of the settings, or the embedded index in the data directory."""
+OPENING_PAUSE_SHARE = 2
+"""How much longer than an opening took the next one waits for requests under way, as a multiple of that time."""
+
+MAX_OPENING_PAUSE_S = 0.25
+"""The longest pause after a collection was opened: a disk that is slow for a moment delays its caller, and not for
+long."""
+
+
+def open_index(settings: Settings, foreground: Foreground) -> VectorIndex:
+    """Open the Qdrant server of the settings, or the embedded index in the data directory.
+
+    While it opens collections it gives way to the requests of `foreground`.
+    """
     if settings.qdrant_url:
         # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
 
         return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
-    return EdgeIndex(settings.data_dir / "vectors")
+
+    async def pause(opened_s: float) -> None:
+        # Also while none is under way: one that arrives is counted after some passes of the event loop.
+        await asyncio.sleep(min(opened_s, MAX_OPENING_PAUSE_S))
+        await foreground.until_quiet(min(OPENING_PAUSE_SHARE * opened_s, MAX_OPENING_PAUSE_S))
+
+    return EdgeIndex(settings.data_dir / "vectors", pause=pause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.worker_context import WorkerContext
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.kafka_app import App
@@ -43,7 +44,7 @@ def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: 
 
 
 def build_context(
-    app: App, settings: Settings, words: LexicalStore, publisher: Publisher, meters: Meters
+    app: App, settings: Settings, words: LexicalStore, publisher: Publisher, meters: Meters, foreground: Foreground
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
     topics = topics_with_prefix(settings.topic_prefix)
@@ -67,4 +68,5 @@ def build_context(
         log_ends=None if settings.isolation_level == READ_COMMITTED else LogEnds(turns_log),
         deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
         boundaries=boundaries,
+        foreground=foreground,
     )

@@ -8,7 +8,7 @@ import faust
 import pytest
 from faust.types import TP
 
-from streams.damaged_stores import stores_set_aside
+from streams.damaged_stores import StoresSetAside
 from streams.runtime.awaited_table import AwaitableTable, create_table
 from streams.runtime.checked_store import CHECKED_ROCKSDB
 
@@ -96,7 +96,7 @@ def test_damaged_block_ends_the_process_and_the_next_start_is_empty(
     with pytest.raises(ProcessEnded):
         use(table)
     _close(table)
-    assert [name.startswith("memories-0.db.damaged-") for name in stores_set_aside(tmp_path)] == [True]
+    assert [name.startswith("memories-0.db.damaged-") for name in StoresSetAside(tmp_path).names()] == [True]
     fresh = _table(tmp_path)
     assert fresh.persisted_offset(CHANGELOG_0) is None
     assert fresh.read(0, _key(0)) is None
@@ -138,7 +138,7 @@ def test_database_that_cannot_be_opened_is_replaced_by_an_empty_one(tmp_path: Pa
     table = _table(tmp_path)
     assert table.persisted_offset(CHANGELOG_0) is None
     assert not list(table.scan(0))
-    assert len(stores_set_aside(tmp_path)) == 1
+    assert len(StoresSetAside(tmp_path).names()) == 1
 
 
 def test_database_in_use_elsewhere_is_kept(tmp_path: Path, written: Path) -> None:
@@ -146,7 +146,7 @@ def test_database_in_use_elsewhere_is_kept(tmp_path: Path, written: Path) -> Non
     assert first.persisted_offset(CHANGELOG_0) == ROWS
     with pytest.raises(Exception, match="lock"):
         _table(tmp_path).read(0, _key(0))
-    assert not stores_set_aside(tmp_path)
+    assert not StoresSetAside(tmp_path).names()
     _scan(first)
     assert written.is_dir()
 

@@ -57,3 +57,15 @@ async def test_next_request_is_expected_for_a_while(monkeypatch: pytest.MonkeyPa
 async def test_without_requests_nothing_waits() -> None:
     async with asyncio.timeout(5):
         await Foreground().give_way(60)
+        await Foreground().until_quiet(60)
+
+
+async def test_a_wait_for_quiet_holds_up_no_pause_of_others() -> None:
+    foreground = Foreground()
+    leave = foreground.enter()
+    waiting = asyncio.create_task(foreground.until_quiet(60))
+    async with asyncio.timeout(5):
+        await foreground.give_way(0.001)
+    assert not waiting.done()
+    leave()
+    await waiting

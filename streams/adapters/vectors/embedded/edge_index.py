@@ -19,7 +19,7 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.paced_opening import PacedOpening
+from streams.adapters.vectors.embedded.paced_opening import PacedOpening, Pause
 from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -36,10 +36,15 @@ TYPICAL_TOKEN_ROWS = 16
 class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
-    def __init__(self, root: Path, cache: BoundaryCache | None = None, max_open: int | None = None) -> None:
-        """Own this directory; at most `max_open` collections are open at once, or what the system grants."""
+    def __init__(
+        self, root: Path, cache: BoundaryCache | None = None, max_open: int | None = None, pause: Pause = asyncio.sleep
+    ) -> None:
+        """Own this directory; at most `max_open` collections are open at once, or what the system grants.
+
+        `pause` is called after each opening of a collection.
+        """
         self._collections = EdgeCollections(root, max_open)
-        self._opening = PacedOpening(self._collections)
+        self._opening = PacedOpening(self._collections, pause)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()

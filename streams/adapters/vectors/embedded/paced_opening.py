@@ -1,25 +1,27 @@
-"""Open collections for calls: one at a time, each followed by a pause as long as the opening took.
+"""Open collections for calls: one at a time, each followed by a pause in which others are served.
 
 Loading a collection holds the GIL for 30 to 60 ms, and closing another one for it 20: a question over many modes would
-stop all other users while it opens them. With the pauses they have half of the time.
+stop all other users while it opens them.
 """
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 
-MAX_PAUSE_S = 0.25
-"""The longest pause: a disk that is slow for a moment delays its caller, and not for long."""
+Pause = Callable[[float], Awaitable[None]]
+"""Lets others go on after so many seconds of opening."""
 
 
 class PacedOpening:
     """Opens the collections of one index."""
 
-    def __init__(self, collections: EdgeCollections) -> None:
+    def __init__(self, collections: EdgeCollections, pause: Pause) -> None:
         self._collections = collections
+        self._pause = pause
         self._opening = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> CollectionShard | None:
@@ -38,5 +40,5 @@ class PacedOpening:
         shard = self._collections.readable(space)
         if shard is not None and is_opened_here:
             with shard.in_use():
-                await asyncio.sleep(min(time.monotonic() - began, MAX_PAUSE_S))
+                await self._pause(time.monotonic() - began)
         return shard

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.damaged_stores import stores_set_aside
+from streams.damaged_stores import StoresSetAside
 
 
 def _damage(file: Path) -> None:
@@ -36,7 +36,7 @@ def test_damage_that_shows_in_use_sets_the_file_aside_and_ends_the_process(tmp_p
     with pytest.raises(Unavailable):
         index.has(0, "memory")
     assert ended == [1]
-    assert [name.startswith("words-0.sqlite.damaged-") for name in stores_set_aside(tmp_path)] == [True]
+    assert [name.startswith("words-0.sqlite.damaged-") for name in StoresSetAside(tmp_path).names()] == [True]
     fresh = _index(tmp_path, ended)
     assert not fresh.applied(0)
     assert not fresh.has(0, "memory")
@@ -50,7 +50,7 @@ def test_damage_at_opening_and_a_directory_in_place_of_the_file_are_set_aside(tm
     (words / "words-0.sqlite").unlink()
     (words / "words-0.sqlite").mkdir()
     _index(tmp_path, ended).close()
-    assert len(stores_set_aside(tmp_path)) == 1
+    assert len(StoresSetAside(tmp_path).names()) == 1
     assert ended == [0]
 
 
