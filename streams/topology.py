@@ -20,7 +20,6 @@ from typing import Any
 from agents.categories.categorize import Categorize
 from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
-from agents.commands.show_job import ShowJob
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
@@ -58,6 +57,7 @@ from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberT
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
 from streams.flow.worker_context import WorkerContext
+from streams.partition_agents import Agents, PartitionAgents
 from streams.runtime.kafka_app import App, start_agent
 from streams.wire.scope_key import boundary_in
 
@@ -66,41 +66,6 @@ MAX_WAITING_REQUESTS = 4096
 
 USERS_ADMITTED_AT_ONCE = 4
 """Users whose questions are admitted at the same time: that of another user does not wait for the pause of a flood."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionAgents:
-    """The agents of one partition, built over its stores."""
-
-    remember: Remember
-    understand: Understand
-    retrieve: Retrieve
-    assemble: Assemble
-    list_memories: List
-    draw_map: DrawMap
-    commands: HandleCommands
-    intend: Intend
-    categorize: Categorize
-    suggest_modes: SuggestModes
-    maintain: Maintain
-    compare_embedders: CompareEmbedders
-    consolidate: Consolidate
-    show_job: ShowJob
-
-
-class Agents:
-    """All agents: by partition, and the indexer; its batches span partitions."""
-
-    def __init__(self, build: Callable[[int], PartitionAgents], embed: Embed) -> None:
-        self._build = build
-        self._built: dict[int, PartitionAgents] = {}
-        self.embed = embed
-
-    def at(self, partition: int) -> PartitionAgents:
-        """Return the agents of a partition, built on first use."""
-        if partition not in self._built:
-            self._built[partition] = self._build(partition)
-        return self._built[partition]
 
 
 @dataclass(frozen=True, slots=True)

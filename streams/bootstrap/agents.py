@@ -44,8 +44,8 @@ from streams.adapters.maps.layout_threads import LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
+from streams.partition_agents import Agents, PartitionAgents
 from streams.settings import Settings
-from streams.topology import Agents, PartitionAgents
 
 PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
 

@@ -40,10 +40,11 @@ from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
+from streams.partition_agents import Agents
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
-from streams.topology import Agents, BackgroundHooks, Subscription, connect, subscriptions
+from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
 from tests.builders.stores import fake_stores
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders, FakeModel

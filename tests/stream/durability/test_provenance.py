@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.worker_context import WorkerContext
-from streams.topology import Agents
+from streams.partition_agents import Agents
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.provenance import find_faults
 from tests.worlds.user_actions import SAID, Action, ActionRunner

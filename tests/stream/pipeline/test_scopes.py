@@ -10,7 +10,7 @@ from typing import Any
 from schemas.scope_models import bind_issued_scope, deployed_scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.worker_context import WorkerContext
-from streams.topology import Agents
+from streams.partition_agents import Agents
 from tests.builders.scopes import AgentScope
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

@@ -1,0 +1,55 @@
+"""The agents of a worker: by partition, over its stores; the indexer is one, as its batches span partitions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.categories.categorize import Categorize
+from agents.commands.handle_commands import HandleCommands
+from agents.commands.show_job import ShowJob
+from agents.consolidation.consolidate import Consolidate
+from agents.context.assemble import Assemble
+from agents.embedding.compare_embedders import CompareEmbedders
+from agents.embedding.embed import Embed
+from agents.embedding.maintain import Maintain
+from agents.intentions.intend import Intend
+from agents.maps.draw_map import DrawMap
+from agents.memory.remember import Remember
+from agents.modes.suggest_modes import SuggestModes
+from agents.retrieval.list_memories import List
+from agents.retrieval.retrieve import Retrieve
+from agents.understanding.understand import Understand
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAgents:
+    """The agents of one partition, built over its stores."""
+
+    remember: Remember
+    understand: Understand
+    retrieve: Retrieve
+    assemble: Assemble
+    list_memories: List
+    draw_map: DrawMap
+    commands: HandleCommands
+    intend: Intend
+    categorize: Categorize
+    suggest_modes: SuggestModes
+    maintain: Maintain
+    compare_embedders: CompareEmbedders
+    consolidate: Consolidate
+    show_job: ShowJob
+
+
+class Agents:
+    """All agents: by partition, and the indexer; its batches span partitions."""
+
+    def __init__(self, build: Callable[[int], PartitionAgents], embed: Embed) -> None:
+        self._build = build
+        self._built: dict[int, PartitionAgents] = {}
+        self.embed = embed
+
+    def at(self, partition: int) -> PartitionAgents:
+        """Return the agents of a partition, built on first use."""
+        if partition not in self._built:
+            self._built[partition] = self._build(partition)
+        return self._built[partition]
