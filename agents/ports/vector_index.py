@@ -24,7 +24,7 @@ class VectorIndex(Protocol):
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; ignores unknown ids."""
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
 
     async def maxsim(
@@ -34,7 +34,7 @@ class VectorIndex(Protocol):
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> list[Scored]:
+    ) -> Sequence[Scored]:
         """Late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020): exact, best first, ties by id.
 
         A memory's score is the sum, over the rows of `question` (shape (rows, `token_dim`)), of the greatest dot

@@ -30,7 +30,7 @@ from agents.rules.ranking.cross_lingual import (
 from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
 from agents.rules.ranking.rank_fusion import ModeSearchResult
 from schemas.failures import ModelMissing, Unavailable
-from schemas.models.vectors import Encoded, Matrix, Scored
+from schemas.models.vectors import Encoded, Matrix, Nearest, Scored
 from schemas.state.modes import VectorSpace
 
 EncoderKey = tuple[str, str | None, bool]
@@ -188,7 +188,7 @@ class VectorSearch:
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
-    ) -> list[Scored]:
+    ) -> Sequence[Scored]:
         """Return the best by cosine, each memory by the model that made its vector."""
         limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.mode_search.where
         calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
@@ -206,7 +206,7 @@ class VectorSearch:
         search: SearchPlan,
         words: LexicalFeatures,
         found: Sequence[Scored],
-    ) -> list[Scored]:
+    ) -> Sequence[Scored]:
         """Return the best by late interaction: of all memories, or of candidates by vector and by words."""
         where, foreign, chosen = one.nearest.mode_search.where, search.question.foreign, None
         if not space.fingerprint.token_dim:
@@ -214,9 +214,7 @@ class VectorSearch:
         if one.many:
             memory_columns = words.memory_columns()
             admitted = memory_columns.admitted(where, include_superseded=search.request.include_superseded)
-            chosen = select_candidates(
-                [near.memory_id for near in found], words.now().lexical, memory_columns, admitted
-            )
+            chosen = select_candidates(Nearest.of(found).memory_ids, words.now().lexical, memory_columns, admitted)
         limit = MAXSIM_LIMIT if chosen is None else len(chosen)
         parts = (
             {}

@@ -1,8 +1,8 @@
 """Types of the vector index: encoded texts, points, filters, scored ids."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,3 +75,40 @@ class Scored(NamedTuple):
 
     memory_id: str
     score: float
+
+
+class Nearest(Sequence[Scored]):
+    """Memories with their scores, best first, as two columns of one length: thousands cost no object each."""
+
+    __slots__ = ("memory_ids", "scores")
+
+    def __init__(self, memory_ids: Sequence[str], scores: NDArray[np.float64]) -> None:
+        self.memory_ids = memory_ids
+        self.scores = scores
+
+    @classmethod
+    def of(cls, found: Sequence[Scored]) -> Self:
+        """Return these memories as columns."""
+        if isinstance(found, cls):
+            return found
+        return cls([one.memory_id for one in found], np.array([one.score for one in found], np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any sequence."""
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.memory_ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Scored: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Self: ...
+
+    def __getitem__(self, place: int | slice) -> Scored | Self:
+        if isinstance(place, slice):
+            return type(self)(self.memory_ids[place], self.scores[place])
+        return Scored(self.memory_ids[place], float(self.scores[place]))

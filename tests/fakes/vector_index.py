@@ -59,7 +59,7 @@ class FakeIndex:
         for memory_id in validate_ids(memory_ids):
             points.pop(memory_id, None)
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         """Return the nearest points that match `where`, best first, ties by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
@@ -72,7 +72,7 @@ class FakeIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> list[Scored]:
+    ) -> Sequence[Scored]:
         """Return MaxSim scores of the points that match `where`, or of these memories among them."""
         known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         check_rows(space, question)

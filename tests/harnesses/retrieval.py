@@ -1,6 +1,6 @@
 """`Retrieve` over fakes and a real lexical index."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -49,7 +49,7 @@ class InterruptedIndex(FakeIndex):
         super().__init__()
         self.searched: list[VectorSpace] = []
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         self.searched.append(space)
         if self.meanwhile is not None:
             self.meanwhile()

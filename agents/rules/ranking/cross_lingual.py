@@ -65,13 +65,13 @@ def split_by_language(memory_ids: Iterable[str], columns: MemoryColumns, *, fore
 
 def merge_cross_lingual(
     found: Mapping[bool, Sequence[Scored]], columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
-) -> list[Scored]:
+) -> Sequence[Scored]:
     """Merge results keyed by whether they are cross-lingual; best first, ties by id.
 
     With two results, each contributes only the memories that its model embedded.
     """
     if True not in found:
-        return list(found[False])
+        return found[False]
     merged: list[Scored] = []
     for is_cross_lingual, scored in found.items():
         own = set(split_by_language((one.memory_id for one in scored), columns, foreign=foreign)[is_cross_lingual])

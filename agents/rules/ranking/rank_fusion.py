@@ -18,7 +18,7 @@ from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch
 from agents.rules.ranking.ranking import SCORE_DECIMALS
-from schemas.models.vectors import Scored
+from schemas.models.vectors import Nearest, Scored
 
 DENSE_STD = 0.1
 """Standard deviation of normal scores on the scale of cosines: about that of one question's cosines, 0.09 on our chats,
@@ -142,11 +142,12 @@ def _scores_of_kind(
 
 def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
-    size = len(columns.columns.live)
-    memory_ids, scores = zip(*found, strict=True) if found else ((), ())
-    numbers = np.fromiter(map(columns.number_of.get, memory_ids, repeat(size)), np.int64, len(found))
-    by_number = np.full(size + 1, min(scores, default=0.0) if missing_score is None else missing_score)
-    by_number[numbers] = scores
+    size, nearest = len(columns.columns.live), Nearest.of(found)
+    numbers = np.fromiter(map(columns.number_of.get, nearest.memory_ids, repeat(size)), np.int64, len(nearest))
+    if missing_score is None:
+        missing_score = float(nearest.scores.min()) if len(nearest) else 0.0
+    by_number = np.full(size + 1, missing_score)
+    by_number[numbers] = nearest.scores
     return by_number[:size]
 
 

@@ -4,15 +4,14 @@ Guaranteed: a memory's score depends on its own vectors and the query alone, to 
 other rows. Each cosine is summed by itself, and MaxSim is computed in integers that 32-bit floats hold exactly.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.packed_vectors import (
     PACKED_STEPS,
@@ -46,9 +45,6 @@ MAX_DEAD_ROWS = 64
 NO_ROW = -1
 
 _Number = TypeVar("_Number", bound=np.generic)
-
-_make_scored: Callable[[tuple[str, float]], Scored] = partial(tuple.__new__, Scored)
-"""Make `Scored` from a pair, in a quarter of the time: a query makes a thousand."""
 
 
 class BoundaryVectors:
@@ -99,16 +95,14 @@ class BoundaryVectors:
         if row is not None:
             self._live[row] = False
 
-    def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
         """Return the nearest by the pooled vector, best first, ties by id."""
         rows = np.flatnonzero(self._admitted_mask(where))
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._ids)], precise_unit_vector(query))
         return self._best(rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
-    def maxsim(
-        self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
-    ) -> list[Scored]:
+    def maxsim(self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None) -> Nearest:
         """Return the best by MaxSim: of all memories, or of these."""
         rows = self._rows_with_tokens(where, memory_ids)
         step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / QUESTION_STEPS or 1.0
@@ -158,19 +152,18 @@ class BoundaryVectors:
         sums: ScoreArray = best.sum(axis=1, dtype=np.float64)
         return sums
 
-    def _best(self, rows: RowNumbers, scores: ScoreArray, limit: int) -> list[Scored]:
+    def _best(self, rows: RowNumbers, scores: ScoreArray, limit: int) -> Nearest:
         if limit < 1 or not len(rows):
-            return []
+            return Nearest([], np.zeros(0))
         if len(rows) > limit:
             is_kept = scores >= np.partition(scores, -limit)[-limit]
             rows, scores = rows[is_kept], scores[is_kept]
         order = np.argsort(-scores, kind="stable")
-        sorted_scores = scores[order]
-        ids = map(self._ids.__getitem__, rows[order].tolist())
-        found = list(map(_make_scored, zip(ids, sorted_scores.tolist(), strict=True)))
-        if not bool((np.diff(sorted_scores) < 0).all()):
-            found.sort(key=lambda hit: (-hit.score, hit.memory_id))
-        return found[:limit]
+        ids, scores = list(map(self._ids.__getitem__, rows[order].tolist())), scores[order]
+        if not bool((scores[1:] < scores[:-1]).all()):
+            # Ties by id: the scores are in order already.
+            ids = [memory_id for _, memory_id in sorted(zip((-scores).tolist(), ids, strict=True))]
+        return Nearest(ids, scores)[:limit]
 
 
 def _double(column: NDArray[_Number]) -> NDArray[_Number]:

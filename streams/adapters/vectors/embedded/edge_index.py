@@ -75,7 +75,7 @@ class EdgeIndex:
                 await asyncio.sleep(0)
             await self._make_durable(shard, space, len(ids))
 
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         contract.check_vector(space, vector)
         if (vectors := await self._boundary(space, where)) is not None:
             return vectors.nearest(vector, where, limit)
@@ -93,7 +93,7 @@ class EdgeIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> list[Scored]:
+    ) -> Sequence[Scored]:
         contract.check_rows(space, question)
         if not len(question) or (memory_ids is not None and not memory_ids):
             return []

@@ -54,7 +54,7 @@ def made(number: int, boundary: str = "u1", version: int = 0) -> Point:
     )
 
 
-async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = SPACE) -> list[list[Scored]]:
+async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = SPACE) -> list[Sequence[Scored]]:
     question, rows = unit_rows(7, 1, 16)[0], fifths(8)
     some = [memory(number) for number in range(0, 90, 4)]
     wheres = [
