@@ -26,7 +26,6 @@ from typing import Any, cast
 
 import faust
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
@@ -41,6 +40,7 @@ from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.membership import Membership, member_name
+from streams.runtime.partition_reads import read_end, read_last_keys
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from streams.settings import IsolationLevel, KafkaConnection
@@ -53,12 +53,6 @@ and an event may wait for a store that is away for hours."""
 
 UNDER_WAY_FOR_S = 0.05
 """How long the partitions with unacknowledged messages are looked up once for all: `health` asks for each."""
-
-LAST_KEYS = 50
-"""Records at the end of a changelog that tell whether it is that of a table: one key in common suffices."""
-
-LAST_KEYS_TIMEOUT_MS = 10_000
-"""How long they may take; a fetch from a broker in order takes some milliseconds."""
 
 
 class SafeAssignmentConsumer(Consumer):
@@ -140,20 +134,11 @@ class SafeAssignmentConsumer(Consumer):
 
     async def written_end(self, tp: TP) -> int:
         """Return the end offset of a partition, open transactions included. Raises KafkaError."""
-        async with AIOKafkaConsumer(**self._connection) as consumer:
-            end: int = (await consumer.end_offsets([TopicPartition(*tp)]))[TopicPartition(*tp)]
-        return end
+        return await read_end(self._connection, tp)
 
     async def last_keys(self, tp: TP, last: int) -> list[bytes]:
         """Return the keys of some records at the end of a partition, whose last offset is `last`. Raises KafkaError."""
-        if last < 0:
-            return []
-        partition = TopicPartition(*tp)
-        async with AIOKafkaConsumer(**self._connection, auto_offset_reset="earliest") as consumer:
-            consumer.assign([partition])
-            consumer.seek(partition, max(0, last + 1 - LAST_KEYS))
-            records = await consumer.getmany(partition, timeout_ms=LAST_KEYS_TIMEOUT_MS)
-        return [record.key for record in records.get(partition, ())]
+        return await read_last_keys(self._connection, tp, last)
 
     @property
     def hides_open_transactions(self) -> bool:

@@ -16,6 +16,7 @@ from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import VectorLocation
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import (
     KeyCache,
     delete_file,
@@ -24,7 +25,7 @@ from streams.adapters.lexical.file import (
     set_damage_aside,
     translate_sqlite_errors,
 )
-from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
+from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.damaged_stores import OnDamage

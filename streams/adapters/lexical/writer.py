@@ -14,8 +14,8 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTranslation, KeyCache, translate_sqlite_errors
-from streams.adapters.lexical.reader import MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
 
 _WRITE_MEMORY = """

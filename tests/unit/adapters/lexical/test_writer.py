@@ -7,8 +7,9 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, open_file
-from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
+from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.writer import PartitionWriter
 from tests.builders.memories import made
 

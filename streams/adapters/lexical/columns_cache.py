@@ -1,0 +1,110 @@
+"""The columns and vocabularies of one partition's boundaries, cached by size: those read longest ago are dropped."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory
+from agents.rules.index.traits import Trait
+from agents.rules.index.vocabulary import Vocabulary
+
+MAX_CACHED_BYTES = 32 * 1024 * 1024
+"""Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
+one memory, which take 7 kB each. Reading 5,000 memories again takes about 20 ms."""
+
+COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 70
+"""Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
+each of its terms, with the objects around the arrays."""
+
+
+MAX_HISTORIES = 32
+"""Boundaries of which the times before edits are remembered while their columns are not cached: 5 MB at most."""
+
+
+class MemoryColumnsCache:
+    """Columns by boundary id, bounded in bytes; every write to the rows is applied here too."""
+
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._cached: OrderedDict[int, MemoryColumns] = OrderedDict()
+        self._vocabularies: dict[int, Vocabulary] = {}
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
+        self._changes = 0
+        self._histories: OrderedDict[int, TimeHistory] = OrderedDict()
+
+    def get(self, boundary: int) -> MemoryColumns | None:
+        """Return a boundary's columns if they are cached."""
+        if boundary in self._cached:
+            self._cached.move_to_end(boundary)
+        return self._cached.get(boundary)
+
+    def put(self, boundary: int, columns: MemoryColumns) -> None:
+        """Cache a boundary's columns, of any size; evict others beyond the limit."""
+        self._cached[boundary] = columns
+        self._resize(boundary)
+
+    def written(self, boundary: int, row: MemoryRow, trait: Trait) -> None:
+        """Apply a row that was written."""
+        columns = self._cached.get(boundary)
+        if columns is not None:
+            columns.write([row], {} if columns.has_trait(row.trait) else {row.trait: trait})
+            self._resize(boundary)
+
+    def vocabulary(self, boundary: int, read: Callable[[int], Vocabulary]) -> Vocabulary:
+        """Return a boundary's vocabulary, by `read` if it is not cached; cached as long as its columns."""
+        known = self._vocabularies.get(boundary)
+        if known is None:
+            known = read(boundary)
+            if boundary in self._cached:
+                self._vocabularies[boundary] = known
+                self._resize(boundary)
+        return known
+
+    def add_terms(self, boundary: int, terms: Iterable[str]) -> None:
+        """Apply terms that were written."""
+        known = self._vocabularies.get(boundary)
+        if known is not None:
+            known.add(terms)
+
+    def drop_vocabulary(self, boundary: int) -> None:
+        """Drop a vocabulary, after terms were removed."""
+        self._vocabularies.pop(boundary, None)
+
+    def history(self, boundary: int) -> TimeHistory:
+        """Return what columns that are read again must know of those that were dropped."""
+        return self._histories.get(boundary, TimeHistory())._replace(changes=self._changes)
+
+    def drop(self, boundary: int) -> None:
+        """Drop a boundary, after a memory was removed."""
+        self._vocabularies.pop(boundary, None)
+        if (columns := self._cached.pop(boundary, None)) is not None:
+            self._remember(boundary, columns.history)
+        self._bytes -= self._sizes.pop(boundary, 0)
+
+    def clear(self) -> None:
+        """Drop everything, after a rollback."""
+        for boundary, columns in self._cached.items():
+            self._remember(boundary, columns.history)
+        self._cached.clear()
+        self._vocabularies.clear()
+        self._sizes.clear()
+        self._bytes = 0
+
+    def _remember(self, boundary: int, history: TimeHistory) -> None:
+        # Of any boundary: later writes to each of them must have a larger number.
+        self._changes = max(self._changes, history.changes)
+        if history.moved:
+            self._histories[boundary] = history
+            self._histories.move_to_end(boundary)
+        while len(self._histories) > MAX_HISTORIES:
+            self._histories.popitem(last=False)
+
+    def _resize(self, boundary: int) -> None:
+        """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
+        columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
+        size = COLUMNS_BYTES + columns.documents * MEMORY_BYTES
+        size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
+        self._bytes += size - self._sizes.get(boundary, 0)
+        self._sizes[boundary] = size
+        while self._bytes > self._max_bytes and len(self._cached) > 1:
+            self.drop(next(iter(self._cached)))

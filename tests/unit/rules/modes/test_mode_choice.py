@@ -1,0 +1,137 @@
+"""The mode of a turn on its arrival, and after a language model's answer."""
+
+from typing import NamedTuple
+
+import pytest
+from modestream_client.vocabulary import ModeSource
+
+from agents.rules.modes.declaring import ModeChoice, mode_after_answer, mode_on_arrival
+from schemas.failures import Rejected
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations
+from tests.builders.memories import made
+
+CODE = Mode(name="code", embedder="code", embedding_dim=768)
+JOURNAL = Mode(name="journal", embedder="journal", embedding_dim=768, formerly=("diary", "notes"))
+LOCAL = Mode(name="local", embedder="general", embedding_dim=384, project="p1")
+MODES = (CODE, JOURNAL, LOCAL)
+USERS = ModeDeclarations(modes=MODES, user_default="code")
+BOTH = ModeDeclarations(modes=MODES, user_default="code", project_defaults={"p1": "journal"})
+NONE = ModeDeclarations(modes=MODES)
+NOTHING = ModeDeclarations()
+
+
+class Arrival(NamedTuple):
+    """An arriving turn: the requested mode, the declarations, and the current mode if it is an edit."""
+
+    why: str
+    asked: str | None
+    declared: ModeDeclarations
+    stands: ModeChoice | None
+    expected: ModeChoice
+    project: str = "p1"
+
+
+ARRIVALS = [
+    Arrival("no mode is given or declared", None, NOTHING, None, (GENERAL, "fallback")),
+    Arrival("declared modes alone decide nothing", None, NONE, None, (GENERAL, "fallback")),
+    Arrival("the user's default", None, USERS, None, ("code", "user_default")),
+    Arrival("the project's default before the user's", None, BOTH, None, ("journal", "project_default")),
+    Arrival("another project has the user's default", None, BOTH, None, ("code", "user_default"), "p2"),
+    Arrival("the caller before all defaults", "local", BOTH, None, ("local", "caller")),
+    Arrival("the caller's general is not the fallback", GENERAL, BOTH, None, (GENERAL, "caller")),
+    Arrival("an edit keeps what the caller said", None, BOTH, ("code", "caller"), ("code", "caller")),
+    Arrival("an edit keeps a correction, which is a caller's", None, BOTH, ("local", "caller"), ("local", "caller")),
+    Arrival("an edit keeps what a model said", None, BOTH, ("local", "model"), ("local", "model")),
+    Arrival("an edit's caller before what stands", "code", BOTH, ("journal", "caller"), ("code", "caller")),
+    Arrival("an edit's caller before a model", "code", BOTH, ("journal", "model"), ("code", "caller")),
+    Arrival("an edit has today's default", None, BOTH, ("code", "user_default"), ("journal", "project_default")),
+    Arrival(
+        "an edit has a default in place of the fallback", None, USERS, (GENERAL, "fallback"), ("code", "user_default")
+    ),
+    Arrival("an edit loses a default that is gone", None, NONE, ("code", "user_default"), (GENERAL, "fallback")),
+    Arrival("what stands is gone: the default", None, BOTH, ("gone", "caller"), ("journal", "project_default")),
+    Arrival("what a model said is gone: the default", None, USERS, ("gone", "model"), ("code", "user_default")),
+    Arrival("what stands is another project's", None, USERS, ("local", "model"), ("code", "user_default"), "p2"),
+    Arrival("a model's general stands", None, BOTH, (GENERAL, "model"), (GENERAL, "model")),
+]
+
+
+@pytest.mark.parametrize("case", ARRIVALS, ids=[case.why for case in ARRIVALS])
+def test_mode_on_arrival(case: Arrival) -> None:
+    before = None if case.stands is None else memory_in(*case.stands)
+    assert mode_on_arrival(case.asked, case.project, case.declared, before) == case.expected
+
+
+class Answer(NamedTuple):
+    """A model's answer about a memory with a mode."""
+
+    why: str
+    stands: ModeChoice
+    answered: str | None
+    expected: ModeChoice
+    project: str = "p1"
+    declared: ModeDeclarations = BOTH
+
+
+ANSWERS = [
+    Answer("a model before the project's default", ("journal", "project_default"), "code", ("code", "model")),
+    Answer("a model before the user's default", ("code", "user_default"), "local", ("local", "model")),
+    Answer("a model before the fallback", (GENERAL, "fallback"), "code", ("code", "model")),
+    Answer("a model that agrees has decided", ("journal", "project_default"), "journal", ("journal", "model")),
+    Answer("a model's later answer before its first", ("code", "model"), "journal", ("journal", "model")),
+    Answer("a model may say general", ("journal", "project_default"), GENERAL, (GENERAL, "model")),
+    Answer("the caller stays", ("code", "caller"), "journal", ("code", "caller")),
+    Answer("the caller stays in a mode that is gone", ("gone", "caller"), "journal", ("gone", "caller")),
+    Answer("no answer", ("code", "user_default"), None, ("code", "user_default")),
+    Answer("an empty answer", ("code", "user_default"), "", ("code", "user_default")),
+    Answer("a mode that is not declared", ("code", "user_default"), "poetry", ("code", "user_default")),
+    Answer("a mode in other letters", ("code", "user_default"), "Journal", ("code", "user_default")),
+    Answer("every mode at once", ("code", "user_default"), "*", ("code", "user_default")),
+    Answer("another project's mode", ("code", "user_default"), "local", ("code", "user_default"), "p2"),
+    Answer("no answer leaves a model's", ("code", "model"), "poetry", ("code", "model")),
+    Answer("the name that the mode had", ("code", "user_default"), "diary", ("journal", "model")),
+    Answer("a name that it had before that", (GENERAL, "fallback"), "notes", ("journal", "model")),
+    Answer("the name that the mode had, after the caller", ("code", "caller"), "diary", ("code", "caller")),
+]
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=[case.why for case in ANSWERS])
+def test_mode_after_answer(case: Answer) -> None:
+    assert mode_after_answer(memory_in(*case.stands), case.answered, case.project, case.declared) == case.expected
+
+
+def test_redeclared_name_is_the_new_mode() -> None:
+    diary = Mode(name="diary", embedder="general", embedding_dim=384)
+    declared = ModeDeclarations(modes=(JOURNAL, diary))
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "diary", "p1", declared) == ("diary", "model")
+
+
+def test_former_name_of_another_projects_mode_is_ignored() -> None:
+    elsewhere = ModeDeclarations(modes=(LOCAL.model_copy(update={"formerly": ("here",)}),))
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "here", "p2", elsewhere) == (GENERAL, "fallback")
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "here", "p1", elsewhere) == ("local", "model")
+
+
+@pytest.mark.parametrize("asked", ["", "General", "poetry", "general ", "*", "diary", "x" * 10_000])
+@pytest.mark.parametrize("stands", [None, ("code", "caller"), ("code", "model")])
+def test_undeclared_mode_is_refused(asked: str, stands: ModeChoice | None) -> None:
+    before = None if stands is None else memory_in(*stands)
+    with pytest.raises(Rejected) as refused:
+        mode_on_arrival(asked, "p1", BOTH, before)
+    assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
+
+
+def test_a_mode_of_another_project_is_refused() -> None:
+    with pytest.raises(Rejected, match="unknown_mode"):
+        mode_on_arrival("local", "p2", BOTH, None)
+
+
+def test_refusal_truncates_the_name() -> None:
+    with pytest.raises(Rejected) as refused:
+        mode_on_arrival("x" * 10_000, "p1", BOTH, None)
+    assert len(refused.value.message) < 300
+
+
+def memory_in(mode: str, source: ModeSource) -> Memory:
+    return made("violin", mode=mode, mode_source=source)
