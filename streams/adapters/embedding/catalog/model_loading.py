@@ -37,10 +37,19 @@ class ModelLoader:
     `unloaded`: it was loaded, and is not needed now.
     """
 
-    def __init__(self, name: str, start: Callable[[], ProcessEmbedder], backoff: LoadBackoff) -> None:
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], ProcessEmbedder],
+        backoff: LoadBackoff,
+        for_users: Callable[[str], str] = str,
+    ) -> None:
+        """`for_users` words the reason of a failure, which users read; the log has the original."""
+        self._for_users = for_users
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
         self.unloaded = False
+        self._failure = ""
         self._fingerprint: Fingerprint | None = None
         self._tried = asyncio.Event()
         self._name = name
@@ -85,7 +94,7 @@ class ModelLoader:
             if await self._try():
                 on_loaded()
                 return
-            log.warning("embedder model is missing", embedder=self._name, reason=self.error, again_in_s=pause)
+            log.warning("embedder model is missing", embedder=self._name, reason=self._failure, again_in_s=pause)
             await asyncio.sleep(pause)
 
     async def _try(self) -> bool:
@@ -93,7 +102,8 @@ class ModelLoader:
             process = self._process = self._process or self._start()
             self._check(await process.load())
         except (ModelMissing, OSError) as problem:
-            self.error = str(problem)
+            self._failure = str(problem)
+            self.error = self._for_users(self._failure)
             await self._end_process()
             return False
         else:

@@ -142,7 +142,7 @@ class EmbedderRegistry:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Return the status of each requested embedder: `state` and, unless it is ready, `error`, the reason."""
-        statuses = {name: _status_of(self._entries[name], model) for name, model in self._models.items()}
+        statuses = {name: _status_of(model) for name, model in self._models.items()}
         unknown = {name: {"state": "missing", "error": _unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((statuses | unknown).items()))
 
@@ -163,7 +163,7 @@ class EmbedderRegistry:
 
     def _missing(self, entry: CatalogEntry) -> ModelMissing:
         """Begin to load a model; return why it can't be used yet."""
-        reason = _missing_reason(entry, self._begin(entry)) or LOADING_REASON
+        reason = self._begin(entry).error or LOADING_REASON
         return ModelMissing(f"embedder {entry.name!r} is missing: {reason}")
 
     def _entry(self, name: str) -> CatalogEntry:
@@ -189,7 +189,7 @@ class EmbedderRegistry:
                 hub=entry.hub,
                 classifier=self._classifier if entry is self._entries[GENERAL] else None,
             )
-            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff)
+            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, partial(_reason_for_users, entry))
         return self._models[entry.name]
 
     def _loaded(self, name: str) -> None:
@@ -214,19 +214,19 @@ class EmbedderRegistry:
                     log.info("embedder model is unloaded: nothing has used it", embedder=name)
 
 
-def _status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
+def _status_of(model: ModelLoader) -> dict[str, Any]:
     if model.loaded is not None:
         problem = model.loaded.problem
         return {"state": "unavailable" if problem else "ready", "error": problem}
     if model.unloaded:
         return {"state": "unloaded", "error": None}
-    return {"state": "missing" if model.error else "loading", "error": _missing_reason(entry, model)}
+    return {"state": "missing" if model.error else "loading", "error": model.error}
 
 
-def _missing_reason(entry: CatalogEntry, model: ModelLoader) -> str | None:
-    """Return why a model is not loaded, for users: a folder is named by its setting, not by its path."""
+def _reason_for_users(entry: CatalogEntry, reason: str) -> str:
+    """Return why a model is not loaded: a folder is named by its setting, not by its path."""
     folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
-    return model.error and model.error.replace(str(entry.local.directory), folder)
+    return reason.replace(str(entry.local.directory), folder)
 
 
 def _unknown_embedder(name: str) -> str:

@@ -271,10 +271,11 @@ async def test_question_does_not_wait_for_an_unloaded_model_whose_files_are_gone
     (tmp_path / "tiny" / "model.onnx").unlink()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
-        with pytest.raises(ModelMissing, match=r"model\.onnx"):
+        with pytest.raises(ModelMissing, match=r"model\.onnx") as first:
             await embedder.query("red")
-        with pytest.raises(ModelMissing, match=r"model\.onnx"):
+        with pytest.raises(ModelMissing, match=r"model\.onnx") as later:
             await asyncio.wait_for(embedder.query("red"), 1.0)
+    assert str(tmp_path) not in f"{first.value} {later.value}", "users read it"
 
 
 async def test_another_model_in_the_place_of_an_unloaded_one_is_not_taken(
