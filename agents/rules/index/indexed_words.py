@@ -24,8 +24,9 @@ LONG_TEXT_CHARS = 8192
 LARGE_TEXT_CHARS = 65_536
 """A longer text has words of many megabytes: few are kept, and few such turns are written at a time."""
 
-PIECE_CHARS = 32_768
-"""Characters of a long text that are read at a stretch, some 2 ms."""
+PIECE_CHARS = 4096
+"""Characters of a long text that are read at a stretch, some 0.3 ms: the event loop waits that long whenever it needs
+the interpreter, some hundred times in a request."""
 
 KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
 """Texts whose words are kept: those of turns that are about to be written, and of some before."""
