@@ -32,8 +32,8 @@ RUN_ON = [0.0, 0.15]
 """Seconds that a pipeline runs after its last write before the kill: none, or enough to have
 committed and acknowledged all finished records."""
 
-TIME_TO_END = 2.0
-"""Timeout in seconds, twenty times the usual duration."""
+TIME_TO_END = 10.0
+"""Timeout in seconds, a hundred times the usual duration: other work may keep the machine busy."""
 
 COMMANDS = {
     "rename": command_message("rename_mode", name="code", new_name="craft"),
