@@ -24,7 +24,6 @@ from agents.rules.memory.forgetting import (
     list_ids_in_scope,
     list_ids_with_scope,
     list_superseded_ids,
-    was_published_after,
 )
 from agents.rules.memory.superseding import restore_source
 from schemas.internal.changes import Change
@@ -54,7 +53,7 @@ class ForgetMemories:
         selected: dict[str, None] = {}
         item_ids: dict[str, None] = {}
         for memory in self._read(candidates):
-            if memory is not None and is_affected(memory, change) and not was_published_after(memory, change):
+            if memory is not None and is_affected(memory, change):
                 selected[memory.memory_id] = None
                 item_ids |= dict.fromkeys(memory.items)
             yield NO_STEP
@@ -94,13 +93,14 @@ class ForgetMemories:
                 yield from turns
 
     def _items_in_mode(self, change: Change) -> Sequence[str]:
-        columns = self._words.memory_columns(item_index_name(change.scope.boundary))
-        return [] if change.mode is None else list_ids_in_mode(columns, change.mode)
+        if change.mode is None:
+            return []
+        return list_ids_in_mode(self._words.memory_columns(item_index_name(change.scope.boundary)), change.mode)
 
     def _forget_moved_items(self, item_ids: Iterable[str], change: Change) -> Iterator[WriteStep]:
         """Forget the items that were moved into a deleted mode while their turns are in another."""
         for item in self._read(item_ids):
-            if item is not None and is_affected(item, change) and not was_published_after(item, change):
+            if item is not None and is_affected(item, change):
                 yield from self._forget([item.memory_id], ())
             yield NO_STEP
 

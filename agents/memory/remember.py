@@ -38,7 +38,7 @@ from agents.rules.memory.embedding_status import (
     orphaned_location,
     written_location,
 )
-from agents.rules.memory.forgetting import is_affected, list_ids_in_mode, was_published_after
+from agents.rules.memory.forgetting import is_affected, list_ids_in_mode
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.understanding import is_about_current_text, with_interaction, with_understanding
 from agents.rules.memory.versions import (
@@ -234,9 +234,7 @@ class Remember:
         for index_name, memory_ids in selected.items():
             remaining = set(self._candidates(change, index_name))
             for memory in map(self._memories.get, filter(remaining.__contains__, memory_ids)):
-                if memory is None or memory.index_name != index_name or was_published_after(memory, change):
-                    continue
-                if is_affected(memory, change):
+                if memory is not None and memory.index_name == index_name and is_affected(memory, change):
                     yield memory
 
     def _candidates(self, change: Change, index_name: str) -> list[str]:

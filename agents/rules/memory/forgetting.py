@@ -67,6 +67,8 @@ def is_distilled_from(memory: Memory, turn: Memory) -> bool:
 
 def is_affected(memory: Memory, change: Change) -> bool:
     """True if the change still applies to the memory; a redelivered change may have been applied already."""
+    if _was_published_after(memory, change):
+        return False
     if change.whole == "user":
         return memory.boundary == change.scope.boundary
     if change.ids or change.conversation_id or change.whole:
@@ -79,7 +81,7 @@ def is_affected(memory: Memory, change: Change) -> bool:
     return memory.mode in (change.mode, change.to)
 
 
-def was_published_after(memory: Memory, change: Change) -> bool:
+def _was_published_after(memory: Memory, change: Change) -> bool:
     """True if a turn, or an item's latest turn, was published after the command and applied before its change."""
     if change.turns_before is None or change.turns_until is None:
         return False
