@@ -5,6 +5,7 @@ A text that the model can't embed is left out.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from agents.rules.categories.assignment import BACKGROUND_TOPICS, Background, ca
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Matrix, Vector
 from schemas.state.categories import Category, Taxonomy
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 MAX_CACHED_CATEGORIES = 2048
 """Cached categories: at some five texts of 384 numbers each, 16 MB."""
@@ -37,24 +41,24 @@ class CategoryVectors:
     async def background(self, embedder: Embedder) -> Background:
         """Return the background in the embedder's space."""
         digest = embedder.fingerprint.digest
-        if digest not in self._backgrounds:
+        if (made := self._backgrounds.get(digest)) is None:
             made = Background.of(await _embed_all(BACKGROUND_TOPICS, embedder))
-            self._backgrounds[digest] = made
-            if len(self._backgrounds) > MAX_BACKGROUNDS:
-                self._backgrounds.popitem(last=False)
-            return made
-        self._backgrounds.move_to_end(digest)
-        return self._backgrounds[digest]
+        return _keep(self._backgrounds, digest, made, MAX_BACKGROUNDS)
 
     async def _of(self, category: Category, embedder: Embedder) -> Matrix:
         key = embedder.fingerprint.digest, category.name, category.description
         if (made := self._categories.get(key)) is None:
             made = await _embed_all(category_texts(category.name, category.description), embedder)
-            self._categories[key] = made
-        self._categories.move_to_end(key)
-        if len(self._categories) > MAX_CACHED_CATEGORIES:
-            self._categories.popitem(last=False)
-        return made
+        return _keep(self._categories, key, made, MAX_CACHED_CATEGORIES)
+
+
+def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> Value:
+    """Keep a value as the one used last, and of all at most `limit`; return it."""
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > limit:
+        kept.popitem(last=False)
+    return value
 
 
 async def _embed_all(texts: Sequence[str], embedder: Embedder) -> Matrix:

@@ -83,21 +83,14 @@ class Boundaries:
 
     def _put(self, name: str, value: bytes | None) -> None:
         boundary = None if value is None else from_json(value)
-        before = self._get(name)
-        if boundary is not None and value is not None and not self._has_room(name, value):
-            self._remove(name, before)
-            if len(self._not_listed) < self._limit:
-                self._not_listed.add(hash(name))
-            return
-        self._remove(name, before)
+        self._remove(name)
         self._not_listed.discard(hash(name))
-        if boundary is not None and value is not None:
+        if value is None or boundary is None:
+            return
+        if len(self._values) < self._limit and self._bytes + len(value) <= self._limit_bytes:
             self._add(name, boundary, value)
-
-    def _has_room(self, name: str, value: bytes) -> bool:
-        known = self._values.get(name, b"")
-        is_counted = name in self._values or len(self._values) < self._limit
-        return is_counted and self._bytes - len(known) + len(value) <= self._limit_bytes
+        elif len(self._not_listed) < self._limit:
+            self._not_listed.add(hash(name))
 
     def _add(self, name: str, boundary: Json, value: bytes) -> None:
         _count(boundary, 1, self._totals, self._modes)
@@ -107,8 +100,8 @@ class Boundaries:
         self._bytes += len(value)
         self._tell()
 
-    def _remove(self, name: str, boundary: Json | None) -> None:
-        if boundary is None:
+    def _remove(self, name: str) -> None:
+        if (boundary := self._get(name)) is None:
             return
         _count(boundary, -1, self._totals, self._modes)
         _count_first(boundary, -1, self._first_days)
