@@ -1,6 +1,5 @@
 """Build the real adapters of a worker from the settings: models, indexes, clock, admission. Tests use fakes."""
 
-import asyncio
 import os
 import sys
 from dataclasses import dataclass
@@ -60,14 +59,6 @@ def open_admission(settings: Settings) -> Admit:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
-OPENING_PAUSE_SHARE = 2
-"""How much longer than an opening took the next one waits for requests under way, as a multiple of that time."""
-
-MAX_OPENING_PAUSE_S = 0.25
-"""The longest pause after a collection was opened: a disk that is slow for a moment delays its caller, and not for
-long."""
-
-
 def open_index(settings: Settings, foreground: Foreground) -> VectorIndex:
     """Open the Qdrant server of the settings, or the embedded index in the data directory.
 
@@ -78,13 +69,7 @@ def open_index(settings: Settings, foreground: Foreground) -> VectorIndex:
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
 
         return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
-
-    async def pause(opened_s: float) -> None:
-        # Also while none is under way: one that arrives is counted after some passes of the event loop.
-        await asyncio.sleep(min(opened_s, MAX_OPENING_PAUSE_S))
-        await foreground.until_quiet(min(OPENING_PAUSE_SHARE * opened_s, MAX_OPENING_PAUSE_S))
-
-    return EdgeIndex(settings.data_dir / "vectors", pause=pause)
+    return EdgeIndex(settings.data_dir / "vectors", until_quiet=foreground.until_quiet)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.paced_opening import PacedOpening, Pause
+from streams.adapters.vectors.embedded.paced_opening import PacedOpening, UntilQuiet, no_requests
 from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -37,14 +37,18 @@ class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
     def __init__(
-        self, root: Path, cache: BoundaryCache | None = None, max_open: int | None = None, pause: Pause = asyncio.sleep
+        self,
+        root: Path,
+        cache: BoundaryCache | None = None,
+        max_open: int | None = None,
+        until_quiet: UntilQuiet = no_requests,
     ) -> None:
         """Own this directory; at most `max_open` collections are open at once, or what the system grants.
 
-        `pause` is called after each opening of a collection.
+        After it has opened a collection it gives way to requests, for which `until_quiet` waits.
         """
         self._collections = EdgeCollections(root, max_open)
-        self._opening = PacedOpening(self._collections, pause)
+        self._opening = PacedOpening(self._collections, until_quiet)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()

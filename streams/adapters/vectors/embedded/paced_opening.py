@@ -12,16 +12,26 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 
-Pause = Callable[[float], Awaitable[None]]
-"""Lets others go on after so many seconds of opening."""
+PAUSE_SHARE = 2
+"""How much longer than the opening took the next one waits for requests under way, as a multiple of that time."""
+
+MAX_PAUSE_S = 0.25
+"""The longest of both pauses: a disk that is slow for a moment delays its caller, and not for long."""
+
+UntilQuiet = Callable[[float], Awaitable[None]]
+"""Waits until no request is under way, at most so many seconds."""
+
+
+async def no_requests(_at_most_s: float) -> None:
+    """Return at once: an index of its own serves no requests."""
 
 
 class PacedOpening:
     """Opens the collections of one index."""
 
-    def __init__(self, collections: EdgeCollections, pause: Pause) -> None:
+    def __init__(self, collections: EdgeCollections, until_quiet: UntilQuiet) -> None:
         self._collections = collections
-        self._pause = pause
+        self._until_quiet = until_quiet
         self._opening = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> CollectionShard | None:
@@ -40,5 +50,8 @@ class PacedOpening:
         shard = self._collections.readable(space)
         if shard is not None and is_opened_here:
             with shard.in_use():
-                await self._pause(time.monotonic() - began)
+                took = time.monotonic() - began
+                # Also while none is under way: one that arrives is counted after some passes of the event loop.
+                await asyncio.sleep(min(took, MAX_PAUSE_S))
+                await self._until_quiet(min(PAUSE_SHARE * took, MAX_PAUSE_S))
         return shard

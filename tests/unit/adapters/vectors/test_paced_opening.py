@@ -12,6 +12,7 @@ from streams.adapters.vectors.embedded import edge_collections
 from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.paced_opening import MAX_PAUSE_S
 from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points
 
 SPACES = [VectorSpace(f"m{number}", SPACE.fingerprint) for number in range(6)]
@@ -51,4 +52,21 @@ async def test_openings_of_many_collections_leave_room_between_them(
     *found, _ = await asyncio.gather(*asked, others())
     assert all(found)
     assert set(range(1, len(SPACES))) <= set(between)
+    await index.close()
+
+
+async def test_the_next_opening_waits_for_requests_under_way(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(1)))
+    await index.close()
+    waits: list[float] = []
+
+    async def until_quiet(at_most_s: float) -> None:
+        waits.append(at_most_s)
+
+    index = EdgeIndex(tmp_path, until_quiet=until_quiet)
+    for _ in range(2):
+        assert await index.hashes(SPACE, [memory(0)])
+    assert len(waits) == 1, "only an opening is followed by a wait"
+    assert 0 < waits[0] <= MAX_PAUSE_S
     await index.close()
