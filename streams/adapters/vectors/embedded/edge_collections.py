@@ -23,6 +23,7 @@ from streams.adapters.vectors.embedded.call_mark import MAX_DEATHS, CallMark
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, read_counts
 from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
 from streams.adapters.vectors.embedded.open_limits import granted_open_shards
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
@@ -33,6 +34,9 @@ OWNER_LOCK_FILE = ".owner.lock"
 
 DAMAGED_PREFIX = ".damaged-"
 """Starts the name of a collection that was set aside; the newest one of each name is kept."""
+
+PACKED_DIR = ".packed"
+"""In the root: the packed vectors of all collections."""
 
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
@@ -51,6 +55,8 @@ class EdgeCollections:
         except OSError as error:
             self._lock.close()
             raise RuntimeError(f"another process owns the vector index in {root}") from error
+        self.packed = translate_engine_errors(lambda: PackedVectors(root / PACKED_DIR))
+        """The vectors of all collections, by boundary."""
         self._max_open = max_open or granted_open_shards()
         self._shards: OrderedDict[str, CollectionShard] = OrderedDict()
         self._fingerprints: dict[str, Fingerprint] = {}
@@ -91,6 +97,12 @@ class EdgeCollections:
         """True if a call on the collection needs to load nothing."""
         return space.collection in self._shards
 
+    def is_at_rest(self, space: VectorSpace) -> bool:
+        """True if the collection is closed, with no write since, and all of its points have their packed rows."""
+        name = space.collection
+        is_closed = name not in self._shards and read_counts(self._root / name) is not None
+        return is_closed and self.packed.is_complete(name)
+
     def readable(self, space: VectorSpace) -> CollectionShard | None:
         """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
         name = space.collection
@@ -129,6 +141,7 @@ class EdgeCollections:
             while self._shards:
                 self._close(next(iter(self._shards)))
             self._mark.close()
+            self.packed.close()
         finally:
             self._lock.close()
 
@@ -200,13 +213,17 @@ class EdgeCollections:
         self._reloaded.discard(name)
         self._mark.forget(name)
         self.on_lost(name)
+        with suppress(Unavailable):
+            self.packed.drop(name)
 
     def _create(self, space: VectorSpace) -> CollectionShard:
         self._make_room()
         name = space.collection
-        # The alias first: after a kill in between, the repeated write creates the collection that it names.
+        # The alias first: after a kill in between, the repeated write creates the collection that it names. What is
+        # packed of an earlier collection goes before there is a new one.
         try:
             translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), name))
+            self.packed.begin(name)
             self._shards[name] = CollectionShard.create(self._root / name, space.fingerprint, self._mark)
         except Unavailable as problem:
             self._failures[name] = str(problem)

@@ -6,7 +6,7 @@ boundaries are cached, as the engine takes 5 ms to return 500 ids, and 25 ms for
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from qdrant_edge import Query, UpdateOperation
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read_boundary
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_reads import read_boundary, read_packed
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
@@ -48,6 +49,7 @@ class EdgeIndex:
         After it has opened a collection it gives way to requests, for which `until_quiet` waits.
         """
         self._collections = EdgeCollections(root, max_open)
+        self._packed = self._collections.packed
         self._opening = PacedOpening(self._collections, until_quiet)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
@@ -73,7 +75,8 @@ class EdgeIndex:
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
                 # The packed store first: after a kill in between it lacks a row, which is read from the engine.
-                shard.call(partial(shard.packed.remove, batch))
+                shard.begin_write()
+                self._packed.remove(space.collection, batch)
                 self._update(shard, space, UpdateOperation.delete_points(list(batch)))
                 self._cache.removed(space.collection, batch)
                 await asyncio.sleep(0)
@@ -183,27 +186,41 @@ class EdgeIndex:
             return None
         while not self._cache.has(key):
             async with self._reading:
-                if (shard := await self._opening.readable(space)) is None:
+                if not self._cache.has(key) and not await self._read(space, where.boundary):
                     return None
-                with shard.in_use():
-                    if not self._cache.has(key):
-                        self._cache.put(key, await self._read(shard, space, where.boundary))
         return self._cache.get(key)
 
-    async def _read(self, shard: CollectionShard, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
-        """Read all points of a boundary; None if they can't be cached."""
-        writes, max_points = self._cache.writes[space.collection], self._cache.max_points
-        vectors = await read_boundary(shard, boundary, max_points, yields=True)
+    async def _read(self, space: VectorSpace, boundary: str) -> bool:
+        """Read all points of a boundary into the cache; False if the collection is gone."""
+        if self._collections.is_at_rest(space):
+            # Without the engine: a question over many modes would open and close their collections.
+            read = partial(read_packed, self._packed, space, boundary, self._cache.max_points)
+            self._cache.put((space.collection, boundary), await self._unchanged(space, read))
+            return True
+        if (shard := await self._opening.readable(space)) is None:
+            return False
+        with shard.in_use():
+            read = partial(read_boundary, shard, self._packed, space, boundary, self._cache.max_points)
+            self._cache.put((space.collection, boundary), await self._unchanged(space, read))
+        return True
+
+    async def _unchanged(
+        self, space: VectorSpace, read: Callable[..., Awaitable[BoundaryVectors | None]]
+    ) -> BoundaryVectors | None:
+        """Read a boundary; None if it can't be cached."""
+        writes = self._cache.writes[space.collection]
+        vectors = await read(yields=True)
         if writes != self._cache.writes[space.collection]:
             # A write came in between, perhaps to points that were read before.
-            vectors = await read_boundary(shard, boundary, max_points, yields=False)
+            vectors = await read(yields=False)
         return vectors
 
     def _upsert_batch(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
         packed = [pack_point(fingerprint, point) for point in points]
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
-        shard.call(lambda: shard.packed.put(zip(points, packed, strict=True)))
+        shard.begin_write()
+        self._packed.put(space.collection, zip(points, packed, strict=True))
         edge_points = [edge_requests.edge_point(fingerprint, point) for point in points]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
@@ -219,9 +236,14 @@ class EdgeIndex:
 
     async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
         """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""
-        await shard.sync_log()
+        await asyncio.to_thread(self._sync_logs, shard)
         unflushed = self._unflushed.get(space.collection, 0) + count
         if unflushed >= MAX_UNFLUSHED_WRITES:
             shard.flush()
             unflushed = 0
         self._unflushed[space.collection] = unflushed
+
+    def _sync_logs(self, shard: CollectionShard) -> None:
+        # The packed vectors first: they must be on the disk before the engine's points are.
+        self._packed.sync()
+        shard.sync_log()

@@ -4,7 +4,6 @@ Guaranteed: a directory under its final name is complete, whenever a kill comes;
 `Unavailable`; the file of counts, where there is one, holds the number of points of each partition.
 """
 
-import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,13 +18,12 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
 
 T = TypeVar("T")
 
-FINGERPRINT_FILE, WAL_DIR, PACKED_DIR = "fingerprint.json", "wal", "packed"
-"""In a shard's directory: its fingerprint, the engine's write-ahead log, the packed vectors."""
+FINGERPRINT_FILE, WAL_DIR = "fingerprint.json", "wal"
+"""In a shard's directory: its fingerprint, the engine's write-ahead log."""
 
 COUNTS_FILE = "counts.json"
 """In a closed shard's directory: its points by partition. Removed before the first write after an opening."""
@@ -54,7 +52,6 @@ class CollectionShard:
         self._is_counted = (path / COUNTS_FILE).exists()
         self._shard = self._load()
         self._indexed = set(self.ask(lambda shard: shard.info().payload_schema))
-        self.packed = translate_engine_errors(lambda: PackedVectors(path / PACKED_DIR, self.fingerprint))
 
     @classmethod
     def create(cls, path: Path, fingerprint: Fingerprint, mark: CallMark) -> Self:
@@ -77,10 +74,14 @@ class CollectionShard:
             self.update(create_index_operation(field))
             self._indexed.add(field)
 
-    def update(self, operation: edge.UpdateOperation) -> None:
-        """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
+    def begin_write(self) -> None:
+        """Remove the counts of the closed collection. Before anything is written that belongs to it."""
         if self._is_counted:
             translate_engine_errors(self._forget_counts)
+
+    def update(self, operation: edge.UpdateOperation) -> None:
+        """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
+        self.begin_write()
         self.call(lambda: self._shard.update(operation))
 
     def ask(self, request: Callable[[edge.EdgeShard], T]) -> T:
@@ -89,7 +90,7 @@ class CollectionShard:
             return self.call(lambda: request(self._shard))
 
     def call(self, call: Callable[[], T]) -> T:
-        """Call the engine or the packed store; raise any error as `Unavailable` and count those that may be damage."""
+        """Call the engine; raise any error as `Unavailable` and count those that may be damage."""
         try:
             return translate_engine_errors(call)
         except Unavailable as problem:
@@ -111,17 +112,12 @@ class CollectionShard:
         request = edge.FacetRequest(payload.PARTITION, limit=MAX_PARTITIONS, exact=True)
         return {int(hit.value): hit.count for hit in self.ask(lambda engine: engine.facet(request)).hits}
 
-    async def sync_log(self) -> None:
-        """Sync the write-ahead logs to the disk, so that all writes survive a power cut as well.
+    def sync_log(self) -> None:
+        """Sync the write-ahead log to the disk, so that all writes survive a power cut as well. May run in a thread.
 
         The engine's own flush does more, and holds the GIL meanwhile: 15 ms, or 100 on a busy disk.
         """
-        await asyncio.to_thread(translate_engine_errors, self._sync_logs)
-
-    def _sync_logs(self) -> None:
-        # The packed vectors first: they must be on the disk before the engine's points are.
-        self.packed.sync()
-        sync_files(self._path / WAL_DIR)
+        translate_engine_errors(lambda: sync_files(self._path / WAL_DIR))
 
     def flush(self) -> None:
         """Write everything to the segments, and these to the disk.
@@ -143,14 +139,12 @@ class CollectionShard:
         if not self._is_counted:
             translate_engine_errors(lambda: write_durably(self._path / COUNTS_FILE, json.dumps(counts)))
         self.ask(lambda shard: shard.close())
-        translate_engine_errors(self.packed.close)
         return any(counts.values())
 
     def abandon(self) -> None:
         """Release the files without a flush: the log has the writes, and the shard fails."""
-        for release in (self._shard.close, self.packed.close):
-            with suppress(Unavailable):
-                translate_engine_errors(release)
+        with suppress(Unavailable):
+            translate_engine_errors(self._shard.close)
 
     def _forget_counts(self) -> None:
         (self._path / COUNTS_FILE).unlink(missing_ok=True)

@@ -1,24 +1,30 @@
-"""A collection's vectors packed to bytes, on disk, sorted by boundary; and the rows of which a boundary is built.
+"""The vectors of all collections packed to bytes, on disk, sorted by boundary; and the rows of which one is built.
 
 The engine reads point by point, from all over its files: 200 take 20 ms the first time; one range of keys takes 0.5 ms.
 Derived data: the engine decides which points exist, and what is missing here is read from it. Unpacked vectors equal
 the engine's, token vectors to the last digit; those that are not quantised leave their boundary to the engine.
+
+Guaranteed: a complete collection has a row, perhaps without vectors, for each point whose write returned.
 """
 
 import json
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch
 
+from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Vector
-from schemas.state.modes import Fingerprint
+from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+
+T = TypeVar("T")
 
 PACKED_STEPS = np.float32(128)
 """Steps from 0 to 1 of quantised token vectors (`embedding.inference.token_vectors`)."""
@@ -105,74 +111,124 @@ BLOOM_BITS = 10
 _ROW_HEADER = struct.Struct("<qH")
 """The start of a row: its time, and the length of its filter fields as JSON."""
 
-_ROWS, _BOUNDARIES = b"v", b"h"
-"""The first bytes of keys: rows by boundary and id, boundaries by id."""
+_ROWS, _BOUNDARIES, _COMPLETE = b"v", b"h", b"c"
+"""The first bytes of keys: rows by collection, boundary and id; boundaries by collection and id; complete ones."""
+
+_AFTER_KEYS = b"\xff"
+"""Follows all keys with the same start: ids and the lengths of names begin with smaller bytes."""
+
+MAX_FAILED_CALLS = 3
+"""Calls that may fail, for another reason than a lack of the system, before the store is replaced."""
 
 
 class PackedVectors:
-    """An open store. A write survives a kill of the process, and a power cut after `sync`."""
+    """An open store. A write survives a kill of the process, and a power cut after `sync`.
 
-    def __init__(self, directory: Path, fingerprint: Fingerprint) -> None:
-        """Open the store; replace a broken one by an empty one."""
-        self._fingerprint = fingerprint
+    Any error is `Unavailable`. A store that can't be read is replaced by an empty one, in which nothing is complete.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._failed_calls = 0
         try:
-            self._store = Rdict(str(directory), _options())
+            self._store = self._open()
         except Exception:
-            shutil.rmtree(directory, ignore_errors=True)
-            self._store = Rdict(str(directory), _options())
+            self._store = self._emptied()
 
-    def put(self, points: Iterable[tuple[Point, bytes | None]]) -> None:
-        """Write or replace points; remove those without bytes."""
+    def put(self, collection: str, points: Iterable[tuple[Point, bytes | None]]) -> None:
+        """Write or replace points, each with its packed vectors; None if these can't be packed."""
         batch = WriteBatch(raw_mode=True)
         for point, data in points:
-            self._remove(batch, point.memory_id)
-            if data is not None:
-                boundary = point.boundary.encode()
-                batch.put(_prefix(boundary) + point.memory_id.encode(), _row_header(point) + data)
-                batch.put(_BOUNDARIES + point.memory_id.encode(), boundary)
-        self._store.write(batch)
+            memory_id, boundary = point.memory_id.encode(), point.boundary.encode()
+            self._remove(batch, collection, memory_id)
+            batch.put(_row_prefix(collection, boundary) + memory_id, b"" if data is None else _row_header(point) + data)
+            batch.put(_key(_BOUNDARIES, collection) + memory_id, boundary)
+        self._call(lambda: self._store.write(batch))
 
-    def remove(self, memory_ids: Iterable[str]) -> None:
+    def remove(self, collection: str, memory_ids: Iterable[str]) -> None:
         """Remove points; unknown ids are ignored."""
         batch = WriteBatch(raw_mode=True)
         for memory_id in memory_ids:
-            self._remove(batch, memory_id)
-        self._store.write(batch)
+            self._remove(batch, collection, memory_id.encode())
+        self._call(lambda: self._store.write(batch))
 
-    def of(self, boundary: str) -> Iterator[PointRow]:
-        """Yield all rows of a boundary, by id, in the state at the first one."""
-        prefix = _prefix(boundary.encode())
+    def of(self, space: VectorSpace, boundary: str) -> Iterator[tuple[str, PointRow | None]]:
+        """Yield ids and rows of a boundary, by id, in the state at the first one; None for unpacked vectors."""
+        prefix = _row_prefix(space.collection, boundary.encode())
         bounds = ReadOptions()
         bounds.set_iterate_lower_bound(prefix)
-        bounds.set_iterate_upper_bound(prefix + b"\xff")
-        rows: Any = self._store.items(from_key=prefix, read_opt=bounds)
-        for key, value in rows:
-            yield self._row(key[len(prefix) :].decode(), value)
+        bounds.set_iterate_upper_bound(prefix + _AFTER_KEYS)
+        rows: Iterator[Any] = iter(self._call(lambda: self._store.items(from_key=prefix, read_opt=bounds)))
+        while (row := self._call(lambda: next(rows, None))) is not None:
+            key, value = row
+            memory_id = key[len(prefix) :].decode()
+            yield memory_id, _row(space.fingerprint, memory_id, value) if value else None
+
+    def is_complete(self, collection: str) -> bool:
+        """True if all points of the collection were written here."""
+        return self._call(lambda: self._store.get(_key(_COMPLETE, collection))) is not None
+
+    def begin(self, collection: str) -> None:
+        """Note that a collection is complete: it is new."""
+        self.drop(collection)
+        self._call(lambda: self._store.put(_key(_COMPLETE, collection), b""))
+
+    def drop(self, collection: str) -> None:
+        """Remove all of a collection."""
+        for kind in (_COMPLETE, _ROWS, _BOUNDARIES):
+            start = _key(kind, collection)
+            self._call(partial(self._store.delete_range, start, start + _AFTER_KEYS))
 
     def sync(self) -> None:
         """Sync the log to the disk. May run in another thread than writes."""
-        self._store.flush_wal(sync=True)
+        translate_engine_errors(lambda: self._store.flush_wal(sync=True))
 
     def close(self) -> None:
         """Flush, and release the files."""
-        self._store.close()
+        translate_engine_errors(self._store.close)
 
-    def _remove(self, batch: WriteBatch, memory_id: str) -> None:
-        boundary = self._store.get(_BOUNDARIES + memory_id.encode())
+    def _remove(self, batch: WriteBatch, collection: str, memory_id: bytes) -> None:
+        place = _key(_BOUNDARIES, collection) + memory_id
+        boundary = self._call(lambda: self._store.get(place))
         if boundary is not None:
-            batch.delete(_prefix(boundary) + memory_id.encode())
-            batch.delete(_BOUNDARIES + memory_id.encode())
+            batch.delete(_row_prefix(collection, boundary) + memory_id)
+            batch.delete(place)
 
-    def _row(self, memory_id: str, value: bytes) -> PointRow:
-        occurred_ms, length = _ROW_HEADER.unpack_from(value)
-        start = _ROW_HEADER.size + length
-        kind = _kind(value[_ROW_HEADER.size : start])
-        return PointRow(memory_id, kind, occurred_ms, unpack_vectors(self._fingerprint, value, start))
+    def _call(self, call: Callable[[], T]) -> T:
+        try:
+            return translate_engine_errors(call)
+        except Unavailable as problem:
+            self._failed_calls += not is_lack(problem)
+            if self._failed_calls >= MAX_FAILED_CALLS:
+                self._failed_calls = 0
+                self._store.close()
+                self._store = self._emptied()
+            raise
+
+    def _open(self) -> Rdict:
+        return Rdict(str(self._directory), _options())
+
+    def _emptied(self) -> Rdict:
+        shutil.rmtree(self._directory, ignore_errors=True)
+        return self._open()
 
 
-def _prefix(boundary: bytes) -> bytes:
-    """Return the prefix of the keys of a boundary's rows, and of no other keys."""
-    return _ROWS + struct.pack(">I", len(boundary)) + boundary
+def _row(fingerprint: Fingerprint, memory_id: str, value: bytes) -> PointRow:
+    occurred_ms, length = _ROW_HEADER.unpack_from(value)
+    start = _ROW_HEADER.size + length
+    return PointRow(
+        memory_id, _kind(value[_ROW_HEADER.size : start]), occurred_ms, unpack_vectors(fingerprint, value, start)
+    )
+
+
+def _key(kind: bytes, name: str | bytes) -> bytes:
+    """Return the start of the keys of this kind and name, and of no other keys."""
+    data = name.encode() if isinstance(name, str) else name
+    return kind + struct.pack(">I", len(data)) + data
+
+
+def _row_prefix(collection: str, boundary: bytes) -> bytes:
+    return _key(_key(_ROWS, collection), boundary)
 
 
 def _row_header(point: Point) -> bytes:

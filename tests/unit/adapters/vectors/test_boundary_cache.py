@@ -13,7 +13,8 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from schemas.state.modes import VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
-from streams.adapters.vectors.embedded.boundary_cache import POINT_PAGE_SIZE, BoundaryCache
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard

@@ -18,7 +18,6 @@ from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import MAX_FAILED_CALLS
 from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from tests.unit.adapters.vectors.test_edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 
@@ -88,7 +87,7 @@ async def test_calls_that_fail_for_a_lack_set_nothing_aside(tmp_path: Path, monk
     await index.upsert(SPACE, points(range(2)))
     full = OSError(28, "No space left on device")
     with monkeypatch.context() as patched:
-        patched.setattr(PackedVectors, "put", Mock(side_effect=full))
+        patched.setattr(index._packed, "_store", Mock(**{"get.return_value": None, "write.side_effect": full}))
         for _ in range(3 * MAX_FAILED_CALLS):
             with pytest.raises(Unavailable):
                 await index.upsert(SPACE, points(range(2, 4)))
@@ -103,7 +102,7 @@ async def test_a_second_death_while_reading_sets_a_collection_aside(tmp_path: Pa
     await index.upsert(SPACE, points(range(4)))
     await index.close()
     for _ in range(deaths):
-        code = "edge_shard.PackedVectors = edge_shard.edge.EdgeShard = type('S', (), {'load': die})"
+        code = "edge_shard.edge.EdgeShard = type('S', (), {'load': die})"
         with run_child(tmp_path, f"{code}\nasyncio.run(write_once())") as child:
             assert child.wait() == -signal.SIGKILL
     again = EdgeIndex(tmp_path)
@@ -117,7 +116,7 @@ async def test_a_lack_of_descriptors_damages_nothing_is_told_and_passes(tmp_path
     await index.upsert(SPACE, points(range(2)))
     await index.close()
     again, limits = EdgeIndex(tmp_path), resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 1, limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) - 1, limits[1]))
     try:
         with pytest.raises(Unavailable):
             await again.hashes(SPACE, [memory(1)])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, Paylo
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
 
@@ -109,7 +111,7 @@ CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from streams.adapters import durable_files
-from streams.adapters.vectors.embedded import edge_shard
+from streams.adapters.vectors.embedded import edge_shard, packed_vectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from tests.unit.adapters.vectors.test_edge_index import SPACE, points
 
@@ -164,7 +166,8 @@ async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: in
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
         "edge_shard.CollectionShard.index = die",
-        "edge_shard.PackedVectors = die",
+        "packed_vectors.PackedVectors.begin = die",
+        "packed_vectors.PackedVectors.put = die",
     ],
 )
 async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, moment: str) -> None:
@@ -175,10 +178,24 @@ async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, 
     assert set(await index.spaces()) <= {SPACE.collection}
     await index.upsert(SPACE, points(range(4)))
     assert await index.count(SPACE, 0) == 4
-    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".owner")) == [
+    assert {path.name for path in tmp_path.iterdir() if not path.name.startswith((".owner", PACKED_DIR))} == {
         SPACE.collection,
         "general.alias",
-    ]
+    }
+    await index.close()
+
+
+async def test_row_of_a_killed_write_is_not_found(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(2)))
+    await index.close()
+    with run_child(tmp_path, "edge_shard.CollectionShard.update = die\nasyncio.run(write_once())") as child:
+        assert child.wait() == -signal.SIGKILL
+    index = EdgeIndex(tmp_path)
+    assert len(list(index._packed.of(SPACE, "u1"))) == 4
+    assert len(await index.search(SPACE, ONES, MemoryFilter("u1"), 9)) == 2
+    await index.upsert(SPACE, points(range(1, 4)))
+    assert len(await index.search(SPACE, ONES, MemoryFilter("u1"), 9)) == 4
     await index.close()
 
 
@@ -275,7 +292,7 @@ async def test_large_write_yields_between_batches(
 ) -> None:
     index, calls = EdgeIndex(tmp_path), [0]
     await index.upsert(TOKEN_SPACE, points(range(1)))
-    shard, log_is_synced = index._collections._shards[TOKEN_SPACE.collection], asyncio.Event()
+    shard, log_is_synced = index._collections._shards[TOKEN_SPACE.collection], threading.Event()
     update = shard.update
 
     def counted(operation: UpdateOperation) -> None:

@@ -3,19 +3,23 @@
 import asyncio
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import VectorSpace
+from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_shard import PACKED_DIR
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from tests.fakes.vector_indexes import memory, point, space_of
 
 SPACE = space_of(dim=4, token_dim=2)
+NAME = SPACE.collection
 QUESTION = np.array([1, 0, 0, 0], np.float32)
 
 
@@ -25,11 +29,11 @@ def made(number: int, boundary: str = "u1") -> Point:
 
 
 def written(store: PackedVectors, *points: Point) -> None:
-    store.put([(one, pack_point(SPACE.fingerprint, one)) for one in points])
+    store.put(NAME, [(one, pack_point(SPACE.fingerprint, one)) for one in points])
 
 
 def ids(store: PackedVectors, boundary: str) -> list[str]:
-    return [row.memory_id for row in store.of(boundary)]
+    return [memory_id for memory_id, row in store.of(SPACE, boundary) if row is not None]
 
 
 async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
@@ -47,14 +51,15 @@ def failed(*_: object) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[PackedVectors]:
-    opened = PackedVectors(tmp_path / "store", SPACE.fingerprint)
+    opened = PackedVectors(tmp_path / "store")
     yield opened
     opened.close()
 
 
 def test_row_equals_the_written_point(store: PackedVectors) -> None:
     written(store, made(2))
-    [row] = store.of("u1")
+    [(_, row)] = store.of(SPACE, "u1")
+    assert row is not None
     assert (row.memory_id, row.kind.mode, row.kind.type, row.occurred_ms) == (
         memory(2),
         made(2).mode,
@@ -83,20 +88,33 @@ def test_moved_point_has_one_row(store: PackedVectors) -> None:
     assert (ids(store, "u1"), ids(store, "u2")) == ([memory(2)], [memory(1)])
 
 
-def test_removed_or_unpackable_point_has_no_row(store: PackedVectors) -> None:
+def test_removed_point_has_no_row_and_an_unpackable_one_an_empty_row(store: PackedVectors) -> None:
     written(store, made(1), made(2), made(3))
-    store.remove([memory(1), memory(9)])
-    store.put([(made(2), None)])
+    store.remove(NAME, [memory(1), memory(9)])
+    store.put(NAME, [(made(2), None)])
     assert ids(store, "u1") == [memory(3)]
+    assert dict(store.of(SPACE, "u1"))[memory(2)] is None
+
+
+def test_collections_are_apart_and_dropped_apart(store: PackedVectors) -> None:
+    other = VectorSpace("other", SPACE.fingerprint)
+    for name in (NAME, other.collection):
+        store.begin(name)
+        store.put(name, [(made(1), pack_point(SPACE.fingerprint, made(1)))])
+    store.remove(other.collection, [memory(2)])
+    store.drop(NAME)
+    assert (store.is_complete(NAME), ids(store, "u1")) == (False, [])
+    assert (store.is_complete(other.collection), len(list(store.of(other, "u1")))) == (True, 1)
 
 
 def test_broken_store_is_replaced(tmp_path: Path) -> None:
-    store = PackedVectors(tmp_path, SPACE.fingerprint)
+    store = PackedVectors(tmp_path)
+    store.begin(NAME)
     written(store, made(1))
     store.close()
     (tmp_path / "CURRENT").write_text("nonsense\n")
-    again = PackedVectors(tmp_path, SPACE.fingerprint)
-    assert ids(again, "u1") == []
+    again = PackedVectors(tmp_path)
+    assert (again.is_complete(NAME), ids(again, "u1")) == (False, [])
     written(again, made(2))
     assert ids(again, "u1") == [memory(2)]
     again.close()
@@ -107,14 +125,14 @@ async def test_missing_row_is_read_from_the_engine_and_packed(tmp_path: Path) ->
     await first.upsert(SPACE, [made(number) for number in range(100)])
     before = await answers(first)
     await first.close()
-    lost = tmp_path / SPACE.collection / PACKED_DIR
+    lost = tmp_path / PACKED_DIR
     shutil.rmtree(lost)
     again = EdgeIndex(tmp_path)
     after = await answers(again)
     await again.close()
     # The engine normalises in 32 bits, which may change the last digit.
     assert after == pytest.approx(before, abs=1e-6)
-    store = PackedVectors(lost, SPACE.fingerprint)
+    store = PackedVectors(lost)
     assert len(ids(store, "u1")) == 100
     store.close()
 
@@ -123,7 +141,7 @@ async def test_point_deleted_during_a_read_is_not_found(tmp_path: Path) -> None:
     first = EdgeIndex(tmp_path)
     await first.upsert(SPACE, [made(number) for number in range(100)])
     await first.close()
-    shutil.rmtree(tmp_path / SPACE.collection / PACKED_DIR)
+    shutil.rmtree(tmp_path / PACKED_DIR)
     index = EdgeIndex(tmp_path)
     reading = asyncio.create_task(index.search(SPACE, QUESTION, MemoryFilter("u1"), 100))
     await asyncio.sleep(0)
@@ -139,7 +157,7 @@ async def test_failed_deletion_keeps_the_point_until_it_is_repeated(
     await index.upsert(SPACE, [made(1), made(2)])
     before = await answers(index)
     with monkeypatch.context() as failing:
-        failing.setattr(PackedVectors, "remove", failed)
+        failing.setattr(index._packed, "_store", Mock(**{"get.return_value": b"u1", "write.side_effect": failed}))
         with pytest.raises(Unavailable):
             await index.delete(SPACE, [memory(1)])
     assert set(await index.hashes(SPACE, [memory(1), memory(2)])) == {memory(1), memory(2)}
@@ -149,16 +167,33 @@ async def test_failed_deletion_keeps_the_point_until_it_is_repeated(
     await index.close()
 
 
-async def test_a_row_without_a_point_is_not_found(tmp_path: Path) -> None:
+async def test_collection_at_rest_is_searched_without_the_engine(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
-    await index.upsert(SPACE, [made(1), made(2)])
+    await index.upsert(SPACE, [made(number) for number in range(20)])
+    before = await answers(index)
     await index.close()
-    store = PackedVectors(tmp_path / SPACE.collection / PACKED_DIR, SPACE.fingerprint)
-    written(store, made(3))
-    store.close()
     again = EdgeIndex(tmp_path)
-    found = await again.search(SPACE, QUESTION, MemoryFilter("u1"), 10)
-    assert [one.memory_id for one in found] == [memory(1), memory(2)]
+    assert await answers(again) == before
+    assert not again._collections.is_open(SPACE)
+    await again.upsert(SPACE, [made(30)])
+    await again.delete(SPACE, [memory(2)])
+    after = await answers(again)
+    await again.close()
+    assert {one for _, one in after} == {one for _, one in before} - {memory(2)} | {memory(30)}
+    last = EdgeIndex(tmp_path)
+    assert await answers(last) == after
+    assert not last._collections.is_open(SPACE)
+    await last.close()
+
+
+async def test_unpackable_point_of_a_collection_at_rest_is_found_by_the_engine(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    odd = replace(made(2), tokens=np.full((1, 2), 0.123, np.float32))
+    await index.upsert(SPACE, [made(1), odd])
+    await index.close()
+    again = EdgeIndex(tmp_path)
+    [found] = await again.maxsim(SPACE, np.eye(1, 2, dtype=np.float32), MemoryFilter("u1"), 10, [memory(2)])
+    assert found.score == pytest.approx(0.123, abs=1e-4)
     await again.close()
 
 
@@ -167,6 +202,6 @@ async def test_deleted_point_is_in_no_file(tmp_path: Path) -> None:
     await index.upsert(SPACE, [made(1), made(2)])
     await index.delete(SPACE, [memory(1)])
     await index.close()
-    store = PackedVectors(tmp_path / SPACE.collection / PACKED_DIR, SPACE.fingerprint)
+    store = PackedVectors(tmp_path / PACKED_DIR)
     assert ids(store, "u1") == [memory(2)]
     store.close()

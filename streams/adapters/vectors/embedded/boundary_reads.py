@@ -1,0 +1,93 @@
+"""Read all vectors of a boundary: packed rows alone while its collection is at rest, else as the engine has them."""
+
+import asyncio
+from collections.abc import Sequence
+
+from schemas.state.modes import VectorSpace
+from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
+from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, PointRow, pack_point, unpack_vectors
+from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
+from streams.batching import batches
+
+POINT_PAGE_SIZE = 1024
+"""Points of one read, which holds the GIL for 10 ms."""
+
+
+async def read_packed(
+    packed: PackedVectors, space: VectorSpace, boundary: str, max_points: int, *, yields: bool
+) -> BoundaryVectors | None:
+    """Return all points of a boundary of a complete collection; None if there are too many, or one can't be packed.
+
+    `yields` lets other tasks run between pages.
+    """
+    vectors = BoundaryVectors(space.fingerprint)
+    for page in batches(packed.of(space, boundary), POINT_PAGE_SIZE):
+        rows = [row for _, row in page if row is not None]
+        if len(rows) < len(page) or len(vectors.rows) + len(rows) > max_points:
+            return None
+        vectors.put(rows)
+        await _pause(yields=yields)
+    return vectors
+
+
+async def read_boundary(
+    shard: CollectionShard, packed: PackedVectors, space: VectorSpace, boundary: str, max_points: int, *, yields: bool
+) -> BoundaryVectors | None:
+    """Return all points of a boundary, as the engine has them; None if there are too many, or one can't be packed.
+
+    `yields` lets other tasks run between pages.
+    """
+    missing = await _point_ids(shard, boundary, max_points, yields=yields)
+    if missing is None:
+        return None
+    vectors = BoundaryVectors(space.fingerprint)
+    for page in batches(packed.of(space, boundary), POINT_PAGE_SIZE):
+        found = [row for memory_id, row in page if row is not None and memory_id in missing]
+        missing.difference_update(row.memory_id for row in found)
+        if found:
+            vectors.put(found)
+        await _pause(yields=yields)
+    for memory_ids in batches(sorted(missing), VECTOR_BATCH_SIZE):
+        rows = _repack(shard, packed, space, memory_ids)
+        if rows is None:
+            return None
+        # Empty if all of them were deleted meanwhile.
+        if rows:
+            vectors.put(rows)
+        await _pause(yields=yields)
+    return vectors
+
+
+async def _point_ids(shard: CollectionShard, boundary: str, max_points: int, *, yields: bool) -> set[str] | None:
+    found: set[str] = set()
+    offset: ScrollOffset = None
+    while True:
+        page, offset = shard.ask(id_page_query(boundary, offset, POINT_PAGE_SIZE))
+        found.update(page)
+        if len(found) > max_points:
+            return None
+        if offset is None:
+            return found
+        await _pause(yields=yields)
+
+
+def _repack(
+    shard: CollectionShard, packed: PackedVectors, space: VectorSpace, memory_ids: Sequence[str]
+) -> list[PointRow] | None:
+    """Read these points from the engine and pack them; None if one can't be packed."""
+    points = shard.ask(point_query(space.fingerprint, memory_ids))
+    data = [pack_point(space.fingerprint, point) for point in points]
+    packed.put(space.collection, zip(points, data, strict=True))
+    rows = [
+        PointRow.of(point, unpack_vectors(space.fingerprint, one))
+        for point, one in zip(points, data, strict=True)
+        if one is not None
+    ]
+    return rows if len(rows) == len(points) else None
+
+
+async def _pause(*, yields: bool) -> None:
+    if yields:
+        await asyncio.sleep(0)
