@@ -23,17 +23,22 @@ test: .venv/complete ## all tests
 $(TEST_PARTS): export OMP_NUM_THREADS := 1
 $(TEST_PARTS): export OPENBLAS_NUM_THREADS := 1
 
+# A part that failed says why, and what failed runs once more, alone in its part: six parts share two cores, and a time
+# limit that is missed there says nothing about the project. A failure that comes again fails the run.
+pytest = $(1) -o cache_dir=.pytest_cache/$@ || { [ $$? -eq 1 ] && echo "$@: once more, what failed" && $(1) \
+	-o cache_dir=.pytest_cache/$@ --last-failed --last-failed-no-failures none; }
+
 test-kills: .venv/complete
-	@$(BIN)/python -m pytest tests/live/kills
+	@$(call pytest,$(BIN)/python -m pytest tests/live/kills)
 
 test-live: .venv/complete
-	@$(BIN)/python -m pytest tests/live --ignore=tests/live/kills
+	@$(call pytest,$(BIN)/python -m pytest tests/live --ignore=tests/live/kills)
 
 test-browser test-contract: test-%: .venv/complete
-	@$(BIN)/python -m pytest tests/$*
+	@$(call pytest,$(BIN)/python -m pytest tests/$*)
 
 test-stream test-unit: test-%: .venv/complete
-	@nice -n 10 $(BIN)/python -m pytest tests/$*
+	@$(call pytest,nice -n 10 $(BIN)/python -m pytest tests/$*)
 
 check: lint types ## lint, words, types, imports
 

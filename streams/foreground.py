@@ -5,8 +5,12 @@ each of its steps for what runs in between. Guaranteed: a backlog keeps a share 
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+
+_own_request: ContextVar[Callable[[], None] | None] = ContextVar("own_request", default=None)
+"""Ends the request that the current task handles."""
 
 MAX_REQUEST_S = 0.25
 """How long a request counts: what takes longer waits for something else than the event loop."""
@@ -48,6 +52,21 @@ class Foreground:
                 self._leave()
 
         return leave
+
+    @contextmanager
+    def handling(self, leave: Callable[[], None] | None) -> Iterator[None]:
+        """Note the request that this task handles, and those that it starts meanwhile; None for one not counted."""
+        token = _own_request.set(leave)
+        try:
+            yield
+        finally:
+            _own_request.reset(token)
+
+    async def give_way_to_others(self, worked_s: float) -> None:
+        """Count the request of this task no longer, as it takes long, and give way to those under way."""
+        if (leave := _own_request.get()) is not None:
+            leave()
+        await self.give_way(worked_s)
 
     async def give_way(self, worked_s: float, share: float = MAX_WAIT_SHARE) -> None:
         """Let other tasks run; while requests are under way wait, at most `share` times `worked_s` or `MAX_PAUSE_S`.

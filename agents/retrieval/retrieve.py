@@ -25,7 +25,7 @@ from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
 from agents.retrieval.hits import HitRanker
 from agents.retrieval.lexical_features import LexicalFeatures
-from agents.retrieval.vector_search import VectorSearch
+from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
@@ -70,13 +70,17 @@ class Retrieve:
         weights: RankingWeights,
         layers: DrillDown | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
+        give_way: GiveWay = let_others_run,
     ) -> None:
-        """`elapsed` counts seconds; without `layers` a search has no layers above the items."""
+        """`elapsed` counts seconds; without `layers` a search has no layers above the items.
+
+        `give_way` is awaited between parts of a long search.
+        """
         self._words = words
         self._memories = memories
         self._modes = modes
         self._clock = clock
-        self._vectors = VectorSearch(vectors, spaces)
+        self._vectors = VectorSearch(vectors, spaces, give_way, elapsed)
         self._hits = HitRanker(memories, weights)
         self._layers = layers
         self._elapsed = elapsed

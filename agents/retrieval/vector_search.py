@@ -7,7 +7,8 @@ both models embed the question: every memory is compared by the model that made 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -30,11 +31,20 @@ from agents.rules.ranking.cross_lingual import (
 from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
 from agents.rules.ranking.rank_fusion import ModeSearchResult
 from schemas.failures import ModelMissing, Unavailable
-from schemas.models.vectors import Encoded, Matrix, Nearest, Scored
+from schemas.models.vectors import Encoded, Nearest, Scored
 from schemas.state.modes import VectorSpace
 
 EncoderKey = tuple[str, str | None, bool]
 """What determines a question's vector: embedder, query prefix, `cross_lingual`; not the prefix of passages."""
+
+GiveWay = Callable[[float], Awaitable[None]]
+"""Lets other requests run, after so many seconds of work on a question."""
+
+
+async def let_others_run(_worked_s: float) -> None:
+    """Let others run for one pass of the event loop."""
+    await asyncio.sleep(0)
+
 
 EncodingResult = Encoded | ModelMissing | Unavailable
 """A question's vectors, or the reason why there are none."""
@@ -100,7 +110,11 @@ MAXSIM_FULL_SCAN_LIMIT = 1000
 """Memories up to which late interaction scores all, which takes 15 ms at 5,000. Above it scores candidates: on
 conversations of 6,000 turns of one user that finds as much."""
 
+MODES_AT_ONCE = 8
+"""Modes that are searched at a stretch, 5 ms where each has few memories: a question over more gives way to others."""
+
 _Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +134,42 @@ class _PreparedSearch:
 class VectorSearch:
     """Questions in, nearest memories by mode out."""
 
-    def __init__(self, vectors: VectorIndex, spaces: VectorSpaces) -> None:
+    def __init__(
+        self,
+        vectors: VectorIndex,
+        spaces: VectorSpaces,
+        give_way: GiveWay = let_others_run,
+        elapsed: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`elapsed` counts seconds."""
         self._vectors = vectors
         self._spaces = spaces
+        self._give_way = give_way
+        self._elapsed = elapsed
 
     async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[ModeSearchResult]:
         """Return the nearest memories of each mode's search, in their order; there is at least one."""
         memory_columns = words.memory_columns()
-        prepared = [self._prepare(mode_search, memory_columns, search) for mode_search in search.mode_searches]
+        prepared: list[_PreparedSearch] = []
+        async for part in self._paced(search.mode_searches):
+            prepared += [self._prepare(mode_search, memory_columns, search) for mode_search in part]
         if any(one.nearest.status == "unavailable" for one in prepared):
             return [one.nearest for one in prepared]
         encoders = [reader for one in prepared for reader in one.encoders]
-        questions = await encode_query(encoders, search.question.text, words.now, search.request.scope.boundary)
-        return await _gather([self._found(one, questions, search, words) for one in prepared])
+        encoded = await encode_query(encoders, search.question.text, words.now, search.request.scope.boundary)
+        questions = {key: _weighted(question, search, words) for key, question in encoded.items()}
+        results: list[ModeSearchResult] = []
+        async for some in self._paced(prepared):
+            results += await _gather([self._found(one, questions, search, words) for one in some])
+        return results
+
+    async def _paced(self, modes: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
+        """Yield `MODES_AT_ONCE` modes at a time, and give way between them."""
+        for start in range(0, len(modes), MODES_AT_ONCE):
+            began = self._elapsed()
+            yield modes[start : start + MODES_AT_ONCE]
+            if start + MODES_AT_ONCE < len(modes):
+                await self._give_way(self._elapsed() - began)
 
     def _prepare(self, mode_search: ModeSearch, memory_columns: MemoryColumns, search: SearchPlan) -> _PreparedSearch:
         admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)
@@ -222,7 +259,7 @@ class VectorSearch:
             else split_by_language(chosen, words.memory_columns(), foreign=foreign)
         )
         calls = [
-            self._vectors.maxsim(space, _rows(question, search, words), where, limit, parts.get(crosses, chosen))
+            self._vectors.maxsim(space, question.tokens, where, limit, parts.get(crosses, chosen))
             for crosses, question in asked.items()
         ]
         maxsim = dict(zip(asked, await _gather(calls), strict=True))
@@ -231,12 +268,15 @@ class VectorSearch:
         )
 
 
-def _rows(question: Encoded, search: SearchPlan, words: LexicalFeatures) -> Matrix:
-    """Return the token vectors of a question, scaled by the weights of its tokens among these memories."""
+def _weighted(question: EncodingResult, search: SearchPlan, words: LexicalFeatures) -> EncodingResult:
+    """Scale the token vectors of a question by the weights of its tokens among these memories."""
+    if not isinstance(question, Encoded):
+        return question
     asked, features = search.question, words.now()
     frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, features.postings, strict=True)}
     spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
-    return weight_query_tokens(question.tokens, spans, asked.text, frequencies, features.documents)
+    tokens = weight_query_tokens(question.tokens, spans, asked.text, frequencies, features.documents)
+    return replace(question, tokens=tokens)
 
 
 async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:

@@ -119,7 +119,10 @@ class BuildAgents:
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
         intend = Intend(stores.intentions, memories, clock)
         drill_down = DrillDown(intend, stores.categories, memories)
-        retrieve = Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down)
+        give_way = self._ctx.foreground.give_way_to_others
+        retrieve = Retrieve(
+            words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way
+        )
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
         return PartitionAgents(

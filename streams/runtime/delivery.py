@@ -194,7 +194,8 @@ class Delivery(Generic[Finished]):
 
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True
-        held.finishing = asyncio.ensure_future(await self._begin(held.record))
+        with self._foreground.handling(held.leave_foreground):
+            held.finishing = asyncio.ensure_future(await self._begin(held.record))
         if (leave := held.leave_foreground) is not None:
             held.finishing.add_done_callback(lambda _: leave())
         self._begun.set()

@@ -68,6 +68,11 @@ class RetrievalHarness:
     records: dict[str, Memory] = field(default_factory=dict)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
+    searched_before_pauses: list[int] = field(default_factory=list)
+    """How many spaces were queried when a question gave way."""
+
+    async def _give_way(self, _worked_s: float) -> None:
+        self.searched_before_pauses.append(len(self.vectors.searched))
 
     def __post_init__(self) -> None:
         weights = RankingWeights.loads(WEIGHTS.read_text())
@@ -78,7 +83,15 @@ class RetrievalHarness:
         self.spaces = VectorSpaces(stores.modes, self.embedders)
         layers = DrillDown(stores.intentions, stores.categories, stores.memories)
         self.retrieve = Retrieve(
-            stores.words, stores.memories, self.vectors, stores.modes, self.spaces, self.clock, weights, layers
+            stores.words,
+            stores.memories,
+            self.vectors,
+            stores.modes,
+            self.spaces,
+            self.clock,
+            weights,
+            layers,
+            give_way=self._give_way,
         )
 
     async def remember(self, *memories: Memory) -> list[Memory]:

@@ -116,9 +116,7 @@ def fuse_vector_scores(
     searched = [one for one in mode_results if one.status == "ok"]
     if method == "lexical_merge" or not searched:
         return VectorScores(np.zeros(len(admitted), np.bool_))
-    embedded = np.zeros(len(admitted), np.bool_)
-    for one in searched:
-        embedded |= columns.embedded(one.space)
+    embedded = np.logical_or.reduce([columns.embedded(space) for space in {one.space for one in searched}])
     estimate = lexical_scores / max(float(lexical_scores[admitted].max(initial=0.0)), SCORE_EPSILON)
 
     def scores(kind: ScoreKind) -> FloatArray:
@@ -135,7 +133,8 @@ def _scores_of_kind(
     """Return scores of one kind; in a space without token vectors, cosine ranks stand in for late interaction."""
     if method == "weighted_mean":
         return scatter_scores(kind.select(results[0]), columns)
-    ranked = [_ranked(kind.select(one) or one.found, one, columns, admitted) for one in results]
+    eligible = {space: admitted & columns.embedded(space) for space in {one.space for one in results}}
+    ranked = [_ranked(kind.select(one) or one.found, one, columns, eligible[one.space]) for one in results]
     best: FloatArray = np.maximum.reduce([scatter_scores(one, columns, missing_score=0.0) for one in ranked])
     return kind.mean + best * (kind.std / DENSE_STD)
 
@@ -180,14 +179,16 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
 
 
-def _ranked(found: Sequence[Scored], result: ModeSearchResult, columns: MemoryColumns, admitted: Mask) -> list[Scored]:
-    numbers, eligible = columns.number_of, admitted & columns.embedded(result.space)
+def _ranked(found: Sequence[Scored], result: ModeSearchResult, columns: MemoryColumns, eligible: Mask) -> list[Scored]:
+    numbers = columns.number_of
     current = [one for one in found if one.memory_id in numbers and eligible[numbers[one.memory_id]]]
     return normal_scores(current, result.count)
 
 
 def _ranks(found: Sequence[Scored]) -> list[float]:
     """Return ranks from 1; ties get the mean of their ranks."""
+    if len(found) == 1:
+        return [1.0]
     descending = -np.round([one.score for one in found], SCORE_DECIMALS)
     _, group, sizes = np.unique(descending, return_inverse=True, return_counts=True)
     middles = np.cumsum(sizes) - (sizes - 1) / 2

@@ -27,9 +27,9 @@ from streams.observability.metrics import Meters
 MAX_READ_AFTER_WAIT_S = 5.0
 """Maximum wait for `read_after` without a deadline."""
 
-MAX_ANSWERED_AT_ONCE = 6
-"""Questions that are answered at a time: enough to fill the embedder and the event loop. More would only wait there,
-and a question of another user behind them."""
+MAX_ANSWERED_AT_ONCE = 8
+"""Questions that are answered at a time, four of one user: enough to fill the embedder and the event loop. More would
+only wait there, and a question of another user behind them."""
 
 MAX_TEXTS_TURN_S = 60.0
 """Maximum time of a list that reads all texts, 1 s for 50,000 of them. One at a time in a worker: many would share the

@@ -61,11 +61,11 @@ async def test_client_survives_a_broker_restart(tmp_path: Path, prefix: str) -> 
 async def test_close_returns_during_a_broker_outage(tmp_path: Path, prefix: str) -> None:
     with running_broker(tmp_path) as broker:
         async with standing_in(broker.bootstrap, prefix) as service:
-            memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix, timeout=1).__aenter__()
+            memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix).__aenter__()
             await memory.remember("before")
             await service.next("turns")
         os.kill(broker.pid, signal.SIGKILL)
         with pytest.raises(MemoryTimeout):
-            await memory.remember("never")
+            await memory.remember("never", timeout=1)
         async with asyncio.timeout(20):
             await memory.__aexit__(None, None, None)

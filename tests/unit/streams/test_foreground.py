@@ -69,3 +69,22 @@ async def test_a_wait_for_quiet_holds_up_no_pause_of_others() -> None:
     assert not waiting.done()
     leave()
     await waiting
+
+
+async def test_request_that_takes_long_gives_way_to_others_and_not_to_itself() -> None:
+    foreground = Foreground()
+    own = foreground.enter()
+    with foreground.handling(own):
+        long = asyncio.ensure_future(foreground.give_way_to_others(60))
+    async with asyncio.timeout(5):
+        await long
+    assert not foreground._under_way
+    other = foreground.enter()
+    with foreground.handling(own):
+        long = asyncio.ensure_future(foreground.give_way_to_others(60))
+    await asyncio.sleep(0.001)
+    assert not long.done()
+    other()
+    await long
+    own()
+    assert not foreground._under_way

@@ -26,15 +26,15 @@ async def test_flood_of_one_user_delays_another_by_one_turn() -> None:
 async def test_no_more_than_the_limit_run_at_once_and_a_cancelled_one_frees_its_turn() -> None:
     turns, running, most = FairTurns(2), 0, 0
 
-    async def ask() -> None:
+    async def ask(user: str = "u") -> None:
         nonlocal running, most
-        async with turns.turn("u"):
+        async with turns.turn(user):
             running += 1
             most = max(most, running)
             await asyncio.sleep(0.001)
             running -= 1
 
-    asking = [asyncio.create_task(ask()) for _ in range(8)]
+    asking = [asyncio.create_task(ask(str(number % 4))) for number in range(8)]
     await asyncio.sleep(0)
     for one in asking[3::2]:
         one.cancel()
@@ -59,3 +59,21 @@ async def test_turn_that_waits_for_a_store_is_given_to_the_next(monkeypatch: pyt
     ended.set()
     await hanging
     assert turns._free == 1
+
+
+async def test_floods_leave_a_turn_to_the_next_user() -> None:
+    turns, ended, began = FairTurns(8), asyncio.Event(), list[str]()
+
+    async def ask(user: str) -> None:
+        async with turns.turn(user):
+            began.append(user)
+            await ended.wait()
+
+    asking = [asyncio.create_task(ask(user)) for user in ["a"] * 9 + ["b"] * 9 + ["c", "d"]]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert began == ["a"] * 4 + ["b"] * 2 + ["c", "d"]
+    ended.set()
+    await asyncio.gather(*asking)
+    assert len(began) == 20
+    assert (turns._free, dict(turns._turns), dict(turns._waiting)) == (8, {}, {})

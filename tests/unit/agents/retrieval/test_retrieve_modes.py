@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agents.retrieval.vector_search import MODES_AT_ONCE
 from schemas.failures import Rejected
 from schemas.state.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -50,6 +51,19 @@ async def test_modes_of_another_user_are_unknown(library: RetrievalHarness) -> N
     with pytest.raises(Rejected):
         await library.ask("what leaks?", mode="secret")
     assert (await library.ask("what leaks?", mode="*"))[0].modes == ["code", "general", "journal"]
+
+
+async def test_question_over_many_modes_gives_way_between_them(library: RetrievalHarness) -> None:
+    names = [f"m{number}" for number in range(2 * MODES_AT_ONCE + 1)]
+    library.modes.declare(*(mode(name, "tiny32") for name in names))
+    for number, name in enumerate(names):
+        await library.remember(*turns(name, [f"the {name} tap leaks"], number))
+    result, _ = await library.ask("what leaks?", mode=names[:MODES_AT_ONCE], top_k=50)
+    assert (len(found(result)), library.searched_before_pauses) == (MODES_AT_ONCE, [])
+    library.vectors.searched.clear()
+    result, _ = await library.ask("what leaks?", mode=names, top_k=50)
+    assert found(result) == set(names)
+    assert library.searched_before_pauses == [0, 0, MODES_AT_ONCE, 2 * MODES_AT_ONCE]
 
 
 async def test_several_modes_are_fused_by_rank_with_a_warning(library: RetrievalHarness) -> None:
