@@ -136,7 +136,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
 
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
 
-    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground)
+    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, ctx.read_text)
     changes = ApplyChanges(
         remember_at,
         stores,
@@ -158,6 +158,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         topics,
         meters,
         worker_run_id=ctx.worker_run_id,
+        read_text=ctx.read_text,
         has_vector=agents.embed.has_written,
     )
     embed = EmbedRemembered(

@@ -33,6 +33,7 @@ from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
@@ -118,7 +119,8 @@ class WorkerParts:
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
-        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters, foreground)
+        self.texts = TextProcesses()
+        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters, foreground, self.texts)
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -195,6 +197,7 @@ class WorkerParts:
         await self.publisher.stop()
         await self.language.close()
         await self.embedders.close()
+        self.texts.close()
         await self.index.close()
         self.words.close()
         self.member_file.close()

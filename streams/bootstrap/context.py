@@ -15,6 +15,7 @@ from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
+from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.flow.worker_context import WorkerContext
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -44,7 +45,13 @@ def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: 
 
 
 def build_context(
-    app: App, settings: Settings, words: LexicalStore, publisher: Publisher, meters: Meters, foreground: Foreground
+    app: App,
+    settings: Settings,
+    words: LexicalStore,
+    publisher: Publisher,
+    meters: Meters,
+    foreground: Foreground,
+    read_text: ReadLongText = read_in_thread,
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
     topics = topics_with_prefix(settings.topic_prefix)
@@ -69,4 +76,5 @@ def build_context(
         deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
         boundaries=boundaries,
         foreground=foreground,
+        read_text=read_text,
     )

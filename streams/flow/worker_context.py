@@ -18,6 +18,7 @@ from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
+from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.flow.support.turns_log import TurnsLog
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -49,6 +50,7 @@ class WorkerContext:
     deaths: DeathCounts = field(default_factory=DeathCounts)
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     foreground: Foreground = field(default_factory=Foreground)
+    read_text: ReadLongText = read_in_thread
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

@@ -1,14 +1,14 @@
 """The words of a text that the lexical index stores, and their language. Pure.
 
 The words of a long text are found once and kept until they are written: so they can be found beside the event loop,
-before the turn is stored in its order. They are found piece by piece, since the interpreter serves no other thread
-during one long match.
+in another process too, before the turn is stored in its order. They are found piece by piece, since the interpreter
+serves no other thread during one long match.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import islice
+from threading import Lock
 from typing import NamedTuple
 
 from agents.rules.text.languages import detect_language
@@ -33,22 +33,58 @@ KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
 
 
 class IndexedWords(NamedTuple):
-    """Words in text order, with repetitions; the language by its index, 0 for none.
+    """Words in text order, with repetitions, one a line, and their number; the language by its index, 0 for none.
 
-    `lines` has one word a line, and `counts` how often each occurs, in the order of the text.
+    `counts` is how often each word occurs, in the order of the text.
     """
 
-    words: list[str]
+    length: int
     language: int
     lines: str
     counts: Mapping[str, int]
+
+
+class _KeptWords:
+    """The words of the latest texts. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._words: OrderedDict[str, IndexedWords] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, text: str) -> IndexedWords | None:
+        with self._lock:
+            return self._words.get(text)
+
+    def put(self, text: str, words: IndexedWords) -> None:
+        with self._lock:
+            self._words[text] = words
+            self._words.move_to_end(text)
+            while len(self._words) > self._most:
+                self._words.popitem(last=False)
+
+
+_long, _large = _KeptWords(KEPT_LONG_TEXTS), _KeptWords(KEPT_LARGE_TEXTS)
 
 
 def indexed_words(text: str) -> IndexedWords:
     """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out."""
     if not is_long(text):
         return _words_of(text)
-    return _words_of_large(text) if len(text) > LARGE_TEXT_CHARS else _words_of_long(text)
+    words = _kept_with(text).get(text)
+    if words is None:
+        words = _words_of(text)
+        keep_words(text, words)
+    return words
+
+
+def keep_words(text: str, words: IndexedWords) -> None:
+    """Keep the words of a long text, as they were found elsewhere."""
+    _kept_with(text).put(text, words)
+
+
+def _kept_with(text: str) -> _KeptWords:
+    return _large if len(text) > LARGE_TEXT_CHARS else _long
 
 
 def is_long(text: str) -> bool:
@@ -66,14 +102,8 @@ def _words_of(text: str) -> IndexedWords:
         counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
         pieces = [[word for word in piece if word in counts] for piece in pieces]
     words = [word for piece in pieces for word in piece]
-    return IndexedWords(words, detect_language(words), "\n".join("\n".join(piece) for piece in pieces if piece), counts)
-
-
-_words_of_long = lru_cache(KEPT_LONG_TEXTS)(_words_of)
-
-
-_words_of_long = lru_cache(KEPT_LONG_TEXTS)(_words_of)
-_words_of_large = lru_cache(KEPT_LARGE_TEXTS)(_words_of)
+    lines = "\n".join("\n".join(piece) for piece in pieces if piece)
+    return IndexedWords(len(words), detect_language(words), lines, counts)
 
 
 def _pieces(text: str) -> Iterator[str]:

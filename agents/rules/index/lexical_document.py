@@ -84,9 +84,7 @@ class LexicalDocument:
         found = indexed_words(self._text)
         entities = sorted({entity_key(entity) for entity in self.memory.entities})
         labels = label_memory(self.memory)
-        return TextAnalysis(
-            len(found.words), found.lines, found.counts, entities, self._categories, found.language, labels
-        )
+        return TextAnalysis(found.length, found.lines, found.counts, entities, self._categories, found.language, labels)
 
     @property
     def trait(self) -> Trait:

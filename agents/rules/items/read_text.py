@@ -11,7 +11,7 @@ from modestream_client.vocabulary import Role
 
 from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import Analysis, analyse, extract_items
+from agents.rules.items.extracting import Analysis, analyse
 from schemas.state.memories import Memory, Origin, Resource
 from schemas.state.understanding import Understanding
 
@@ -38,11 +38,6 @@ class ReadText(NamedTuple):
     source: ReadSource
     understanding: Understanding | None
     items: list[ExtractedItem]
-
-
-def read_text(memory: Memory, understanding: Understanding | None = None) -> ReadText:
-    """Read the items of a memory's text, with a model's answer if there is one."""
-    return ReadText(ReadSource.of(memory), understanding, extract_items(memory, understanding))
 
 
 def analysis_of(memory: Memory, read: ReadText | None, understanding: Understanding | None = None) -> Analysis:

@@ -3,7 +3,7 @@
 An applied record is visible to readers at once. Its changelog writes and events are awaited before it is acknowledged;
 `CommittingStep` commits the lexical index. Records of one topic are applied in order.
 
-A long text is read in a thread, and many items are written in slices: other events are handled meanwhile.
+A long text is read beside the event loop, and many items are written in slices: other events are handled meanwhile.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from functools import partial
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
 from agents.memory.slices import Slices
-from agents.rules.index.indexed_words import indexed_words, is_long
-from agents.rules.items.read_text import ReadText, read_text
+from agents.rules.index.indexed_words import is_long
+from agents.rules.items.read_text import ReadText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
 from agents.rules.memory.versions import identify_turn, memory_to_read
 from agents.rules.text.embedding_text import lexical_text, whole_text
@@ -25,8 +25,6 @@ from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
-from schemas.state.memories import Memory
-from schemas.state.understanding import Understanding
 from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
@@ -36,6 +34,7 @@ from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.slices import in_slices
+from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.topics import Topics
@@ -72,9 +71,11 @@ class RememberTurns:
         topics: Topics,
         meters: Meters,
         foreground: Foreground | None = None,
+        read_text: ReadLongText = read_in_thread,
     ) -> None:
         """Many items are written in slices that give way to the requests of `foreground`."""
         self._foreground = foreground
+        self._read_text = read_text
         self._remember_at = remember_at
         self._stores = stores
         self._topics = topics
@@ -100,18 +101,12 @@ class RememberTurns:
         return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
 
     async def _read(self, turn: Turn, record: Record) -> ReadText | None:
-        """Read a long text in a thread; None for one that is stored already."""
+        """Read a long text beside the event loop; None for one that is stored already."""
         recorded_at = moment_of(record.timestamp_ms)
         memory_id = identify_turn(turn, recorded_at).memory_id
         known = self._stores.memories.get(record.partition, memory_id)
         memory = memory_to_read(turn, recorded_at, known, record.offset)
-        return None if memory is None else await asyncio.to_thread(_read_all, memory)
-
-
-def _read_all(memory: Memory, understanding: Understanding | None = None) -> ReadText:
-    """Read items and words of a text; the words are kept until they are written."""
-    indexed_words(lexical_text(memory))
-    return read_text(memory, understanding)
+        return None if memory is None else await self._read_text(memory)
 
 
 async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
@@ -146,8 +141,10 @@ class RememberEvents:
         *,
         worker_run_id: str = "",
         has_vector: HasVector | None = None,
+        read_text: ReadLongText = read_in_thread,
     ) -> None:
         """Without `has_vector` reported vectors are not verified."""
+        self._read_text = read_text
         self._reader = reader
         self._remember_at = remember_at
         self._stores = stores
@@ -195,11 +192,11 @@ class RememberEvents:
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
     async def _read(self, event: Understood, partition: int) -> ReadText | None:
-        """Read the items of a long text and a model's answer in a thread."""
+        """Read the items of a long text and a model's answer beside the event loop."""
         memory = self._stores.memories.get(partition, event.memory_id)
         if memory is None or not is_about_current_text(memory, event) or not is_long(lexical_text(memory)):
             return None
-        return await asyncio.to_thread(_read_all, with_understanding(memory, event), event.found)
+        return await self._read_text(with_understanding(memory, event), event.found)
 
     def _apply(self, event: MemoryInput, record: Record, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
         remember = self._remember_at(record.partition)

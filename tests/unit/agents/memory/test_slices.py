@@ -3,7 +3,8 @@
 import pytest
 
 from agents.memory.slices import finish
-from agents.rules.items.read_text import read_text
+from agents.rules.items.extracting import extract_items
+from agents.rules.items.read_text import ReadSource, ReadText
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn
@@ -91,8 +92,7 @@ def test_status_that_arrives_in_between_stays(harness: ItemsHarness) -> None:
 def test_text_that_was_read_before_gives_the_same_items(harness: ItemsHarness) -> None:
     message = turn(THREE, turn_id="t1", occurred_at="2026-03-01T09:00:00Z")
     first = harness.say(THREE, 0)
-    same = read_text(first)
-    other = read_text(first.model_copy(update={"text": LOCAL}))
-    for read in (same, other):
+    changed = first.model_copy(update={"text": LOCAL})
+    for read in (ReadText(ReadSource.of(one), None, extract_items(one, None)) for one in (first, changed)):
         finish(harness.agent.turn(message.model_copy(update={"turn_id": f"{id(read)}"}), record(offset=3), read))
     assert set(harness.items()) == {FLY, EDITOR, TEA}

@@ -1,0 +1,39 @@
+"""Reads the words and items of a long text beside the event loop, before its turn is stored in its order."""
+
+import asyncio
+from typing import Protocol
+
+from agents.rules.index.indexed_words import IndexedWords, indexed_words, keep_words
+from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import extract_items
+from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.text.embedding_text import lexical_text
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
+
+FoundInText = tuple[IndexedWords, list[ExtractedItem]]
+"""Words and items of a text."""
+
+
+class ReadLongText(Protocol):
+    """Reads a memory's text, with a model's answer if there is one; the words are kept until they are written."""
+
+    async def __call__(self, memory: Memory, understanding: Understanding | None = None) -> ReadText:
+        """Return the items."""
+
+
+def find_in_text(memory: Memory, understanding: Understanding | None) -> FoundInText:
+    """Find words and items; for any thread or process."""
+    return indexed_words(lexical_text(memory)), extract_items(memory, understanding)
+
+
+def keep_found(memory: Memory, understanding: Understanding | None, found: FoundInText) -> ReadText:
+    """Keep the words that were found elsewhere; return the items with what they were read of."""
+    words, items = found
+    keep_words(lexical_text(memory), words)
+    return ReadText(ReadSource.of(memory), understanding, items)
+
+
+async def read_in_thread(memory: Memory, understanding: Understanding | None = None) -> ReadText:
+    """Read in a thread, which shares the interpreter with the event loop."""
+    return keep_found(memory, understanding, await asyncio.to_thread(find_in_text, memory, understanding))
