@@ -1,6 +1,6 @@
 """Lets a limited number of questions be answered at a time, users in turn.
 
-A user who has as many turns as are free waits, so that a flood of one user, or of a few, leaves a turn to the next one.
+A user with as many turns as are free waits, so that a flood of one user, or of a few, leaves a turn to the next one.
 Guaranteed: within a user the order is that of the calls.
 """
 
@@ -26,7 +26,7 @@ class FairTurns:
         self._max_turn_s = max_turn_s
         self._turns: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """The calls of each user; who was served last is last."""
+        """The calls of each user; the one served last is last."""
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:

@@ -38,6 +38,9 @@ DAMAGED_PREFIX = ".damaged-"
 PACKED_DIR = ".packed"
 """In the root: the packed vectors of all collections."""
 
+FORMER_PACKED_DIR = "packed"
+"""In each collection of earlier releases: its packed vectors, a store that needed the collection to be open."""
+
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
 
@@ -57,6 +60,8 @@ class EdgeCollections:
             raise RuntimeError(f"another process owns the vector index in {root}") from error
         self.packed = translate_engine_errors(lambda: PackedVectors(root / PACKED_DIR))
         """The vectors of all collections, by boundary."""
+        for former in root.glob(f"[!.]*/{FORMER_PACKED_DIR}"):
+            shutil.rmtree(former, ignore_errors=True)
         self._max_open = max_open or granted_open_shards()
         self._shards: OrderedDict[str, CollectionShard] = OrderedDict()
         self._fingerprints: dict[str, Fingerprint] = {}
