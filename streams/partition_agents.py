@@ -16,6 +16,7 @@ from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.retrieval.list_memories import List
+from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
 
@@ -27,6 +28,7 @@ class PartitionAgents:
     remember: Remember
     understand: Understand
     retrieve: Retrieve
+    rerank: Rerank
     assemble: Assemble
     list_memories: List
     draw_map: DrawMap

@@ -129,6 +129,15 @@ class Settings(BaseSettings):
     most_hits: int = Field(default=100, ge=1, le=100)
     """Limit of hits of one answer."""
 
+    rerank: bool = False
+    """Let a language model order the best hits of requests that do not say whether."""
+
+    rerank_candidates: int = Field(default=20, ge=2, le=100)
+    """Hits that the model is shown."""
+
+    rerank_timeout_s: float = Field(default=5.0, gt=0)
+    """Time limit of the model; past it the hits keep their order."""
+
     worker_id: str | None = None
     """Identifies a worker, so that it gets its partitions back at once after a restart; none: from a file."""
 

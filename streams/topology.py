@@ -174,6 +174,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     )
     queries = AnswerQuery(
         lambda partition: agents.at(partition).retrieve,
+        lambda partition: agents.at(partition).rerank,
         lambda partition: agents.at(partition).assemble,
         lambda partition: agents.at(partition).list_memories,
         draw_map_at,

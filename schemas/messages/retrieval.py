@@ -37,6 +37,8 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     read_after: Annotated[int, Field(ge=0)] | None = None
     explain: bool = False
     include_superseded: bool = False
+    rerank: bool | None = None
+    """Whether a language model orders the best hits; None is the deployment's default."""
 
 
 class RetrieveResult(BaseModel):

@@ -33,6 +33,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
+from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.prompts.prompting import Template
@@ -66,6 +67,9 @@ DISTILLING_PROMPT = "distil-1"
 
 CATEGORY_PROMPT = "categorize-1"
 """The version of the prompt for summaries of categories."""
+
+RERANK_PROMPT = "rerank-1"
+"""The version of the prompt for the order of hits."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
 """The state of the worker, for `health`."""
@@ -138,6 +142,7 @@ class BuildAgents:
             ),
             understand=self._understand(stores),
             retrieve=retrieve,
+            rerank=self._rerank(),
             assemble=self._assemble(stores, retrieve),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces),
@@ -164,6 +169,16 @@ class BuildAgents:
             stores.memories,
             self._ctx.clock,
             stores.categories,
+        )
+
+    def _rerank(self) -> Rerank:
+        chosen = self._settings
+        return Rerank(
+            self._models.language,
+            _template(RERANK_PROMPT),
+            chosen.rerank_candidates,
+            chosen.rerank_timeout_s,
+            by_default=chosen.rerank,
         )
 
     def _assemble(self, stores: PartitionStores, retrieve: Retrieve) -> Assemble:

@@ -35,6 +35,7 @@ class ReadCalls(Session):
         read_after: ReadAfter = OWN_WRITES,
         explain: bool = False,
         include_superseded: bool = False,
+        rerank: bool | None = None,
         partial: bool = False,
         principal: str | None = None,
         timeout: float | None = None,
@@ -79,6 +80,9 @@ class ReadCalls(Session):
             Add `scores` to each hit.
         include_superseded
             Include memories that a later one has replaced.
+        rerank
+            Let a language model of the service order the best hits; default: as the service is set. If it can't in
+            time, the hits keep their order, and the answer has the warning `not_reranked`.
         partial
             False: the first failed request fails the call. True: a failed request becomes a warning, and the call
             fails only if the requests of all users failed.
@@ -99,6 +103,7 @@ class ReadCalls(Session):
             depth=depth,
             explain=explain,
             include_superseded=include_superseded,
+            rerank=rerank,
         )
         requests = [
             build_record(

@@ -1,6 +1,7 @@
 """Handlers of the retrieve topic: hits, contexts, lists and maps, after the caller's own writes are applied."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import Clock
 from agents.retrieval.list_memories import List
+from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
+from agents.rules.answer.reranking import arrange
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
@@ -19,6 +22,7 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.steps.order_hits import OrderHits
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
@@ -60,7 +64,7 @@ class OwnWrites:
         """
         if read_after is None:
             return ()
-        within = self._time_left(options)
+        within = min(MAX_READ_AFTER_WAIT_S, self.time_left(options))
         soon = min(within, LIKELY_APPLIED_S)
         if await self.progress.reached(partition, read_after, soon, boundary):
             return ()
@@ -69,11 +73,12 @@ class OwnWrites:
             return late
         return () if await self.progress.reached(partition, read_after, within - soon, boundary) else late
 
-    def _time_left(self, options: ReplyOptions) -> float:
+    def time_left(self, options: ReplyOptions) -> float:
+        """Return the seconds until an answer must be made; infinite without a deadline."""
         if options.deadline_ms is None:
-            return MAX_READ_AFTER_WAIT_S
+            return math.inf
         left = options.deadline_ms / 1000 - self.clock.now().timestamp()
-        return max(0.0, min(MAX_READ_AFTER_WAIT_S, left - REPLY_MARGIN_S))
+        return max(0.0, left - REPLY_MARGIN_S)
 
     async def _is_beyond(self, partition: int, offset: int, within: float) -> bool:
         if self.ends is None:
@@ -91,6 +96,7 @@ class AnswerQuery:
     def __init__(
         self,
         retrieve_at: Callable[[int], Retrieve],
+        rerank_at: Callable[[int], Rerank],
         assemble_at: Callable[[int], Assemble],
         list_at: Callable[[int], List],
         draw_map_at: Callable[[int], DrawMap],
@@ -99,12 +105,14 @@ class AnswerQuery:
     ) -> None:
         """Take the agents by partition."""
         self._retrieve_at = retrieve_at
+        self._rerank_at = rerank_at
         self._assemble_at = assemble_at
         self._list_at = list_at
         self._draw_map_at = draw_map_at
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
+        self._order_hits = OrderHits()
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
     async def __call__(
@@ -120,11 +128,36 @@ class AnswerQuery:
             return await self._answer(self._list_at(record.partition).answer, request, record, options)
         if isinstance(request, MapRequest):
             return await self._answer(self._draw_map_at(record.partition).answer, request, record, options)
-        with self._meters.retrieve_seconds.time():
-            handled = await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
+        rerank = self._rerank_at(record.partition)
+        if rerank.is_asked(request):
+            handled = await self._reranked(rerank, request, record, options)
+        else:
+            handled = await self._retrieved(request, record, options)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
+
+    async def _retrieved(self, request: RetrieveRequest, record: Record, options: ReplyOptions) -> HandlerResult:
+        with self._meters.retrieve_seconds.time():
+            return await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
+
+    async def _reranked(
+        self, rerank: Rerank, request: RetrieveRequest, record: Record, options: ReplyOptions
+    ) -> HandlerResult:
+        """Search, ask the model for an order without a turn of its user, and search again: memories may have changed.
+
+        What was forgotten meanwhile is in no answer.
+        """
+        found = await self._retrieved(rerank.widened(request), record, options)
+        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
+            return found
+        left_s = self._own_writes.time_left(options)
+        ranked, warnings = await self._order_hits(rerank, request, found.answer.result, left_s)
+        again = await self._retrieved(rerank.widened(request), record, options)
+        if again.answer is None or not isinstance(again.answer.result, RetrieveResult):
+            return again
+        result = arrange(again.answer.result, ranked, request)
+        return HandlerResult(SuccessReply(result, (*again.answer.warnings, *warnings)))
 
     async def _answer(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions

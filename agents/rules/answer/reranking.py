@@ -1,0 +1,87 @@
+"""The order that a language model gives to the best hits: what it is shown, and what its answer changes. Pure.
+
+Enters: hits, and an answer that may contain anything. Leaves: the same hits in another order. Guaranteed: no hit is
+added or lost; those that the answer leaves out follow in the order that they had.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from modestream_client.hits import Hit
+from pydantic import BaseModel, Field
+
+from agents.rules.prompts.prompting import Template, clip_text, fill_prompt
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.models.language import Prompt
+
+MAX_SHOWN_CHARS = 600
+"""Characters of each memory in the prompt: some 150 tokens."""
+
+MAX_QUESTION_CHARS = 2000
+"""Characters of the question in the prompt."""
+
+MAX_REASON_CHARS = 200
+"""Characters of a reason that are kept."""
+
+
+class RankedCandidate(BaseModel, frozen=True, extra="ignore"):
+    """A memory by its number in the prompt, and why it is there."""
+
+    number: int
+    reason: str = ""
+
+
+class RerankAnswer(BaseModel, frozen=True, extra="ignore"):
+    """A model's order of memories, the most helpful first."""
+
+    order: list[RankedCandidate] = Field(max_length=1000)
+
+
+class RankedHits(NamedTuple):
+    """Memory ids, the most helpful first; reasons by memory id; the profile of the model."""
+
+    order: Sequence[str]
+    reasons: Mapping[str, str]
+    profile: str
+
+    def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return hits in this order; unknown ones follow in theirs."""
+        place = {memory_id: number for number, memory_id in enumerate(self.order)}
+        return sorted(hits, key=lambda hit: place.get(hit.memory_id, len(place)))
+
+    def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:
+        """Return the reasons of these hits, in their order."""
+        return {hit.memory_id: self.reasons[hit.memory_id] for hit in hits if self.reasons.get(hit.memory_id)}
+
+
+def build_rerank_prompt(template: Template, question: str, hits: Sequence[Hit]) -> Prompt:
+    """Build the prompt that asks for the order of these hits, numbered from 1. Raises ValueError as `fill_prompt`."""
+    lines = (json.dumps(_shown(number, hit), ensure_ascii=False) for number, hit in enumerate(hits, 1))
+    parts = {"question": clip_text(question, MAX_QUESTION_CHARS), "memories": "\n".join(lines)}
+    return fill_prompt(template.text, template.version, parts)
+
+
+def read_order(answer: RerankAnswer, hits: Sequence[Hit], profile: str) -> RankedHits:
+    """Return the order in an answer. Numbers that were not shown, or were named before, are ignored."""
+    ranked: dict[str, str] = {}
+    for one in answer.order:
+        if 1 <= one.number <= len(hits):
+            ranked.setdefault(hits[one.number - 1].memory_id, one.reason[:MAX_REASON_CHARS])
+    return RankedHits(list(ranked), ranked, profile)
+
+
+def arrange(result: RetrieveResult, ranked: RankedHits | None, request: RetrieveRequest) -> RetrieveResult:
+    """Return the result of a widened search as the request asked for it, in a model's order if there is one."""
+    if ranked is None:
+        return result.model_copy(update={"hits": result.hits[: request.top_k]})
+    hits = ranked.arranged(result.hits)[: request.top_k]
+    reasons = {"reasons": ranked.reasons_of(hits)} if request.explain else {}
+    reranked = {"reranked_by": ranked.profile, **reasons}
+    return result.model_copy(update={"hits": hits, "diagnostics": {**result.diagnostics, **reranked}})
+
+
+def _shown(number: int, hit: Hit) -> dict[str, object]:
+    about = {"when": hit.occurred_at, "who": hit.speaker or hit.role}
+    text = clip_text(hit.text, MAX_SHOWN_CHARS)
+    return {"number": number, **{name: value for name, value in about.items() if value}, "text": text}
