@@ -38,6 +38,15 @@ def deployment(live_broker: RunningBroker, models: Path, tmp_path: Path) -> Iter
         yield own
 
 
+@pytest.fixture(scope="module")
+def shared_deployment(
+    live_broker: RunningBroker, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    """A deployment for all tests of a module: none of them kills its worker or changes a setting."""
+    with deployed(live_broker.bootstrap, tmp_path_factory.mktemp("shared"), models) as shared:
+        yield shared
+
+
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the models of `TINY`."""

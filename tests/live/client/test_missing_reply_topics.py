@@ -62,8 +62,9 @@ def missing_partition(deployment: Deployment, number: int) -> tuple[tuple[str, s
 
 
 @pytest.mark.parametrize("headers", [missing_topic, missing_partition])
-async def test_missing_reply_places_delay_no_other_question(deployment: Deployment, headers: Headers) -> None:
-    worker = await deployment.ready()
+async def test_missing_reply_places_delay_no_other_question(shared_deployment: Deployment, headers: Headers) -> None:
+    deployment, worker = shared_deployment, await shared_deployment.serving()
+    given_up_before = given_up(worker)
     async with deployment.client(user_id="ana") as ana, AIOKafkaProducer(bootstrap_servers=deployment.bootstrap) as eve:
         await ana.remember("The key is under the pot.")
 
@@ -80,13 +81,14 @@ async def test_missing_reply_places_delay_no_other_question(deployment: Deployme
         assert with_missing < without + MAX_DELAY_S
 
         async def all_counted() -> bool:
-            return await asyncio.to_thread(given_up, worker) == QUESTIONS
+            return await asyncio.to_thread(given_up, worker) == given_up_before + QUESTIONS
 
         await eventually(all_counted, "every reply without a place is counted", within_s=15)
 
 
-async def test_missing_reply_topics_of_commands_delay_no_other_command(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_missing_reply_topics_of_commands_delay_no_other_command(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     async with deployment.client(user_id="ana") as ana, AIOKafkaProducer(bootstrap_servers=deployment.bootstrap) as eve:
         said = (await ana.remember("The key is under the pot.")).memory_id
         assert said
@@ -104,8 +106,9 @@ async def test_missing_reply_topics_of_commands_delay_no_other_command(deploymen
         assert with_missing < without + MAX_DELAY_S
 
 
-async def test_reply_waits_for_a_topic_that_is_created_meanwhile(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_reply_waits_for_a_topic_that_is_created_meanwhile(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     late = f"{deployment.topics.replies}.late"
     async with AIOKafkaProducer(bootstrap_servers=deployment.bootstrap) as eve:
         await send(eve, deployment.topics.retrieve, QUESTION, ("reply_to", late), ("correlation_id", "7"))

@@ -60,24 +60,27 @@ def replies(output: str) -> list[dict[str, Any]]:
 
 
 @needs_kcat
-async def test_commands_of_the_readme_store_and_find_a_turn(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_commands_of_the_readme_store_and_find_a_turn(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     stored, found = replies(await run(shell("README.md", deployment)))
     assert stored["status"] == "ok"
     assert found["result"]["hits"][0]["memory_id"] == stored["result"]["memory_id"]
 
 
 @needs_kcat
-async def test_shell_function_ends_with_its_reply_every_time(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_shell_function_ends_with_its_reply_every_time(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     for _ in range(REPETITIONS):
         [reply] = replies(await run(f"{ask_function(deployment)}\nask retrieve '{QUESTION}'"))
         assert reply["status"] == "ok"
 
 
 @needs_kcat
-async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     output = await run(ask_function(deployment) + shell("docs/concepts.md", deployment))
     *_, moved, found = replies(output)
     assert moved["result"]["mode"] == "journal"

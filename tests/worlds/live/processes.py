@@ -168,6 +168,11 @@ class Deployment:
         await self.served_by(worker, within_s=within_s)
         return worker
 
+    async def serving(self) -> Worker:
+        """Return the worker that runs; start one if none does."""
+        running = next((worker for worker in self.workers if worker.is_running), None)
+        return running or await self.ready()
+
     async def served_by(self, *workers: Worker, within_s: float = START_S) -> None:
         """Wait until these workers serve all partitions, each at least one."""
 
