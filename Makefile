@@ -14,10 +14,12 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
 TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-contract
+# The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
+SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
 SIDE_BY_SIDE := --jobs=4 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: .venv/complete ## all tests
-	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
+	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
 
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
 $(TEST_PARTS): export OMP_NUM_THREADS := 1
@@ -52,7 +54,7 @@ types: .venv/complete
 	nice -n 10 $(BIN)/lint-imports --no-cache
 
 required: lint ## what every change needs but the acceptance: lint, then tests and types side by side
-	@$(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
+	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots

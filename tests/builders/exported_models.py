@@ -1,6 +1,6 @@
 """The real small models for tests.
 
-Each is exported once per test run, or cached in `MODESTREAM_MODEL_DIR`.
+Each is exported once per test run, or for all that share `TEST_MODEL_DIR`.
 """
 
 import os
@@ -23,6 +23,6 @@ def exported_e5(precision: Precision, temporary: pytest.TempPathFactory) -> Path
 
 
 def _exported(model: str, precision: Precision, temporary: pytest.TempPathFactory) -> Path:
-    cache_dir = os.environ.get("MODESTREAM_MODEL_DIR")
+    cache_dir = os.environ.get("TEST_MODEL_DIR")
     folder = Path(cache_dir) if cache_dir else temporary.getbasetemp() / "models"
     return export_model(model, folder / f"{model}-{precision}", precision, print)
