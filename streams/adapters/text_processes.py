@@ -2,7 +2,7 @@
 
 A request needs the interpreter some hundred times, and waits each time for what a thread does at a stretch: questions
 took twice as long during turns of 1.9 MB. Guaranteed: a process ends with the worker, however that dies; a text whose
-process died is read in a thread, and the next one in a new process.
+process died, or could not start, is read in a thread, and the next one in a new process.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ class TextProcesses:
         pool = self._pool = self._pool or _new_pool()
         try:
             found = await asyncio.get_running_loop().run_in_executor(pool, find_in_text, memory, understanding)
-        except BrokenProcessPool as problem:
-            log.warning("a process that reads texts died: this one is read in a thread", reason=str(problem))
+        except (BrokenProcessPool, OSError) as problem:
+            log.warning("no process reads this text: it is read in a thread", reason=str(problem))
             if self._pool is pool:
                 self._pool = None
             return await read_in_thread(memory, understanding)

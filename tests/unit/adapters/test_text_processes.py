@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -59,6 +61,13 @@ async def test_text_whose_process_died_is_read_all_the_same(processes: TextProce
     assert pid not in pids(processes)
 
 
+async def test_text_without_a_process_is_read_all_the_same(
+    processes: TextProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", Mock(side_effect=OSError(24, "Too many open files")))
+    assert (await processes(long_memory(1))).items
+
+
 PARENT = """
 import asyncio
 from tests.unit.adapters.test_text_processes import TextProcesses, long_memory, pids
@@ -78,7 +87,9 @@ def test_process_ends_with_a_killed_worker(tmp_path: Path) -> None:
     program = tmp_path / "parent.py"
     program.write_text(PARENT)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+    with subprocess.Popen(
+        [sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as parent:
         assert parent.stdout is not None
         state = Path(f"/proc/{int(parent.stdout.readline())}/stat")
         assert state.exists()

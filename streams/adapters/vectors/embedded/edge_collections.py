@@ -58,7 +58,7 @@ class EdgeCollections:
         except OSError as error:
             self._lock.close()
             raise RuntimeError(f"another process owns the vector index in {root}") from error
-        self.packed = translate_engine_errors(lambda: PackedVectors(root / PACKED_DIR))
+        self.packed = PackedVectors(root / PACKED_DIR)
         """The vectors of all collections, by boundary."""
         for former in root.glob(f"[!.]*/{FORMER_PACKED_DIR}"):
             shutil.rmtree(former, ignore_errors=True)

@@ -11,6 +11,7 @@ import json
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -124,15 +125,19 @@ MAX_FAILED_CALLS = 3
 class PackedVectors:
     """An open store. A write survives a kill of the process, and a power cut after `sync`.
 
-    Any error is `Unavailable`. A store that can't be read is replaced by an empty one, in which nothing is complete.
+    Any error is `Unavailable`. A store that can't be read is replaced by an empty one, in which nothing is complete,
+    but not for a lack of the system.
     """
 
     def __init__(self, directory: Path) -> None:
+        """Open the store, or a new one. Raises Unavailable for a lack of the system."""
         self._directory = directory
         self._failed_calls = 0
         try:
             self._store = self._open()
-        except Exception:
+        except Unavailable as problem:
+            if is_lack(problem):
+                raise
             self._store = self._emptied()
 
     def put(self, collection: str, points: Iterable[tuple[Point, bytes | None]]) -> None:
@@ -201,12 +206,13 @@ class PackedVectors:
             self._failed_calls += not is_lack(problem)
             if self._failed_calls >= MAX_FAILED_CALLS:
                 self._failed_calls = 0
-                self._store.close()
+                with suppress(Unavailable):
+                    self.close()
                 self._store = self._emptied()
             raise
 
     def _open(self) -> Rdict:
-        return Rdict(str(self._directory), _options())
+        return translate_engine_errors(lambda: Rdict(str(self._directory), _options()))
 
     def _emptied(self) -> Rdict:
         shutil.rmtree(self._directory, ignore_errors=True)

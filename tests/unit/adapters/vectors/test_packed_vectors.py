@@ -13,6 +13,7 @@ import pytest
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace
+from streams.adapters.vectors.embedded import packed_vectors
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
@@ -117,6 +118,19 @@ def test_broken_store_is_replaced(tmp_path: Path) -> None:
     assert (again.is_complete(NAME), ids(again, "u1")) == (False, [])
     written(again, made(2))
     assert ids(again, "u1") == [memory(2)]
+    again.close()
+
+
+def test_lack_of_the_system_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PackedVectors(tmp_path)
+    written(store, made(1))
+    store.close()
+    with monkeypatch.context() as full:
+        full.setattr(packed_vectors, "Rdict", Mock(side_effect=Exception("IO error: No space left on device")))
+        with pytest.raises(Unavailable):
+            PackedVectors(tmp_path)
+    again = PackedVectors(tmp_path)
+    assert ids(again, "u1") == [memory(1)]
     again.close()
 
 
