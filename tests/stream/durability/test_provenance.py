@@ -21,7 +21,7 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.provenance import find_faults
 from tests.worlds.user_actions import SAID, Action, ActionRunner
 
-EXAMPLES = 12
+EXAMPLES = 8
 FEWEST, MOST = 6, 14
 """Actions of one example."""
 

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
-FLOOD = 400
+FLOOD = 150
 
 OTHERS_FIRST = 60
 """Answers of the flood before that of another user, at most: those that had begun, and some of its turns."""
