@@ -64,7 +64,7 @@ from streams.runtime.kafka_app import (
     on_recovery,
     set_read_topics,
 )
-from streams.runtime.process_end import end_process
+from streams.runtime.process_end import end_process, until_cancelled
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
@@ -222,7 +222,7 @@ class WorkerParts:
         # Of two workers that start together, one is to be at work.
         await confirm_membership(self.app)
         if not self._background:
-            self._background = [asyncio.create_task(_until_cancelled(run)) for run in self._background_runs()]
+            self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
 
@@ -273,17 +273,6 @@ def load_worker_id(file: Path) -> str:
     if not WORKER_ID.fullmatch(known):
         write_durably(file, known := uuid.uuid4().hex)
     return known
-
-
-async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:
-    """Run a background task. If it ends by itself, that is a defect: end the process, to be restarted."""
-    try:
-        await run
-    except asyncio.CancelledError:
-        raise
-    except BaseException:
-        log.exception("background task failed")
-    end_process()
 
 
 def run_worker(settings: Settings) -> None:

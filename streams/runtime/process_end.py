@@ -1,6 +1,13 @@
 """The end of a worker that can't go on: at once, so that nothing unfinished is acknowledged or written."""
 
+import asyncio
 import os
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
 
 DEFECT_CODE = 70
 """Exit code of a defect, `EX_SOFTWARE`: the supervisor starts the worker again."""
@@ -14,3 +21,14 @@ def end_process() -> None:
 def end_refused() -> None:
     """Exit at once with the code of refused settings: the supervisor does not start the worker again."""
     os._exit(os.EX_CONFIG)
+
+
+async def until_cancelled(run: Coroutine[Any, Any, None]) -> None:
+    """Run a background task. If it ends by itself, that is a defect: end the process, to be restarted."""
+    try:
+        await run
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        log.exception("background task failed")
+    end_process()
