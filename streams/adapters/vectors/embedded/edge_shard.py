@@ -17,7 +17,7 @@ from schemas.failures import Unavailable
 from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.engine_errors import CountedCalls, translate_engine_errors
 from streams.adapters.vectors.shared import qdrant_payload as payload
 
 T = TypeVar("T")
@@ -31,9 +31,6 @@ COUNTS_FILE = "counts.json"
 MAX_PARTITIONS = 100_000
 """More partitions than a topic can have."""
 
-MAX_FAILED_CALLS = 3
-"""Calls of an open collection that may fail, for another reason than a lack of the system, before it is loaded anew."""
-
 STAGING_PREFIX = ".creating-"
 
 
@@ -45,7 +42,7 @@ class CollectionShard:
         self._mark = mark
         self.calls = 0
         """Calls under way that span several steps of the event loop: the shard must stay open."""
-        self._failed_calls = 0
+        self._call = CountedCalls()
         text = translate_engine_errors((path / FINGERPRINT_FILE).read_text)
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
@@ -82,25 +79,17 @@ class CollectionShard:
     def update(self, operation: edge.UpdateOperation) -> None:
         """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
         self.begin_write()
-        self.call(lambda: self._shard.update(operation))
+        self._call(lambda: self._shard.update(operation))
 
     def ask(self, request: Callable[[edge.EdgeShard], T]) -> T:
         """Call a request that reads, and translate its errors. Damaged files may make the engine end the process."""
         with self._mark.calling(self._path.name):
-            return self.call(lambda: request(self._shard))
-
-    def call(self, call: Callable[[], T]) -> T:
-        """Call the engine; raise any error as `Unavailable` and count those that may be damage."""
-        try:
-            return translate_engine_errors(call)
-        except Unavailable as problem:
-            self._failed_calls += not is_lack(problem)
-            raise
+            return self._call(lambda: request(self._shard))
 
     @property
     def is_failing(self) -> bool:
         """True if so many calls have failed that the files may be damaged."""
-        return self._failed_calls >= MAX_FAILED_CALLS
+        return self._call.show_damage
 
     def count(self, partition: int) -> int:
         """Count a partition's points."""

@@ -7,6 +7,9 @@ from schemas.failures import Unavailable
 
 T = TypeVar("T")
 
+MAX_FAILED_CALLS = 3
+"""Calls that may fail, for another reason than a lack of the system, before the files count as damaged."""
+
 LACKS = tuple(f"os error {number})" for number in (5, 11, 12, 13, 23, 24, 28, 30, 116, 122))
 """Errors of the system, not of the files: I/O, busy, memory, permission, descriptors, disk, read-only, stale, quota."""
 
@@ -34,3 +37,23 @@ def is_lack(problem: Unavailable) -> bool:
     cause = problem.__cause__
     of_system = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
     return of_system or any(lack in text for lack in (*LACKS, *LACK_TEXTS, *LACK_KINDS))
+
+
+class CountedCalls:
+    """Calls of an open engine or store: any error is `Unavailable`, and those that may be damage are counted."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+
+    def __call__(self, call: Callable[[], T]) -> T:
+        """Call, and return what it returns."""
+        try:
+            return translate_engine_errors(call)
+        except Unavailable as problem:
+            self._failed += not is_lack(problem)
+            raise
+
+    @property
+    def show_damage(self) -> bool:
+        """True if so many calls have failed that the files may be damaged."""
+        return self._failed >= MAX_FAILED_CALLS

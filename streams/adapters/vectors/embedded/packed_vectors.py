@@ -23,7 +23,7 @@ from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdic
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.engine_errors import CountedCalls, is_lack, translate_engine_errors
 
 T = TypeVar("T")
 
@@ -118,9 +118,6 @@ _ROWS, _BOUNDARIES, _COMPLETE = b"v", b"h", b"c"
 _AFTER_KEYS = b"\xff"
 """Follows all keys with the same start: ids and the lengths of names begin with smaller bytes."""
 
-MAX_FAILED_CALLS = 3
-"""Calls that may fail, for another reason than a lack of the system, before the store is replaced."""
-
 
 class PackedVectors:
     """An open store. A write survives a kill of the process, and a power cut after `sync`.
@@ -132,7 +129,7 @@ class PackedVectors:
     def __init__(self, directory: Path) -> None:
         """Open the store, or a new one. Raises Unavailable for a lack of the system."""
         self._directory = directory
-        self._failed_calls = 0
+        self._counted = CountedCalls()
         try:
             self._store = self._open()
         except Unavailable as problem:
@@ -201,11 +198,10 @@ class PackedVectors:
 
     def _call(self, call: Callable[[], T]) -> T:
         try:
-            return translate_engine_errors(call)
-        except Unavailable as problem:
-            self._failed_calls += not is_lack(problem)
-            if self._failed_calls >= MAX_FAILED_CALLS:
-                self._failed_calls = 0
+            return self._counted(call)
+        except Unavailable:
+            if self._counted.show_damage:
+                self._counted = CountedCalls()
                 with suppress(Unavailable):
                     self.close()
                 self._store = self._emptied()

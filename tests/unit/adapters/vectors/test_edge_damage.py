@@ -16,8 +16,7 @@ from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_shard import MAX_FAILED_CALLS
-from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.engine_errors import MAX_FAILED_CALLS, is_lack, translate_engine_errors
 from tests.unit.adapters.vectors.test_edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 

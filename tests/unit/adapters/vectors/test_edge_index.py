@@ -185,20 +185,6 @@ async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, 
     await index.close()
 
 
-async def test_row_of_a_killed_write_is_not_found(tmp_path: Path) -> None:
-    index = EdgeIndex(tmp_path)
-    await index.upsert(SPACE, points(range(2)))
-    await index.close()
-    with run_child(tmp_path, "edge_shard.CollectionShard.update = die\nasyncio.run(write_once())") as child:
-        assert child.wait() == -signal.SIGKILL
-    index = EdgeIndex(tmp_path)
-    assert len(list(index._packed.of(SPACE, "u1"))) == 4
-    assert len(await index.search(SPACE, ONES, MemoryFilter("u1"), 9)) == 2
-    await index.upsert(SPACE, points(range(1, 4)))
-    assert len(await index.search(SPACE, ONES, MemoryFilter("u1"), 9)) == 4
-    await index.close()
-
-
 async def test_engine_that_cannot_flush_is_reloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.adapters.vectors.embedded.edge_index.MAX_UNFLUSHED_WRITES", 1)
     index = EdgeIndex(tmp_path)

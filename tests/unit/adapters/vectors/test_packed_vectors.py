@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from tests.fakes.vector_indexes import memory, point, space_of
+from tests.unit.adapters.vectors.test_edge_index import ONES, points, run_child
+from tests.unit.adapters.vectors.test_edge_index import SPACE as PLAIN
 
 SPACE = space_of(dim=4, token_dim=2)
 NAME = SPACE.collection
@@ -178,6 +181,20 @@ async def test_failed_deletion_keeps_the_point_until_it_is_repeated(
     assert await answers(index) == before
     await index.delete(SPACE, [memory(1)])
     assert {one for _, one in await answers(index)} == {memory(2)}
+    await index.close()
+
+
+async def test_row_of_a_killed_write_is_not_found(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(PLAIN, points(range(2)))
+    await index.close()
+    with run_child(tmp_path, "edge_shard.CollectionShard.update = die\nasyncio.run(write_once())") as child:
+        assert child.wait() == -signal.SIGKILL
+    index = EdgeIndex(tmp_path)
+    assert len(list(index._packed.of(PLAIN, "u1"))) == 4
+    assert len(await index.search(PLAIN, ONES, MemoryFilter("u1"), 9)) == 2
+    await index.upsert(PLAIN, points(range(1, 4)))
+    assert len(await index.search(PLAIN, ONES, MemoryFilter("u1"), 9)) == 4
     await index.close()
 
 
