@@ -57,6 +57,9 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     key = commands.add_parser("key", help="keys of the gateway")
     _add_key_commands(key)
     key.set_defaults(run=_key)
+    pipeline = commands.add_parser("pipeline", help="the steps of the pipelines: show, edit, roll back")
+    _add_pipeline_commands(pipeline)
+    pipeline.set_defaults(run=_pipeline)
     mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER")
     mcp.set_defaults(run=_mcp)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
@@ -117,6 +120,20 @@ def _key(options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.settings import GatewaySettings
 
     return run_key_command(options, _read(GatewaySettings).gateway_keys)
+
+
+def _add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
+    # As above.
+    if sys.argv[1:2] == ["pipeline"]:
+        from streams.pipeline_commands import add_pipeline_commands
+
+        add_pipeline_commands(parser)
+
+
+def _pipeline(options: argparse.Namespace, settings: Settings) -> int:
+    from streams.pipeline_commands import run_pipeline_command
+
+    return run_pipeline_command(options, settings)
 
 
 def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:

@@ -1,9 +1,10 @@
 """The agents of a worker: by partition, over its stores; the indexer is one, as its batches span partitions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.categories.categorize import Categorize
+from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.show_job import ShowJob
 from agents.consolidation.consolidate import Consolidate
@@ -17,7 +18,7 @@ from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
-from agents.retrieval.retrieve import Retrieve
+from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.understanding.understand import Understand
 
 
@@ -27,12 +28,13 @@ class PartitionAgents:
 
     remember: Remember
     understand: Understand
-    retrieve: Retrieve
+    retrieve: SearchWithOwnSteps
     rerank: Rerank
     assemble: Assemble
     list_memories: List
     draw_map: DrawMap
     commands: HandleCommands
+    edit_pipelines: EditPipelines
     intend: Intend
     categorize: Categorize
     suggest_modes: SuggestModes
@@ -45,13 +47,26 @@ class PartitionAgents:
 class Agents:
     """All agents: by partition, and the indexer; its batches span partitions."""
 
-    def __init__(self, build: Callable[[int], PartitionAgents], embed: Embed) -> None:
+    def __init__(
+        self, build: Callable[[int], PartitionAgents], embed: Embed, revision: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`revision` returns the number of the pipelines' current revision."""
         self._build = build
-        self._built: dict[int, PartitionAgents] = {}
+        self._revision = revision
+        self._built: dict[int, tuple[int, PartitionAgents]] = {}
         self.embed = embed
 
     def at(self, partition: int) -> PartitionAgents:
-        """Return the agents of a partition, built on first use."""
-        if partition not in self._built:
-            self._built[partition] = self._build(partition)
-        return self._built[partition]
+        """Return the agents of a partition, built on first use and for each revision of the pipelines.
+
+        An event that has begun keeps the agent that it has: no event sees two revisions.
+        """
+        revision, known = self._revision(), self._built.get(partition)
+        if known is not None and known[0] == revision:
+            return known[1]
+        built = self._build(partition)
+        if known is not None:
+            # It holds the layouts that are being made.
+            built = replace(built, draw_map=known[1].draw_map)
+        self._built[partition] = revision, built
+        return built

@@ -48,6 +48,7 @@ class Topics:
     learned: str
     consolidated: str
     service: str
+    pipelines: str
 
     def all(self) -> list[str]:
         """Return every name."""
@@ -55,7 +56,7 @@ class Topics:
 
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
-        written_only = (self.replies, self.dead_letters, self.boundaries, self.service)
+        written_only = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines)
         return [name for name in self.all() if name not in written_only]
 
     def internal_events(self) -> frozenset[str]:
@@ -80,7 +81,7 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
     """
-    if topic in (topics.service, topics.boundaries):
+    if topic in (topics.service, topics.boundaries, topics.pipelines):
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)

@@ -4,9 +4,10 @@
              a language model, in the background ─► understood ─► Remember
     retrieve ─► Retrieve, Assemble, List, DrawMap ─► replies
     Remember ─► learned ─► Intend, Categorize
-    commands ─► HandleCommands, Intend, Categorize, SuggestModes ─► replies, changes or jobs
+    commands ─► HandleCommands, Intend, Categorize, SuggestModes, EditPipelines ─► replies, changes or jobs
     changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
     consolidate ─► Consolidate, Categorize ─► consolidated ─► Remember
+    EditPipelines ─► pipelines ─► every worker: the revision of the steps that counts
     anything that cannot be processed ─► dead-letters
 
 The topics are Kafka's in a worker and in-memory channels in a test; the map is the same.
@@ -19,6 +20,7 @@ from typing import Any
 
 from agents.categories.categorize import Categorize
 from agents.commands.dispatch import DispatchCommands
+from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
@@ -53,6 +55,7 @@ from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembere
 from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
+from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
@@ -100,6 +103,7 @@ class Subscription:
 def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
     """Every command, and the agent that handles it."""
     commands, intend, categorize = agents.commands, agents.intend, agents.categorize
+    pipelines = agents.edit_pipelines
     clear = (intend.before_forgetting, categorize.before_forgetting)
     return {
         "declare_mode": commands.declare_mode,
@@ -122,6 +126,10 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "set_intention": intend.set_intention,
         **dict.fromkeys(JOB_KINDS, commands.start_job),
         "health": commands.show_health,
+        "get_pipeline": pipelines.get_pipeline,
+        "list_revisions": pipelines.list_revisions,
+        "edit_pipeline": pipelines.edit_pipeline,
+        "rollback_pipeline": pipelines.rollback_pipeline,
     }
 
 
@@ -136,7 +144,8 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
 
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
 
-    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, ctx.read_text)
+    prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text)
+    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, prepare)
     changes = ApplyChanges(
         remember_at,
         stores,
@@ -158,7 +167,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         topics,
         meters,
         worker_run_id=ctx.worker_run_id,
-        read_text=ctx.read_text,
+        prepare=prepare,
         has_vector=agents.embed.has_written,
     )
     embed = EmbedRemembered(
@@ -206,7 +215,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock, ctx.deaths)
         return RequestPipeline(admission, handler, ctx.replies)
 
-    command_agents = (HandleCommands, Intend, Categorize, SuggestModes)
+    command_agents = (HandleCommands, Intend, Categorize, SuggestModes, EditPipelines)
     command_step = RequestStep(
         serve(channels.commands, requested), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_in)
     )

@@ -27,12 +27,14 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
+from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
@@ -48,6 +50,8 @@ from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
+from streams.flow.support.pipeline_history import PipelineHistory
+from streams.flow.support.pipelines import Pipelines
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
@@ -64,7 +68,7 @@ from streams.runtime.kafka_app import (
     on_recovery,
     set_read_topics,
 )
-from streams.runtime.process_end import end_process, until_cancelled
+from streams.runtime.process_end import end_process, end_refused, until_cancelled
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
@@ -120,7 +124,12 @@ class WorkerParts:
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
         self.texts = TextProcesses()
-        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters, foreground, self.texts)
+        self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
+        history = PipelineHistory(self.pipeline_log.write)
+        self.pipelines = Pipelines(history, PythonSteps(), self.language, end_refused)
+        self.ctx = build_context(
+            self.app, settings, self.words, self.publisher, self.meters, foreground, self.pipelines, self.texts
+        )
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -135,7 +144,6 @@ class WorkerParts:
         self.reembedding = Reembedding(self.index, self._spaces, self.embedders, self._indexer_lag, self.ctx)
         self.understanding = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
-            self.language,
             self.status.partitions,
             self.ctx,
             at_once=self.settings.llm_concurrency,
@@ -161,6 +169,9 @@ class WorkerParts:
         await self.publisher.start()
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
+        history = self.pipelines.history
+        await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
+        self.pipelines.start()
         # Not before: a directory that a refused worker has marked would refuse the right settings.
         save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
@@ -194,6 +205,7 @@ class WorkerParts:
         for task in self._background:
             task.cancel()
         await self.monitoring.stop()
+        await self.pipeline_log.stop()
         await self.publisher.stop()
         await self.language.close()
         await self.embedders.close()
@@ -231,7 +243,7 @@ class WorkerParts:
         watch = WatchTopics(self.settings, self._topic_configs(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run(), watch.run(), added.run()]
-        runs.append(self.boundaries.run())
+        runs += [self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from agents.ports.authorizer import Authorizer
 from agents.rules.access.limits import RequestLimits
-from schemas.messages.commands import READING_COMMANDS, Command
+from schemas.messages.commands import OPERATING_COMMANDS, READING_COMMANDS, Command
 from schemas.state.policies import Permission
 
 
@@ -38,7 +38,11 @@ class Admit:
 
         Its handler refuses what reaches further: only the handler knows which modes are those of one project.
         """
+        command = command.by(principal)
         if self._authorizer is None:
+            return command
+        if command.command in OPERATING_COMMANDS:
+            self._authorizer.permit_operating(principal)
             return command
         act: Permission = "read" if command.command in READING_COMMANDS else "manage"
         self._authorizer.permit(principal, act, command.scope)

@@ -16,6 +16,7 @@ from agents.consolidation.summarise import ClusterSummary, Summarise
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.consolidation_run import ConsolidationRun
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
 from agents.rules.consolidation.candidates import TurnCluster, is_in_run, list_distillable_turns
@@ -54,6 +55,9 @@ class RunLimits:
     tokens: int
 
 
+SELECT = "evolve.select"
+"""The built-in step after which own steps may narrow the turns of a run."""
+
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 
 
@@ -69,7 +73,10 @@ class Consolidate:
         distil: Summarise,
         evolve: Deduplicate,
         bounds: RunLimits = NO_LIMITS,
+        pipelines: ActivePipelines | None = None,
     ) -> None:
+        """`pipelines` say which steps run, and run the deployment's own; None: all of the release."""
+        self._pipelines = pipelines
         self._memories = memories
         self._words = words
         self._index = index
@@ -77,6 +84,17 @@ class Consolidate:
         self._distil = distil
         self.bounds = bounds
         self.evolve = evolve
+
+    def has_step(self, step_id: str) -> bool:
+        """True if a run has this step."""
+        return self._pipelines is None or self._pipelines.is_on(step_id)
+
+    async def selected(self, run: ConsolidationRun, sources: Sequence[Source]) -> list[Source]:
+        """Return those of these turns that the deployment's own steps leave. Raises Rejected if one fails."""
+        if self._pipelines is None or not self._pipelines.has_own(SELECT):
+            return [*sources]
+        own = await self._pipelines.run_own(SELECT, {"scope": run.scope, "turns": [*sources]})
+        return list(own.value)
 
     def modes(self, trigger: ConsolidationTrigger) -> list[str]:
         """Return the names of a run's modes. Raises Rejected `unknown_mode`."""

@@ -59,7 +59,7 @@ class Embed:
         spaces_at: Callable[[int], VectorSpaces],
         index: VectorIndex,
         clock: Clock,
-        matcher_at: Callable[[int], CategoryMatcher] | None = None,
+        matcher_at: Callable[[int], CategoryMatcher | None] = lambda _: None,
     ) -> None:
         """`spaces_at` and `matcher_at` return the objects of a partition: a batch has memories of several.
 
@@ -187,13 +187,14 @@ class Embed:
 
     async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories that match an item's vector; None if that is unknown."""
-        if self._matcher_at is None or one.memory is None or one.vector is None:
+        matcher = self._matcher_at(one.partition)
+        if matcher is None or one.memory is None or one.vector is None:
             return None
         try:
             embedder, space = self._spaces_at(one.partition).of(one.memory)
             if space != one.space:
                 return None  # The mode's embedder has changed: the memory is embedded again.
-            return await self._matcher_at(one.partition).match(one.memory, one.vector, embedder)
+            return await matcher.match(one.memory, one.vector, embedder)
         except (ModelMissing, Rejected):
             return None
 

@@ -20,7 +20,9 @@ from schemas.state.intention import Intention, IntentionPart
 class Intend:
     """`Learned` events and commands in; intentions out. Implements `agents.ports.intentions.Intentions`."""
 
-    def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock) -> None:
+    def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock, *, learns: bool = True) -> None:
+        """`learns`: entries are derived from turns; otherwise those of a changed turn are dropped."""
+        self._learns = learns
         self._intentions = intentions
         self._memories = memories
         self._clock = clock
@@ -36,6 +38,8 @@ class Intend:
         forgotten with it may be lost.
         """
         before = self._intentions.get(event.scope)
+        if not self._learns:
+            event = Learned(memory_id=event.memory_id, scope=event.scope)
         if self._memories.get(event.memory_id) is None:
             # The turn was forgotten since, and that event is in flight: this one must not restore its text.
             event = Learned(memory_id=event.memory_id, scope=event.scope)

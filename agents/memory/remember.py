@@ -110,8 +110,10 @@ class Remember:
         categories: Categories,
         *,
         asks_model: bool = False,
+        revision: int = 0,
     ) -> None:
-        """`asks_model`: a language model will be asked about every turn."""
+        """`asks_model`: a language model will be asked about every turn. `revision` is that of the pipelines."""
+        self._revision = revision
         self._memories = memories
         self._words = words
         self._modes = modes
@@ -138,7 +140,9 @@ class Remember:
             return TurnResult(build_forgotten_acceptance(turn, identity), None, forgotten=True)
         declared = self._modes.get(turn.scope.boundary)
         mode = mode_on_arrival(turn.mode, turn.scope.project_id, declared, known)
-        memory = next_memory(turn, identity, known, mode, record.offset, asks_model=self._asks_model)
+        memory = next_memory(
+            turn, identity, known, mode, record.offset, asks_model=self._asks_model, revision=self._revision
+        )
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
         analysis = analysis_of(memory, read)

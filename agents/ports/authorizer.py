@@ -15,5 +15,8 @@ class Authorizer(Protocol):
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
 
+    def permit_operating(self, principal: str | None) -> None:
+        """Raise Rejected `not_allowed` if the principal may not change how the deployment works."""
+
     def projects(self, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
         """Return the projects of a user in which the principal may do this; None for all."""

@@ -27,9 +27,20 @@ class Rerank:
     """Hits in, their order out."""
 
     def __init__(
-        self, model: LanguageModel, template: Template, candidates: int, timeout_s: float, *, by_default: bool
+        self,
+        model: LanguageModel,
+        template: Template,
+        candidates: int,
+        timeout_s: float,
+        *,
+        by_default: bool,
+        is_on: bool = True,
     ) -> None:
-        """Show the model at most `candidates` hits; `by_default`: also for requests that say nothing about it."""
+        """Show the model at most `candidates` hits; `by_default`: also for requests that say nothing about it.
+
+        `is_on`: the pipelines have this step.
+        """
+        self._is_on = is_on
         self.timeout_s = timeout_s
         """Time limit of `order`, for its caller."""
         self._model = model
@@ -39,7 +50,7 @@ class Rerank:
 
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if the best hits of this request are to be ordered."""
-        return self._by_default if request.rerank is None else request.rerank
+        return self._is_on and (self._by_default if request.rerank is None else request.rerank)
 
     def widened(self, request: RetrieveRequest) -> RetrieveRequest:
         """Return the request with as many hits as the model is shown, or more."""

@@ -51,7 +51,13 @@ class Understand:
         memories: Memories,
         clock: Clock,
         categories: Categories | None = None,
+        *,
+        is_on: bool = True,
+        revision: int = 0,
     ) -> None:
+        """`is_on`: a model is asked at all. `revision` is that of the pipelines."""
+        self.is_on = is_on
+        self._revision = revision
         self._categories = categories
         self._reader = reader
         self._model = model
@@ -66,6 +72,10 @@ class Understand:
         if not needs_understanding(memory):
             return None
         return apply_threshold(await self._reader.read(memory.text, embedding_text(memory), boundary=memory.boundary))
+
+    async def until_available(self) -> None:
+        """Wait until the model may be asked; never returns without one."""
+        await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 
     async def by_model(self, memory: Memory) -> Understood:
         """Ask a language model about a turn. Raises Unavailable if it must be asked again."""
@@ -135,4 +145,5 @@ class Understand:
             profile=profile,
             prompt=self._template.version,
             at=self._clock.now(),
+            revision=self._revision,
         )

@@ -27,6 +27,7 @@ from gateway.http.routes.jobs import job_routes
 from gateway.http.routes.layers import category_routes, layer_routes
 from gateway.http.routes.memories import forget_routes, memory_routes
 from gateway.http.routes.modes import mode_routes
+from gateway.http.routes.pipelines import pipeline_routes
 from gateway.http.routes.reads import read_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
@@ -97,6 +98,7 @@ def create_app(
         layer_routes(service, shapes),
         job_routes(service, shapes),
         user_routes(service),
+        pipeline_routes(service, shapes),
         event_routes(service),
         export_routes(service, shapes),
     ):

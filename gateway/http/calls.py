@@ -13,7 +13,8 @@ from pydantic import AfterValidator
 
 from gateway.http.preferences import is_async, wait_of
 from gateway.http.problems import request_id_of
-from gateway.service.access import require_user
+from gateway.readiness import PROBE_USER_ID
+from gateway.service.access import require_operating, require_user
 from gateway.service.calls import Call, Caller
 from schemas.state.policies import Permission
 
@@ -60,6 +61,17 @@ def _call_for(permission: Permission) -> Callable[..., Awaitable[Call]]:
 ReadCall = Annotated[Call, Depends(_call_for("read"))]
 WriteCall = Annotated[Call, Depends(_call_for("write"))]
 ManageCall = Annotated[Call, Depends(_call_for("manage"))]
+
+
+async def _operating(request: Request, prefer: Preference = None) -> Call:
+    """Return a call about the whole deployment, if the caller may operate it."""
+    caller = caller_of(request)
+    require_operating(caller)
+    # Its records are those of a user without memories: any user's partition would do.
+    return Call.within(caller, PROBE_USER_ID, wait_of(prefer), request_id_of(request))
+
+
+OperateCall = Annotated[Call, Depends(_operating)]
 
 
 async def _caller_of(request: Request) -> Caller:

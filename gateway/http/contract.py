@@ -14,6 +14,7 @@ from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import DeclareCategory, DeclareMode, ListCategories, RunJob, SetDefaultMode, SetIntention
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
+from schemas.messages.pipelines import EditPipeline, RollbackPipeline
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import selector_of
@@ -46,6 +47,8 @@ class Shapes:
         self.intention = self._write("IntentionBody", SetIntention, examples=[{"goals": ["ship the beta"]}])
         self.consolidation = self._write("ConsolidationBody", ConsolidationTrigger, examples=[{"mode": "journal"}])
         self.job = self._write("JobBody", RunJob, examples=[{"all_projects": True}])
+        self.pipeline_edits = _own("PipelineEditsBody", EditPipeline, [EXAMPLE_EDITS])
+        self.pipeline_rollback = _own("PipelineRollbackBody", RollbackPipeline, [{"revision": 0}])
         self.project = self._query("ProjectQuery", Nothing, scope)
         self.projects = self._query("ProjectsQuery", Nothing, self._selector)
         self.categories = self._query("CategoriesQuery", ListCategories, scope)
@@ -75,6 +78,17 @@ class Shapes:
             admit_nulls(schemas[body.__name__])
         return schemas
 
+
+def _own(name: str, record: type[BaseModel], examples: Any) -> BodyReader:
+    """Return the reader of a body without a scope."""
+    shape = shape_of(name, record, Nothing, inspect.getdoc(record) or "", examples=examples)
+    return BodyReader(shape, frozenset())
+
+
+EXAMPLE_EDITS = {
+    "edits": [{"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 10}}],
+    "note": "fewer hits for the model",
+}
 
 EXAMPLE_TURN = {
     "conversation_id": "c1",

@@ -78,6 +78,12 @@ def may_everywhere(caller: Caller, permission: Permission) -> bool:
     return any(permission in one.may and one.user_id is None and one.project_id is None for one in caller.grants)
 
 
+def require_operating(caller: Caller) -> None:
+    """Raise Refused, `not_allowed`, unless the caller may change how the deployment works."""
+    if not may_everywhere(caller, "operate"):
+        raise _refused("operate")
+
+
 def _admits_project(caller: Caller, user_id: str, permission: Permission, project: str) -> bool:
     return any(admits(grant.project_id, project) for grant in _granted(caller, user_id, permission))
 

@@ -20,7 +20,7 @@ AUDIT = "gateway.audit"
 MAX_NAME_CHARS = 256
 """Characters of a name in a line; what is longer is none of ours, and refused."""
 
-Action = Literal["forget", "delete_mode", "delete_category", "export", "replay"]
+Action = Literal["forget", "delete_mode", "delete_category", "export", "replay", "edit_pipeline", "rollback_pipeline"]
 
 log = logging.getLogger(AUDIT)
 

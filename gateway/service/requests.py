@@ -14,7 +14,7 @@ from modestream_client.failures import MemoryClientError, MemoryServiceError, Me
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
 
-from gateway.service.access import require_scope
+from gateway.service.access import require_operating, require_scope
 from gateway.service.calls import Call
 from gateway.service.failures import Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
@@ -50,6 +50,17 @@ class CheckedRequests:
         reply, _ = await self.send(call, "commands", record, "read" if name in READING_COMMANDS else "manage")
         return reply
 
+    async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
+        """Send a command on the whole deployment. Raises Refused."""
+        require_operating(call.caller)
+        scope = {"user_id": call.user_id}
+        record = build_record("command.v1", command=name, scope=scope, arguments=_without_nulls(arguments))
+        with _translated_errors(call, "operate"):
+            reply, _ = await self._wire.request(
+                "commands", record, principal=call.caller.principal, timeout=call.remaining_s()
+            )
+        return reply
+
     async def send(
         self, call: Call, topic: str, record: Json, permission: Permission, *, deadline: bool = True
     ) -> tuple[Reply, Written]:
@@ -73,6 +84,10 @@ class CheckedRequests:
         except MemoryClientError as error:
             log.warning("no partitions: %s", error)
             raise unavailable() from None
+
+
+def _without_nulls(arguments: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 @contextmanager

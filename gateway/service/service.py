@@ -12,6 +12,7 @@ from gateway.service.jobs import Jobs
 from gateway.service.layers import Layers
 from gateway.service.memories import Memories
 from gateway.service.modes import Modes
+from gateway.service.pipelines import Pipelines
 from gateway.service.reads import Reads
 from gateway.service.requests import CheckedRequests
 from gateway.service.runs import Runs
@@ -44,6 +45,7 @@ class MemoryService:
         self.modes = Modes(requests)
         self.layers = Layers(requests)
         self.jobs = Jobs(requests)
+        self.pipelines = Pipelines(requests)
         self.users = Users(boundaries or Boundaries(), self.layers)
         self.export = Export(self.reads)
         self.runs = runs or Runs(already_begun)

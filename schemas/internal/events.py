@@ -67,7 +67,7 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
     """A language model was asked about a turn's text with this `text_hash`.
 
     `found` is its answer, None if it was invalid; `interaction` is the turn's interaction mode, read without the turns
-    before it and with the model's vote.
+    before it and with the model's vote. `revision` is that of the pipelines.
     """
 
     schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
@@ -78,6 +78,7 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
     profile: str
     prompt: str
     at: datetime
+    revision: int = 0
 
 
 class Learned(BaseModel, frozen=True, populate_by_name=True):

@@ -24,6 +24,9 @@ READING_COMMANDS = frozenset(
 )
 """Commands that change nothing a client can see: they need the permission `read`, all others `manage`."""
 
+OPERATING_COMMANDS = frozenset({"get_pipeline", "list_revisions", "edit_pipeline", "rollback_pipeline"})
+"""Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
+
 
 class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     """A command; its arguments are validated by the command's own model."""
@@ -32,6 +35,12 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     scope: Scope
     arguments: dict[str, Any] = Field(default_factory=dict)
     _permitted_projects: tuple[str, ...] | None = PrivateAttr(default=None)
+    _author: str | None = PrivateAttr(default=None)
+
+    @property
+    def author(self) -> str | None:
+        """The principal of the sender; None without one."""
+        return self._author
 
     @property
     def permitted_projects(self) -> tuple[str, ...] | None:
@@ -52,6 +61,14 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
         limited = self.model_copy()
         limited._permitted_projects = projects  # noqa: SLF001 - its own, and no field that a client could send
         return limited
+
+    def by(self, author: str | None) -> Self:
+        """Return the command with the principal of its sender."""
+        if author is None:
+            return self
+        signed = self.model_copy()
+        signed._author = author  # noqa: SLF001 - as above
+        return signed
 
 
 class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):

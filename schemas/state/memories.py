@@ -57,7 +57,7 @@ class TurnUnderstanding(BaseModel, frozen=True):
     `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
     alone, before smoothing by earlier turns; `is_corrected`: a user has set it. `model` and `prompt` name the profile
     and the prompt version of the answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer
-    on how the turn changes the user's intention.
+    on how the turn changes the user's intention. `revision` is that of the pipelines with which a model was asked.
     """
 
     status: UnderstandingStatus = "rules"
@@ -71,6 +71,7 @@ class TurnUnderstanding(BaseModel, frozen=True):
     model: str | None = None
     prompt: str | None = None
     aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)
+    revision: int = Field(default=0, exclude_if=lambda revision: revision == 0)
 
 
 class TextVersion(BaseModel, frozen=True):
@@ -143,7 +144,7 @@ class Memory(BaseModel, frozen=True):
     another hash is outdated.
 
     A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
-    `superseded_in` is the consolidation run that superseded it.
+    `superseded_in` is the consolidation run that superseded it. `revision` is that of the pipelines that made it.
     """
 
     memory_id: str
@@ -178,6 +179,7 @@ class Memory(BaseModel, frozen=True):
     origin: Origin = "said"
     items: tuple[str, ...] = ()
     item: Item | None = None
+    revision: int = Field(default=0, exclude_if=lambda revision: revision == 0)
 
     @property
     def index_name(self) -> str:

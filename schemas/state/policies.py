@@ -6,8 +6,9 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from schemas.scopes import ANY_VALUE, Scope, ScopeValue
 
-Permission = Literal["read", "write", "manage"]
-"""`read`: retrieve, assemble and commands that only read; `write`: turns; `manage`: other commands, and triggers."""
+Permission = Literal["read", "write", "manage", "operate"]
+"""`read`: retrieve, assemble and commands that only read; `write`: turns; `manage`: other commands, and triggers.
+`operate`: the pipelines of the deployment; it counts in a grant for all users, and is in none that does not name it."""
 
 PERMISSIONS: tuple[Permission, ...] = ("read", "write", "manage")
 
@@ -28,6 +29,11 @@ class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
     user_id: GrantedValues
     project_id: GrantedValues = None
     may: Annotated[tuple[Permission, ...], Field(strict=False)] = PERMISSIONS
+
+    @property
+    def is_for_all(self) -> bool:
+        """True if the grant is for all users and projects."""
+        return self.user_id is None and self.project_id is None
 
     def covers(self, scope: Scope) -> bool:
         """True if the grant includes the scope."""

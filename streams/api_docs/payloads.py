@@ -33,6 +33,7 @@ from schemas.messages.commands import (
     SetInteractionMode,
     SetMemoryMode,
 )
+from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from schemas.messages.replies import ReplyWarning
 from schemas.messages.retrieval import RetrieveResult
 from schemas.messages.turns import TurnAccepted
@@ -58,6 +59,10 @@ COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "set_interaction_mode": SetInteractionMode,
     "set_memory_mode": SetMemoryMode,
     "suggest_modes": None,
+    "edit_pipeline": EditPipeline,
+    "get_pipeline": GetPipeline,
+    "list_revisions": ListRevisions,
+    "rollback_pipeline": RollbackPipeline,
     **dict.fromkeys(JOB_KINDS, RunJob),
 }
 """The argument model of every command; None for a command without arguments."""

@@ -11,6 +11,7 @@ from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories, SummaryModel
 from agents.categories.vectors import CategoryVectors
+from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.show_job import ShowJob
@@ -30,16 +31,22 @@ from agents.maps.map_memories import MapMemories
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.language_model import LanguageModel
+from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
+from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.interaction.stability import FALLBACK_REASONS
+from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, SelectConfig
+from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.stability import AssessStability
 from agents.understanding.understand import Understand
+from streams.adapters.language.chosen_profile import model_of
 from streams.adapters.maps.layout_files import LayoutFiles
 from streams.adapters.maps.layout_threads import LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
@@ -62,14 +69,20 @@ RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weigh
 UNDERSTANDING_PROMPT = "understand-1"
 """The version of the prompt for turns."""
 
-DISTILLING_PROMPT = "distil-1"
-"""The version of the prompt for summaries of clusters."""
+STEP_PROMPTS = {
+    "memorize.understand": UNDERSTANDING_PROMPT,
+    "retrieve.rerank": "rerank-1",
+    "evolve.summarise": "distil-1",
+    "evolve.recluster": "categorize-1",
+}
+"""The versions of the prompts by step."""
 
-CATEGORY_PROMPT = "categorize-1"
-"""The version of the prompt for summaries of categories."""
 
-RERANK_PROMPT = "rerank-1"
-"""The version of the prompt for the order of hits."""
+def prompt_versions(version: str) -> frozenset[str]:
+    """Return all versions of the prompt of which this is one."""
+    name = version.rpartition("-")[0]
+    return frozenset(one.stem for one in PROMPTS.glob(f"{name}-*.md"))
+
 
 DeploymentStatus = Callable[[], dict[str, Any]]
 """The state of the worker, for `health`."""
@@ -95,7 +108,7 @@ class BuildAgents:
         self._category_vectors = CategoryVectors()
         self._layout_files = LayoutFiles(settings.data_dir / "maps")
         self._layout_threads = LayoutThreads()
-        self._asks_model = len(settings.llm_profiles) > 0
+        self._has_model = len(settings.llm_profiles) > 0
         self._stability = AssessStability(
             lambda: [ctx.stores.interactions.get(partition) for partition in ctx.served_partitions()], ctx.clock
         )
@@ -104,6 +117,10 @@ class BuildAgents:
     def spaces(self, partition: int) -> VectorSpaces:
         """Return the vector spaces of a partition's modes."""
         return VectorSpaces(self._ctx.stores.at(partition).modes, self._models.embedders)
+
+    def matcher_of_new(self, partition: int) -> CategoryMatcher | None:
+        """Return the matcher of items that are embedded; None while the pipelines have it switched off."""
+        return self.matcher(partition) if self._ctx.pipelines.current.is_on("memorize.categorize") else None
 
     def matcher(self, partition: int) -> CategoryMatcher:
         """Return the matcher of items and categories."""
@@ -121,11 +138,13 @@ class BuildAgents:
         """Build the agents of a partition."""
         stores, models, index, clock = self._ctx.stores.at(partition), self._models, self._index, self._ctx.clock
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
-        intend = Intend(stores.intentions, memories, clock)
-        drill_down = DrillDown(intend, stores.categories, memories)
+        active = self._ctx.pipelines.current
+        intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
+        drill_down = DrillDown(intend, stores.categories, memories) if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
-        retrieve = Retrieve(
-            words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way
+        retrieve = SearchWithOwnSteps(
+            Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),
+            active,
         )
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
@@ -138,50 +157,72 @@ class BuildAgents:
                 stores.claims,
                 stores.interactions,
                 stores.categories,
-                asks_model=self._asks_model,
+                asks_model=self._asks_model(active),
+                revision=active.number,
             ),
-            understand=self._understand(stores),
+            understand=self._understand(stores, active),
             retrieve=retrieve,
-            rerank=self._rerank(),
-            assemble=self._assemble(stores, retrieve),
+            rerank=self._rerank(active),
+            assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces),
             commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
+            edit_pipelines=self._edit_pipelines(partition),
             intend=intend,
-            categorize=self._categorize(partition, stores, spaces),
+            categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             compare_embedders=CompareEmbedders(memories, words, spaces),
-            consolidate=self._consolidate(stores, spaces),
+            consolidate=self._consolidate(stores, spaces, active),
             show_job=ShowJob(jobs),
         )
 
     def _deployment_status(self) -> dict[str, Any]:
         return {**self._deployment(), "interaction": self._stability().report()}
 
-    def _understand(self, stores: PartitionStores) -> Understand:
+    def _asks_model(self, active: ActivePipelines) -> bool:
+        return self._has_model and active.is_on("memorize.understand")
+
+    def _edit_pipelines(self, partition: int) -> EditPipelines:
+        pipelines = self._ctx.pipelines
+        profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
+        available = Available(profiles, {step: prompt_versions(prompt) for step, prompt in STEP_PROMPTS.items()})
+        return EditPipelines(partition, pipelines.history, pipelines.installed, available, self._ctx.clock)
+
+    def _model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
+        """Return the language models of a step, and the template of its prompt."""
+        config = active.config(step)
+        assert isinstance(config, ModelConfig)
+        return model_of(self._models.language, config.profile), _template(config.template or STEP_PROMPTS[step])
+
+    def _understand(self, stores: PartitionStores, active: ActivePipelines) -> Understand:
         return Understand(
             self._models.reader,
-            self._models.language,
-            _template(UNDERSTANDING_PROMPT),
+            *self._model(active, "memorize.understand"),
             stores.modes,
             stores.words,
             stores.memories,
             self._ctx.clock,
             stores.categories,
+            is_on=active.is_on("memorize.understand"),
+            revision=active.number,
         )
 
-    def _rerank(self) -> Rerank:
-        chosen = self._settings
+    def _rerank(self, active: ActivePipelines) -> Rerank:
+        chosen, config = self._settings, active.config("retrieve.rerank")
+        if not isinstance(config, RerankConfig):
+            # A class of the deployment is in its place.
+            config = RerankConfig()
         return Rerank(
-            self._models.language,
-            _template(RERANK_PROMPT),
-            chosen.rerank_candidates,
-            chosen.rerank_timeout_s,
-            by_default=chosen.rerank,
+            model_of(self._models.language, config.profile),
+            _template(config.template or STEP_PROMPTS["retrieve.rerank"]),
+            config.candidates or chosen.rerank_candidates,
+            config.timeout_s or chosen.rerank_timeout_s,
+            by_default=chosen.rerank if config.by_default is None else config.by_default,
+            is_on=active.is_on("retrieve.rerank"),
         )
 
-    def _assemble(self, stores: PartitionStores, retrieve: Retrieve) -> Assemble:
+    def _assemble(self, stores: PartitionStores, retrieve: SearchWithOwnSteps, active: ActivePipelines) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
         return Assemble(
             stores.words,
@@ -189,9 +230,9 @@ class BuildAgents:
             self._models.tokens,
             partial(self._models.reader.judge, stability=self._stability),
             retrieve.turns,
-            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._asks_model),
+            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._asks_model(active)),
             self._ctx.clock,
-            self._limits(),
+            self._limits(active),
             self._stability,
         )
 
@@ -200,26 +241,39 @@ class BuildAgents:
         layouts = Layouts(points, self._index, self._layout_files, self._layout_threads, self._ctx.clock)
         return DrawMap(stores.memories, stores.modes, spaces, self._index, points, layouts)
 
-    def _limits(self) -> ContextLimits:
-        chosen = self._settings
-        return ContextLimits(chosen.context_min_score, chosen.context_min_best_score, chosen.context_max_tokens)
+    def _limits(self, active: ActivePipelines) -> ContextLimits:
+        chosen, config = self._settings, active.config("retrieve.build_context")
+        assert isinstance(config, ContextConfig)
+        return ContextLimits(
+            chosen.context_min_score if config.min_score is None else config.min_score,
+            chosen.context_min_best_score if config.min_best_score is None else config.min_best_score,
+            config.max_tokens or chosen.context_max_tokens,
+        )
 
-    def _categorize(self, partition: int, stores: PartitionStores, spaces: VectorSpaces) -> Categorize:
+    def _categorize(
+        self, partition: int, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines
+    ) -> Categorize:
         members = CategoryMembers(stores.words)
         medoids = CategoryMedoids(stores.memories, self._index, spaces)
-        model = SummaryModel(self._models.language, _template(CATEGORY_PROMPT))
+        model = SummaryModel(*self._model(active, "evolve.recluster"))
         refresh = RefreshCategories(stores.categories, stores.memories, members, medoids, model)
         return Categorize(stores.categories, stores.memories, members, self.matcher(partition), refresh)
 
-    def _consolidate(self, stores: PartitionStores, spaces: VectorSpaces) -> Consolidate:
+    def _consolidate(self, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines) -> Consolidate:
+        chosen, limits = self._settings, active.config("evolve.select")
+        assert isinstance(limits, SelectConfig)
         return Consolidate(
             stores.memories,
             stores.words,
             self._index,
             spaces,
-            Summarise(self._models.language, _template(DISTILLING_PROMPT)),
+            Summarise(*self._model(active, "evolve.summarise")),
             Deduplicate(stores.memories, stores.words),
-            RunLimits(self._settings.consolidation_seconds, self._settings.consolidation_tokens),
+            RunLimits(
+                limits.seconds or chosen.consolidation_seconds,
+                chosen.consolidation_tokens if limits.tokens is None else limits.tokens,
+            ),
+            active,
         )
 
 
@@ -228,7 +282,8 @@ def build_agents(
 ) -> Agents:
     """Return the agents of a worker, those of a partition built on first use."""
     build = BuildAgents(settings, models, index, ctx, deployment)
-    return Agents(build, Embed(build.spaces, index, ctx.clock, build.matcher))
+    embed = Embed(build.spaces, index, ctx.clock, build.matcher_of_new)
+    return Agents(build, embed, lambda: ctx.pipelines.current.number)
 
 
 def _template(version: str) -> Template:

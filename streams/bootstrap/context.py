@@ -13,6 +13,7 @@ from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
+from streams.flow.support.pipelines import Pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.text_reading import ReadLongText, read_in_thread
@@ -51,6 +52,7 @@ def build_context(
     publisher: Publisher,
     meters: Meters,
     foreground: Foreground,
+    pipelines: Pipelines,
     read_text: ReadLongText = read_in_thread,
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
@@ -77,4 +79,5 @@ def build_context(
         boundaries=boundaries,
         foreground=foreground,
         read_text=read_text,
+        pipelines=pipelines,
     )

@@ -16,6 +16,7 @@ from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
+from streams.flow.support.pipelines import Pipelines, shipped_pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.text_reading import ReadLongText, read_in_thread
@@ -51,6 +52,7 @@ class WorkerContext:
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     foreground: Foreground = field(default_factory=Foreground)
     read_text: ReadLongText = read_in_thread
+    pipelines: Pipelines = field(default_factory=shipped_pipelines)
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

@@ -28,7 +28,6 @@ class ModelQueueHarness(WorkerHarness):
         """Run the queue until the block ends."""
         asking = UnderstandingQueue(
             lambda _: self.understand,
-            self.language,
             lambda: self.here,
             self.ctx,
             at_once=AT_ONCE,

@@ -34,6 +34,7 @@ POLICY = Policy.model_validate(
             "reader": [{"user_id": "u1", "may": ["read"]}],
             "writer": [{"user_id": "u1", "may": ["write"]}],
             "stranger": [{"user_id": "u2"}],
+            "operator": [{"user_id": "*", "may": ["operate"]}],
             "of_one_project": [{"user_id": "u1", "project_id": "p1"}],
         }
     }

@@ -25,6 +25,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
 from streams.flow.background.arrival import PartitionPreparer
@@ -36,6 +37,7 @@ from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.pipelines import Pipelines, shipped_pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
@@ -49,6 +51,7 @@ from tests.builders.stores import fake_stores
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders, FakeModel
 from tests.fakes.language_model import FakeLanguageModel
+from tests.fakes.pipeline_log import FakePipelineLog
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
@@ -97,6 +100,8 @@ class InMemoryPipeline(PipelineRequests):
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     deaths: DeathCounts = field(default_factory=DeathCounts)
+    pipeline_log: FakePipelineLog = field(default_factory=FakePipelineLog)
+    pipelines: Pipelines = field(default_factory=shipped_pipelines)
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
@@ -139,6 +144,10 @@ class InMemoryPipeline(PipelineRequests):
         app = create_kafka_app(self.settings, "in-memory")
         self.progress = AppliedOffsets()
         self.boundaries = BoundaryChanges()
+        self.pipelines = Pipelines(
+            await self.pipeline_log.history(), PythonSteps(), self.language, lambda: self.defects.append("pipelines")
+        )
+        self.pipelines.start()
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
@@ -194,6 +203,7 @@ class InMemoryPipeline(PipelineRequests):
             turns_log=self.turns_log,
             deaths=self.deaths,
             boundaries=self.boundaries,
+            pipelines=self.pipelines,
         )
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
@@ -215,7 +225,6 @@ class InMemoryPipeline(PipelineRequests):
         queue_ctx = replace(ctx, publisher=publisher)
         queue = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
-            self.language,
             lambda: here,
             queue_ctx,
             at_once=4,

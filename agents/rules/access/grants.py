@@ -19,6 +19,12 @@ def require_permission(policy: Policy, principal: str | None, act: Permission, s
         raise _refused(principal, act)
 
 
+def require_operating(policy: Policy, principal: str | None) -> None:
+    """Raise Rejected, `not_allowed`, unless a grant for all users and projects has the permission `operate`."""
+    if not any(grant.is_for_all for grant in _grants(policy, principal, "operate")):
+        raise _refused(principal, "operate")
+
+
 def permitted_projects(policy: Policy, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
     """Return the projects of a user in which the principal may do this; None for all, also for those to come.
 

@@ -111,6 +111,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         reading=TurnUnderstanding(text_hash=hash_texts([last.text]), times=last.times),
         origin="extracted",
         item=_item(supports, before),
+        revision=turn.revision,
     )
     content_hash = hash_texts([embedding_text(memory)])
     return memory.model_copy(update={"content_hash": content_hash, **_retained(content_hash, before)})

@@ -71,6 +71,7 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
         model=event.profile,
         prompt=event.prompt,
         aims=found.intention if found.intention != IntentionUpdate() else None,
+        revision=event.revision,
     )
     known = {entity.casefold() for entity in memory.entities}
     added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]

@@ -66,10 +66,11 @@ def next_memory(
     offset: int,
     *,
     asks_model: bool,
+    revision: int = 0,
 ) -> Memory:
     """Return the memory after this turn. An edit keeps id, `source` and first time; the rest is the turn's.
 
-    `asks_model`: a language model will be asked about it.
+    `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
     """
     all_versions = _with_text(known.versions if known else (), identity)
     versions = all_versions[-MAX_VERSIONS:]
@@ -106,6 +107,7 @@ def next_memory(
             intent=intent_of(turn.content),
             times=find_dates(turn.content, identity.occurred_at),
         ),
+        revision=revision,
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 

@@ -32,7 +32,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
     if memory.item is not None:
         view |= _item_view(memory.item)
     reading = memory.reading.model_dump(
-        mode="json", exclude={"status", "text_hash", "interaction", "is_corrected", "aims"}
+        mode="json", exclude={"status", "text_hash", "interaction", "is_corrected", "aims", "revision"}
     )
     interaction = memory.reading.interaction
     current = memory.versions[memory.current]
@@ -46,6 +46,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         "interaction_mode": interaction and interaction.mode,
         "interaction_confidence": interaction and round(interaction.confidence, 3),
         "interaction_corrected": memory.reading.is_corrected,
+        **({"understood_by_revision": memory.reading.revision} if memory.reading.revision else {}),
     }
     version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
     return view | understanding | version

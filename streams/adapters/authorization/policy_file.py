@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from agents.rules.access.grants import narrow_selector, permitted_projects, require_permission
+from agents.rules.access.grants import narrow_selector, permitted_projects, require_operating, require_permission
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import Permission, Policy
 
@@ -24,6 +24,9 @@ class PolicyFile:
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         require_permission(self._policy, principal, act, scope)
+
+    def permit_operating(self, principal: str | None) -> None:
+        require_operating(self._policy, principal)
 
     def projects(self, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
         return permitted_projects(self._policy, principal, act, user_id)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator
 
 import structlog
 
-from agents.ports.language_model import LanguageModel
-from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP, Understand
-from schemas.failures import ModelMissing, Unavailable
+from agents.understanding.understand import Understand
+from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.internal.events import Understood
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
 from streams.flow.worker_context import WorkerContext
@@ -22,6 +22,9 @@ log = structlog.get_logger()
 
 MemoryKey = tuple[int, str]
 """A partition and a memory id."""
+
+UNDERSTAND = "memorize.understand"
+"""The built-in step after which own steps may change an answer."""
 
 MAX_FRESH = 1000
 """Fresh turns in the queue; further ones are found by their records."""
@@ -39,7 +42,6 @@ class UnderstandingQueue:
     def __init__(
         self,
         understand_at: Callable[[int], Understand],
-        model: LanguageModel,
         here: Callable[[], Collection[int]],
         ctx: WorkerContext,
         *,
@@ -52,7 +54,6 @@ class UnderstandingQueue:
         While the worker is `busy` with new turns, the backlog waits.
         """
         self._understand_at = understand_at
-        self._model = model
         self._here = here
         self._ctx = ctx
         self._pause_s = 1 / backlog_per_second
@@ -108,9 +109,10 @@ class UnderstandingQueue:
 
     async def _start(self, due: MemoryKey) -> bool:
         """Begin a call when the model is available and the limit allows it; False if it is running or answered."""
-        if self._is_asked(due):
+        understand = self._understand_at(due[0])
+        if self._is_asked(due) or not understand.is_on:
             return False
-        await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
+        await understand.until_available()
         await self._slots.acquire()
         # The same memory may have waited as a fresh one and in the backlog.
         if self._is_asked(due):
@@ -138,12 +140,23 @@ class UnderstandingQueue:
         memory = self._memory(partition, memory_id)
         if memory is None or memory.reading.status != "pending":
             return
-        event = await self._understand_at(partition).by_model(memory)
+        event = await self._with_own_steps(await self._understand_at(partition).by_model(memory), memory)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
         if len(self._answered) > MAX_ANSWERED:
             self._answered.popitem(last=False)
+
+    async def _with_own_steps(self, event: Understood, memory: Memory) -> Understood:
+        """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
+        active = self._ctx.pipelines.current
+        if not active.has_own(UNDERSTAND) or event.found is None:
+            return event
+        try:
+            own = await active.run_own(UNDERSTAND, {"memory": memory, "understanding": event.found})
+        except Rejected:
+            return event.model_copy(update={"found": None})
+        return event.model_copy(update={"found": own.value})
 
     def _is_asked(self, due: MemoryKey) -> bool:
         """True if there is nothing to ask: no record, a running call, or an answer that is not on the record yet."""

@@ -76,6 +76,8 @@ class RunConsolidations:
     async def _carry_out(self, progress: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:
         for mode in modes:
             progress.modes[mode] = ModeCounts()
+            if not consolidate.has_step("evolve.summarise"):
+                continue
             try:
                 space = consolidate.space(progress.run, mode)
             except ModelMissing as missing:
@@ -83,10 +85,12 @@ class RunConsolidations:
             else:
                 await ModeDistillation(mode, space, consolidate, progress).run_to_end()
         deduplication = Deduplication(consolidate.evolve, progress)
-        for mode in modes:
-            await deduplication.deduplicate_mode(mode)
-        deduplication.report_merged_entries()
-        await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
+        if consolidate.has_step("evolve.merge"):
+            for mode in modes:
+                await deduplication.deduplicate_mode(mode)
+            deduplication.report_merged_entries()
+        if consolidate.has_step("evolve.recluster"):
+            await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
 
     def _begin_run(
         self, trigger: ConsolidationTrigger, record: Record

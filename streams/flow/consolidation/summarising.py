@@ -37,7 +37,8 @@ class ModeDistillation:
 
     async def run_to_end(self) -> None:
         """Distil all clusters, within the limits of the run."""
-        sources, vectors = await self._vectors(await self._sources())
+        eligible = await self._consolidate.selected(self._run, await self._sources())
+        sources, vectors = await self._vectors(eligible)
         self._progress.count(self._mode, turns=len(sources))
         digest = await self._digest(sources)
         is_late = self._progress.planning_deadline()

@@ -13,7 +13,7 @@ from agents.maps.draw_map import DrawMap
 from agents.ports.clock import Clock
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
-from agents.retrieval.retrieve import Retrieve
+from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.answer.reranking import arrange
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
@@ -95,7 +95,7 @@ class AnswerQuery:
 
     def __init__(
         self,
-        retrieve_at: Callable[[int], Retrieve],
+        retrieve_at: Callable[[int], SearchWithOwnSteps],
         rerank_at: Callable[[int], Rerank],
         assemble_at: Callable[[int], Assemble],
         list_at: Callable[[int], List],
@@ -133,6 +133,7 @@ class AnswerQuery:
             handled = await self._reranked(rerank, request, record, options)
         else:
             handled = await self._retrieved(request, record, options)
+        handled = await self._with_own_steps(handled, request, record)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
@@ -158,6 +159,15 @@ class AnswerQuery:
             return again
         result = arrange(again.answer.result, ranked, request)
         return HandlerResult(SuccessReply(result, (*again.answer.warnings, *warnings)))
+
+    async def _with_own_steps(self, found: HandlerResult, request: RetrieveRequest, record: Record) -> HandlerResult:
+        """Run own steps that stand behind or instead of the model's order."""
+        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
+            return found
+        result, warnings = await self._retrieve_at(record.partition).ordered(request, found.answer.result)
+        if result is found.answer.result:
+            return found
+        return HandlerResult(SuccessReply(result, (*found.answer.warnings, *starmap(ReplyWarning, warnings))))
 
     async def _answer(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions

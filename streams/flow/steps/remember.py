@@ -13,28 +13,26 @@ from functools import partial
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
 from agents.memory.slices import Slices
-from agents.rules.index.indexed_words import is_long
-from agents.rules.items.read_text import ReadText
+from agents.rules.items.read_text import ReadSource, ReadText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
-from agents.rules.memory.versions import identify_turn, memory_to_read
-from agents.rules.text.embedding_text import lexical_text, whole_text
-from schemas.failures import RowTooLarge
+from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Understood
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
-from schemas.moments import moment_of
 from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
+from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
+from streams.flow.support.pipelines import shipped_pipelines
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.slices import in_slices
-from streams.flow.support.text_reading import ReadLongText, read_in_thread
+from streams.flow.support.text_reading import read_in_thread
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.topics import Topics
@@ -71,11 +69,14 @@ class RememberTurns:
         topics: Topics,
         meters: Meters,
         foreground: Foreground | None = None,
-        read_text: ReadLongText = read_in_thread,
+        prepare: PrepareTurns | None = None,
     ) -> None:
-        """Many items are written in slices that give way to the requests of `foreground`."""
+        """Many items are written in slices that give way to the requests of `foreground`.
+
+        `prepare` runs the deployment's own steps; None: those of the release alone.
+        """
         self._foreground = foreground
-        self._read_text = read_text
+        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
         self._remember_at = remember_at
         self._stores = stores
         self._topics = topics
@@ -83,11 +84,14 @@ class RememberTurns:
 
     async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Store the turn."""
-        read = await self._read(turn, record) if is_long(whole_text(turn.content, turn.resources)) else None
+        # The agent of one revision: that which prepares the turn is written on its record.
+        remember = self._remember_at(record.partition)
+        prepared = await self._prepare.prepare(turn, record)
+        read = await self._prepare.read(prepared, record)
         pending_writes: list[Awaitable[object]] = []
 
         async def store() -> TurnResult:
-            slices = self._remember_at(record.partition).turn(turn, record, read)
+            slices = remember.turn(prepared, record, read)
             return await in_slices(
                 slices, lambda: pending_writes.extend(self._stores.memory_writes()), self._foreground
             )
@@ -99,14 +103,6 @@ class RememberTurns:
         warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
         events = await _records_of(self._topics, turn.scope.boundary, stored.events)
         return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
-
-    async def _read(self, turn: Turn, record: Record) -> ReadText | None:
-        """Read a long text beside the event loop; None for one that is stored already."""
-        recorded_at = moment_of(record.timestamp_ms)
-        memory_id = identify_turn(turn, recorded_at).memory_id
-        known = self._stores.memories.get(record.partition, memory_id)
-        memory = memory_to_read(turn, recorded_at, known, record.offset)
-        return None if memory is None else await self._read_text(memory)
 
 
 async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
@@ -141,10 +137,10 @@ class RememberEvents:
         *,
         worker_run_id: str = "",
         has_vector: HasVector | None = None,
-        read_text: ReadLongText = read_in_thread,
+        prepare: PrepareTurns | None = None,
     ) -> None:
-        """Without `has_vector` reported vectors are not verified."""
-        self._read_text = read_text
+        """Without `has_vector` reported vectors are not verified; `prepare` runs own steps on items."""
+        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
         self._reader = reader
         self._remember_at = remember_at
         self._stores = stores
@@ -159,7 +155,7 @@ class RememberEvents:
         event = await self._verified(await self._reader.read(record), record.partition)
 
         pending_writes: list[Awaitable[object]] = []
-        read = await self._read(event, record.partition) if isinstance(event, Understood) else None
+        read = await self._read(event, record) if isinstance(event, Understood) else None
 
         async def apply() -> Sequence[MemoryEvent]:
             if event is None:
@@ -191,12 +187,20 @@ class RememberEvents:
         memory = self._stores.memories.get(partition, event.memory_id)
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
-    async def _read(self, event: Understood, partition: int) -> ReadText | None:
-        """Read the items of a long text and a model's answer beside the event loop."""
-        memory = self._stores.memories.get(partition, event.memory_id)
-        if memory is None or not is_about_current_text(memory, event) or not is_long(lexical_text(memory)):
+    async def _read(self, event: Understood, record: Record) -> ReadText | None:
+        """Read the items of a long text and a model's answer beside the event loop, and run own steps on them.
+
+        Where an own step fails the answer counts without items: asked again, the model would answer the same.
+        """
+        memory = self._stores.memories.get(record.partition, event.memory_id)
+        if memory is None or not is_about_current_text(memory, event):
             return None
-        return await self._read_text(with_understanding(memory, event), event.found)
+        understood = with_understanding(memory, event)
+        try:
+            return await self._prepare.items(understood, event.found)
+        except Rejected as error:
+            await self._reader.reject(record, error)
+            return ReadText(ReadSource.of(understood), event.found, [])
 
     def _apply(self, event: MemoryInput, record: Record, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
         remember = self._remember_at(record.partition)

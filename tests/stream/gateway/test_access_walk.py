@@ -15,7 +15,7 @@ from fastapi.routing import iter_route_contexts
 from tests.stream.gateway.walks import NAMES, PROTOCOL_PATHS, ROUTES, TOOLS, Needs, Visit
 from tests.worlds.guarded_gateway import POLICY, GuardedGateway, gateway_of, pipeline_with_grants, write_keys
 
-CALLERS = (None, "stranger", "reader", "writer", "owner")
+CALLERS = (None, "stranger", "reader", "writer", "operator", "owner")
 """In this order: what the owner forgets, the others have asked for before."""
 
 
@@ -47,7 +47,8 @@ def expected(needs: Needs, caller: str | None) -> int:
 
 def may(needs: Needs, caller: str) -> bool:
     """True if a caller may do it for u1."""
-    return needs == "any" or caller == "owner" or (caller, needs) in {("reader", "read"), ("writer", "write")}
+    of_their_own = {("reader", "read"), ("writer", "write"), ("operator", "operate")}
+    return needs == "any" or (caller == "owner" and needs != "operate") or (caller, needs) in of_their_own
 
 
 async def visited(gateway: GuardedGateway, route: str, visit: Visit, caller: str | None, ids: dict[str, str]) -> int:

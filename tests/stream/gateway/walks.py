@@ -6,7 +6,7 @@ A test compares these tables with the routes of the app and the list of tools: a
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Needs = Literal["open", "any", "read", "write", "manage"]
+Needs = Literal["open", "any", "read", "write", "manage", "operate"]
 """`open`: no key; `any`: any key, which sees what it may; else a permission."""
 
 Json = dict[str, Any]
@@ -40,6 +40,10 @@ ROUTES: dict[str, Visit] = {
     "GET /v1/me": Visit("any"),
     "GET /v1/users": Visit("any"),
     "GET /v1/deployment": Visit("any"),
+    "GET /v1/pipelines": Visit("operate"),
+    "GET /v1/pipelines/revisions": Visit("operate"),
+    "POST /v1/pipelines/edits": _json("operate", edits=[{"op": "config", "step_id": "retrieve.rerank"}]),
+    "POST /v1/pipelines/rollback": _json("operate", revision=0),
     f"POST {USER}/turns": _json("write", **TURN),
     f"POST {USER}/memories/search": _json("read", query="deploy target"),
     f"POST {USER}/contexts": _json("read", query="deploy target"),

@@ -23,8 +23,8 @@ FROM_OUTSIDE = {"turns", "retrieve", "commands", "consolidate"}
 FOR_OUTSIDE = {"replies", "dead-letters", "boundaries"}
 """Topics that clients read."""
 
-AT_THE_START = {"service"}
-"""The topic that a worker writes and reads before its agents start."""
+BESIDE_THE_EVENTS = {"service", "pipelines"}
+"""Topics about the deployment that a worker reads before its agents start; the second one also while it runs."""
 
 
 async def arrows(directory: Path) -> set[Arrow]:
@@ -55,7 +55,7 @@ def drawn_nodes(side: str) -> list[str]:
 
 
 async def test_every_topic_has_a_reader_or_writer_in_the_topology(tmp_path: Path) -> None:
-    topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()} - AT_THE_START
+    topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()} - BESIDE_THE_EVENTS
     observed = await arrows(tmp_path)
     read = {left for left, _ in observed} & topics
     written = {right for _, right in observed} & topics

@@ -21,6 +21,7 @@ from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.api_docs.payloads import COMMAND_ARGUMENTS
 from streams.bootstrap.context import build_context
+from streams.flow.support.pipelines import shipped_pipelines
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
@@ -153,7 +154,8 @@ def test_reference_names_every_topic() -> None:
 def test_reference_names_every_table(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, _env_file=None)
     app = create_kafka_app(settings, "w")
-    build_context(app, settings, SqliteLexicalIndex(tmp_path / "words"), FakePublisher(), Meters(), Foreground())
+    words = SqliteLexicalIndex(tmp_path / "words")
+    build_context(app, settings, words, FakePublisher(), Meters(), Foreground(), shipped_pipelines())
     tables = (DOCS / "reference.md").read_text().partition("## Tables")[2].partition("\n## ")[0]
     assert set(app.tables) == set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
 

@@ -26,7 +26,7 @@ def test_names_follow_the_contract() -> None:
 def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 15
+    assert len(set(one.all())) == len(one.all()) == 16
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
@@ -54,8 +54,10 @@ def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
 
 def test_workers_do_not_consume_what_they_tell() -> None:
     topics = topics_with_prefix("memory.")
-    assert not {topics.replies, topics.dead_letters, topics.boundaries, topics.service} & set(topics.consumed())
-    assert len(topics.consumed()) == len(topics.all()) - 4
+    assert not {topics.replies, topics.dead_letters, topics.boundaries, topics.service, topics.pipelines} & set(
+        topics.consumed()
+    )
+    assert len(topics.consumed()) == len(topics.all()) - 5
 
 
 def test_largest_input_fits_into_a_dead_letter() -> None:

@@ -1,0 +1,120 @@
+"""Edit the pipelines by command: validate, and write an accepted change as a revision.
+
+Enters: commands of operators. Leaves: revisions. Guaranteed: what breaks a rule changes nothing; of two edits at a time
+one counts, and the other is validated against it or refused; a command that is delivered twice makes one revision.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import to_json
+
+from agents.ports.clock import Clock
+from agents.ports.command_types import CommandResult, parse_arguments
+from agents.ports.pipelines import InstalledSteps, Revisions
+from agents.rules.pipelines.editing import apply_edits
+from agents.rules.pipelines.validation import Available, check_topology
+from agents.rules.pipelines.views import build_pipeline_view
+from schemas.failures import Rejected
+from schemas.messages.commands import Command
+from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from schemas.state.pipelines import Revision, Topology
+
+MAX_ATTEMPTS = 5
+"""Attempts of one command that finds another revision before its own."""
+
+Change = Callable[[Revision], Topology]
+"""Returns the topology after a change of this revision. Raises Rejected."""
+
+
+class EditPipelines:
+    """Commands in, revisions out."""
+
+    def __init__(
+        self, partition: int, revisions: Revisions, installed: InstalledSteps, available: Available, clock: Clock
+    ) -> None:
+        """`partition` is part of what identifies a command."""
+        self._partition = partition
+        self._revisions = revisions
+        self._installed = installed
+        self._available = available
+        self._clock = clock
+
+    async def get_pipeline(self, command: Command, _offset: int) -> CommandResult:
+        """Show a revision with all steps, their contracts and settings. Raises Rejected `not_found`."""
+        number = parse_arguments(GetPipeline, command).revision
+        revision = self._revisions.current() if number is None else self._find(number)
+        return CommandResult(self._view(revision))
+
+    async def list_revisions(self, command: Command, _offset: int) -> CommandResult:
+        """List the last revisions, latest first."""
+        found = self._revisions.latest(parse_arguments(ListRevisions, command).limit)
+        return CommandResult(
+            {"current": self._revisions.current().number, "revisions": [one.summary() for one in found]}
+        )
+
+    async def edit_pipeline(self, command: Command, offset: int) -> CommandResult:
+        """Accept all edits of a command, or none. Raises Rejected with the rule that one breaks, or `conflict`."""
+        wanted = parse_arguments(EditPipeline, command)
+        about = {"note": wanted.note}
+        if wanted.dry_run:
+            current = self._expected(wanted.expected_revision)
+            topology = self._checked(apply_edits(current.topology, wanted.edits))
+            draft = current.model_copy(update={"topology": topology, "hash": topology.digest})
+            return CommandResult({**self._view(draft), "dry_run": True})
+        return await self._make(
+            command, offset, wanted.expected_revision, lambda one: apply_edits(one.topology, wanted.edits), about
+        )
+
+    async def rollback_pipeline(self, command: Command, offset: int) -> CommandResult:
+        """Make an earlier revision count again, as a new one: what was in between stays in the list."""
+        wanted = parse_arguments(RollbackPipeline, command)
+        restored = self._find(wanted.revision)
+        about = {"note": wanted.note, "restores": restored.number}
+        return await self._make(command, offset, wanted.expected_revision, lambda _: restored.topology, about)
+
+    async def _make(
+        self, command: Command, offset: int, expected: int | None, change: Change, about: Mapping[str, Any]
+    ) -> CommandResult:
+        request = f"{self._partition}:{offset}:{hashlib.sha256(to_json(command.arguments)).hexdigest()[:16]}"
+        if (made := self._revisions.made_by(request)) is not None:
+            return CommandResult(self._view(made))
+        for _ in range(MAX_ATTEMPTS):
+            current = self._expected(expected)
+            topology = self._checked(change(current))
+            if topology == current.topology:
+                return CommandResult(self._view(current))
+            revision = Revision(
+                number=current.number + 1,
+                parent=current.number,
+                hash=topology.digest,
+                author=command.author,
+                created_at=self._clock.now(),
+                request=request,
+                topology=topology,
+                **about,
+            )
+            if await self._revisions.append(revision):
+                return CommandResult(self._view(revision))
+        raise Rejected("conflict", "the pipelines are being edited by others; look at them, and try again")
+
+    def _expected(self, expected: int | None) -> Revision:
+        current = self._revisions.current()
+        if expected is not None and expected != current.number:
+            message = f"the pipelines are at revision {current.number} by now, not {expected}"
+            raise Rejected("conflict", message, "arguments.expected_revision")
+        return current
+
+    def _checked(self, topology: Topology) -> Topology:
+        check_topology(topology, self._installed.contract, self._available)
+        return topology
+
+    def _find(self, number: int) -> Revision:
+        found = self._revisions.find(number)
+        if found is None:
+            raise Rejected("not_found", f"there is no revision {number}", "arguments.revision")
+        return found
+
+    def _view(self, revision: Revision) -> dict[str, Any]:
+        return build_pipeline_view(revision, self._installed.contract)

@@ -1,0 +1,86 @@
+"""The pipelines of a deployment: their revisions, the classes of own steps, and what is in force."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel
+
+from agents.ports.language_model import LanguageModel
+from agents.rules.pipelines.contract import StepContract
+from schemas.messages.replies import ReplyWarning
+from schemas.state.pipelines import PlacedStep, Revision
+
+
+class Revisions(Protocol):
+    """The accepted revisions, in the order of the topic `pipelines`, which decides between two edits at a time."""
+
+    def current(self) -> Revision:
+        """Return the revision that counts."""
+
+    def find(self, number: int) -> Revision | None:
+        """Return a revision by its number."""
+
+    def latest(self, limit: int) -> Sequence[Revision]:
+        """Return the last revisions, latest first."""
+
+    def made_by(self, request: str) -> Revision | None:
+        """Return the revision that a command has made; None if it has made none."""
+
+    async def append(self, revision: Revision) -> bool:
+        """Write a revision; True if it counts, False if another one with its number came first. Raises Unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPorts:
+    """What an own step gets beside its state: a language model if it has that capability, and no broker."""
+
+    language_model: LanguageModel | None = None
+
+
+OwnStep = Callable[..., Any]
+"""Called with the parts of the state that its class requires, by name; returns a mapping, or an awaitable of one.
+
+One that is no coroutine function is called in a thread.
+"""
+
+
+class InstalledSteps(Protocol):
+    """The classes of own steps that the deployment has installed."""
+
+    def contract(self, step: PlacedStep) -> StepContract:
+        """Return the contract of a step's class. Raises Rejected, rule `unknown_class`, if there is no such class."""
+
+    def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> OwnStep:
+        """Construct a step. Raises Rejected, rule `unknown_class`, if its constructor fails."""
+
+
+class OwnResult(NamedTuple):
+    """What the own steps of a place have made of its part of the state, and what is to be said about it."""
+
+    value: Any
+    warnings: Sequence[ReplyWarning] = ()
+
+
+class ActivePipelines(Protocol):
+    """The pipelines of one revision."""
+
+    @property
+    def number(self) -> int:
+        """The number of the revision."""
+
+    def is_on(self, step_id: str) -> bool:
+        """True if a built-in step runs: it is neither switched off nor replaced."""
+
+    def config(self, step_id: str) -> BaseModel:
+        """Return the configuration of a step."""
+
+    def has_own(self, place: str) -> bool:
+        """True if own steps run after, or instead of, this built-in step."""
+
+    async def run_own(self, place: str, state: Mapping[str, Any]) -> OwnResult:
+        """Run the own steps of a place, in their order.
+
+        Raises Rejected `internal` if one fails that must not be skipped; one that may be skipped leaves the state, and
+        a warning.
+        """

@@ -1,0 +1,1 @@
+"""Pipelines: contracts of steps, edits, and what makes a topology valid."""

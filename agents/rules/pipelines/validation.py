@@ -1,0 +1,133 @@
+"""Validate a topology before it counts: order, requirements, places of own steps, configuration, capabilities. Pure.
+
+Raises Rejected with the rule that is broken. What it accepts can be run by a worker with the same profiles, templates
+and installed classes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ValidationError
+
+from agents.rules.pipelines.built_in import BUILT_IN
+from agents.rules.pipelines.contract import INITIAL_STATE, OWN_CAPABILITIES, SEAMS, StepContract
+from agents.rules.pipelines.refusals import refuse
+from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Topology
+
+ContractOf = Callable[[PlacedStep], StepContract]
+"""The contract of a step of the deployment. Raises Rejected `unknown_class`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What the deployment has: language model profiles, and the versions of prompts by step."""
+
+    profiles: frozenset[str] = frozenset()
+    templates: Mapping[str, frozenset[str]] | None = None
+
+
+def check_topology(topology: Topology, own_contract: ContractOf, available: Available) -> None:
+    """Raise Rejected unless the topology is valid."""
+    for pipeline in PIPELINE_NAMES:
+        steps = topology.of(pipeline)
+        _check_order(pipeline, steps)
+        _check_names(pipeline, steps)
+        _check_flow(pipeline, steps, own_contract)
+        for step in steps:
+            _check_config(step, contract_of(step, own_contract), available)
+
+
+def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
+    """Return the contract of a step: a built-in one, or that of its class."""
+    return BUILT_IN[step.step_id] if step.implementation is None else own_contract(step)
+
+
+def _check_order(pipeline: str, steps: Sequence[PlacedStep]) -> None:
+    """The built-in steps are all there, in the order in which the consumers run them."""
+    expected = [name for name, one in BUILT_IN.items() if one.pipeline == pipeline]
+    found = [one.step_id for one in steps if one.step_id in BUILT_IN]
+    if found != expected:
+        raise refuse("wrong_order", f"the built-in steps of {pipeline} are {', '.join(expected)}, in this order")
+
+
+def _check_names(pipeline: str, steps: Sequence[PlacedStep]) -> None:
+    names = [one.step_id for one in steps]
+    for step in steps:
+        if names.count(step.step_id) > 1:
+            raise refuse("duplicate_step", f"{step.step_id} is there twice")
+        if step.pipeline != pipeline:
+            raise refuse("wrong_pipeline", f"{step.step_id} is no step of {pipeline}")
+        if step.step_id not in BUILT_IN and step.implementation is None:
+            raise refuse("unknown_step", f"{step.step_id} is no built-in step and has no class")
+
+
+def _check_flow(pipeline: str, steps: Sequence[PlacedStep], own_contract: ContractOf) -> None:
+    """Each step has what it requires from the steps before it, and own steps stand where one can run."""
+    state = INITIAL_STATE[pipeline]
+    seam: str | None = None
+    for step in steps:
+        built_in = BUILT_IN.get(step.step_id)
+        if built_in is not None:
+            seam = built_in.opens
+        if step.implementation is not None:
+            _check_own(step, contract_of(step, own_contract), built_in, seam)
+        elif built_in is not None and built_in.is_fixed and not step.enabled:
+            raise refuse("step_is_fixed", f"{step.step_id} can't be switched off: order and storage depend on it")
+        if not step.enabled:
+            continue
+        contract = contract_of(step, own_contract)
+        if missing := contract.requires - state:
+            raise refuse(
+                "missing_requirement",
+                f"{step.step_id} requires {', '.join(sorted(missing))}, which no enabled step before it produces",
+            )
+        state |= contract.produces
+
+
+def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract | None, seam: str | None) -> None:
+    if replaced is not None and not replaced.is_replaceable:
+        raise refuse("not_replaceable", f"no class can take the place of {step.step_id}")
+    if seam is None:
+        places = ", ".join(name for name, one in BUILT_IN.items() if one.pipeline == step.pipeline and one.opens)
+        raise refuse("no_place", f"no own step can run there; insert it after one of {places}")
+    if unknown := contract.requires - SEAMS[seam]:
+        has = ", ".join(sorted(SEAMS[seam]))
+        raise refuse(
+            "missing_requirement",
+            f"{step.step_id} requires {', '.join(sorted(unknown))}; at this place a step can have {has}",
+        )
+    if contract.produces != {seam}:
+        raise refuse("undeclared_product", f"a step at this place produces {seam}, and says so in `produces`")
+    if refused := contract.capabilities - OWN_CAPABILITIES:
+        raise refuse("capability_unavailable", f"an own step can't have {', '.join(sorted(refused))}")
+
+
+def _check_config(step: PlacedStep, contract: StepContract, available: Available) -> None:
+    config = read_config(step, contract)
+    if step.enabled and step.implementation is not None and "language_model" in contract.capabilities:
+        _check_capability(step, available)
+    profile, template = getattr(config, "profile", None), getattr(config, "template", None)
+    if profile is not None and profile not in available.profiles:
+        known = ", ".join(sorted(available.profiles)) or "none"
+        raise refuse("unknown_profile", f"no language model profile {profile!r}; there are: {known}")
+    known_templates = (available.templates or {}).get(step.step_id)
+    if template is not None and known_templates is not None and template not in known_templates:
+        raise refuse(
+            "unknown_template",
+            f"no template {template!r} for {step.step_id}; there are: {', '.join(sorted(known_templates))}",
+        )
+
+
+def _check_capability(step: PlacedStep, available: Available) -> None:
+    if not available.profiles:
+        raise refuse("capability_unavailable", f"{step.step_id} needs a language model; set LLM_PROFILES")
+
+
+def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:
+    """Return the configuration of a step. Raises Rejected `invalid_config` with what is wrong."""
+    try:
+        return contract.config.model_validate(step.config)
+    except ValidationError as problem:
+        first = problem.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "config"
+        raise refuse("invalid_config", f"{step.step_id}: {where}: {first['msg']}") from None

@@ -1,0 +1,91 @@
+"""Pipelines as a deployment has them: revisions of `memorize`, `retrieve` and `evolve`, on the topic `pipelines`.
+
+A revision holds the whole topology and configuration, so that any of them can be read, compared and restored by itself.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+PipelineName = Literal["memorize", "retrieve", "evolve"]
+PIPELINE_NAMES: tuple[PipelineName, ...] = ("memorize", "retrieve", "evolve")
+
+StepId = Annotated[str, Field(pattern=r"^(memorize|retrieve|evolve)\.[a-z][a-z0-9_]{0,63}\z")]
+"""The name of a step, with that of its pipeline: `retrieve.rerank`."""
+
+SHIPPED = 0
+"""The number of the revision that is part of the release; a deployment's own begin with 1."""
+
+
+class PlacedStep(BaseModel, frozen=True, extra="forbid"):
+    """One step in its place. `implementation` is the dotted path of a class of the deployment; None: a built-in step.
+
+    `config` has what differs from the step's defaults.
+    """
+
+    step_id: StepId
+    implementation: str | None = Field(default=None, max_length=256)
+    enabled: bool = True
+    config: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def pipeline(self) -> str:
+        """The name of its pipeline."""
+        return self.step_id.split(".", 1)[0]
+
+
+class Topology(BaseModel, frozen=True, extra="forbid"):
+    """The steps of the three pipelines, each in the order in which they run."""
+
+    memorize: tuple[PlacedStep, ...]
+    retrieve: tuple[PlacedStep, ...]
+    evolve: tuple[PlacedStep, ...]
+
+    def of(self, pipeline: str) -> tuple[PlacedStep, ...]:
+        """Return the steps of one pipeline."""
+        steps: tuple[PlacedStep, ...] = getattr(self, pipeline)
+        return steps
+
+    def steps(self) -> list[PlacedStep]:
+        """Return all steps."""
+        return [*self.memorize, *self.retrieve, *self.evolve]
+
+    def find(self, step_id: str) -> PlacedStep | None:
+        """Return a step; None if there is none of this name."""
+        return next((one for one in self.steps() if one.step_id == step_id), None)
+
+    def with_steps(self, pipeline: str, steps: Iterable[PlacedStep]) -> Self:
+        """Return the topology with other steps in one pipeline."""
+        return self.model_copy(update={pipeline: tuple(steps)})
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of topology and configuration, in hexadecimal."""
+        canonical = to_json(self.model_dump(mode="json"))
+        return hashlib.sha256(canonical).hexdigest()
+
+
+class Revision(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
+    """One accepted change. `parent` is the revision that it changes, `restores` the one that a rollback restores.
+
+    `request` identifies the command, which may be delivered twice.
+    """
+
+    schema_: Literal["pipeline.v1"] = Field(default="pipeline.v1", alias="schema")
+    number: int = Field(ge=0)
+    parent: int | None
+    hash: str
+    author: str | None = None
+    created_at: datetime
+    note: str = ""
+    restores: int | None = None
+    request: str = ""
+    topology: Topology
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but the topology, for lists."""
+        return self.model_dump(mode="json", exclude={"topology", "request", "schema_"})

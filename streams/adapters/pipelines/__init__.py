@@ -1,0 +1,1 @@
+"""Own steps of a deployment."""

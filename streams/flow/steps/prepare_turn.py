@@ -1,0 +1,99 @@
+"""Own steps of the deployment before a turn is stored: they may change its text, and its items.
+
+Enters: a turn as published. Leaves: the turn that is stored, and its items if they differ from what the rules find.
+Guaranteed: the turn keeps its identity, which is that of the published one; a turn that is published again after the
+pipelines have changed is prepared as it was then, so that it is known as a repetition and changes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from agents.ports.pipelines import ActivePipelines
+from agents.rules.index.indexed_words import is_long
+from agents.rules.items.extracted_item import ExtractedItem
+from agents.rules.items.extracting import extract_items
+from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.memory.versions import has_same_text, identify_turn, memory_to_read
+from agents.rules.text.embedding_text import lexical_text, whole_text
+from schemas.failures import Rejected
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn
+from schemas.moments import moment_of
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
+from streams.flow.stores.stores import Stores
+from streams.flow.support.pipelines import Pipelines
+from streams.flow.support.text_reading import ReadLongText
+
+INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTurns:
+    """Turns in; the turns to store, and their items, out."""
+
+    pipelines: Pipelines
+    stores: Stores
+    read_text: ReadLongText
+
+    async def prepare(self, turn: Turn, record: Record) -> Turn:
+        """Return the turn to store. Raises Rejected if a step fails."""
+        active = self.pipelines.current
+        if not self.pipelines.have_prepared_turns:
+            return turn
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        known = self.stores.memories.get(record.partition, identity.memory_id)
+        turn = turn.model_copy(update={"turn_id": identity.turn_id})
+        if known is not None:
+            repeated = await self._as_before(turn, known)
+            if repeated is not None and has_same_text(known, identify_turn(repeated, identity.recorded_at)):
+                return repeated
+        return await _prepared(turn, active)
+
+    async def read(self, turn: Turn, record: Record) -> ReadText | None:
+        """Return the items of a turn that must be read before it is stored; None if storing it reads them."""
+        if not self._reads_items(self.pipelines.current) and not is_long(whole_text(turn.content, turn.resources)):
+            return None
+        recorded_at = moment_of(record.timestamp_ms)
+        known = self.stores.memories.get(record.partition, identify_turn(turn, recorded_at).memory_id)
+        memory = memory_to_read(turn, recorded_at, known, record.offset)
+        return None if memory is None else await self.items(memory)
+
+    async def items(self, memory: Memory, understanding: Understanding | None = None) -> ReadText | None:
+        """Return the items of a memory likewise."""
+        active = self.pipelines.current
+        is_large = is_long(lexical_text(memory))
+        if not self._reads_items(active):
+            return await self.read_text(memory, understanding) if is_large else None
+        found = await self._found(memory, understanding, active, is_large=is_large)
+        own = await active.run_own(EXTRACT_ITEMS, {"memory": memory, "items": found})
+        return ReadText(ReadSource.of(memory), understanding, cast("list[ExtractedItem]", own.value))
+
+    async def _found(
+        self, memory: Memory, understanding: Understanding | None, active: ActivePipelines, *, is_large: bool
+    ) -> list[ExtractedItem]:
+        if is_large:
+            # Its words are read with the items, also where these are not wanted.
+            read = await self.read_text(memory, understanding)
+            return read.items if active.is_on(EXTRACT_ITEMS) else []
+        return extract_items(memory, understanding) if active.is_on(EXTRACT_ITEMS) else []
+
+    async def _as_before(self, turn: Turn, known: Memory) -> Turn | None:
+        """Return the turn as the revision that made a memory prepared it; None if that can't be told any more."""
+        then = self.pipelines.at(known.revision)
+        if then is None or then.own_steps(INGEST) == self.pipelines.current.own_steps(INGEST):
+            return None
+        try:
+            return await _prepared(turn, then)
+        except Rejected:
+            return None
+
+    @staticmethod
+    def _reads_items(active: ActivePipelines) -> bool:
+        return active.has_own(EXTRACT_ITEMS) or not active.is_on(EXTRACT_ITEMS)
+
+
+async def _prepared(turn: Turn, active: ActivePipelines) -> Turn:
+    if not active.has_own(INGEST):
+        return turn
+    return cast("Turn", (await active.run_own(INGEST, {"turn": turn})).value)

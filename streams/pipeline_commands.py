@@ -1,0 +1,100 @@
+"""`python -m streams pipeline …`: show, edit and roll back the pipelines of a running deployment.
+
+A client of the topics. Prints JSON, or lines for people; exit code 1 with the reason where it is refused.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from modestream_client import MemoryClient
+from modestream_client.failures import MemoryClientError
+
+from streams.settings import Settings
+
+OPERATOR_USER_ID = "modestream-operator"
+"""The user of the commands' scope: it has no memories, and decides nothing but the partition."""
+
+TIMEOUT_S = 30.0
+
+
+def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(required=True, metavar="VERB", dest="verb")
+    show = verbs.add_parser("show", help="every step, with its contract and settings, as JSON")
+    show.add_argument("--revision", type=int, help="an earlier revision")
+    edit = verbs.add_parser("edit", help="apply the edits of a JSON file, all or none")
+    edit.add_argument("file", type=Path, help='{"edits": […], "note": …}; docs/pipelines.md')
+    edit.add_argument("--note", help="why; it is kept with the revision")
+    edit.add_argument("--expected-revision", type=int, help="refuse unless this revision counts now")
+    edit.add_argument("--dry-run", action="store_true", help="check, and change nothing")
+    revisions = verbs.add_parser("revisions", help="the last revisions, latest first")
+    revisions.add_argument("--limit", type=int, default=50, help="(%(default)s)")
+    rollback = verbs.add_parser("rollback", help="make an earlier revision count again")
+    rollback.add_argument("revision", type=int)
+    rollback.add_argument("--note", help="why; it is kept with the revision")
+    for verb in (show, edit, revisions, rollback):
+        verb.add_argument("--principal", help="the operator, where the deployment has a policy")
+
+
+def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int:
+    """Carry a verb out; return the exit code."""
+    name, arguments = _command_of(options)
+    try:
+        result = asyncio.run(_sent(settings, name, arguments, options.principal))
+    except MemoryClientError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
+    sys.stdout.write(_shown(options.verb, result) + "\n")
+    return 0
+
+
+def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    if options.verb == "show":
+        return "get_pipeline", _given(revision=options.revision)
+    if options.verb == "revisions":
+        return "list_revisions", {"limit": options.limit}
+    if options.verb == "rollback":
+        return "rollback_pipeline", _given(revision=options.revision, note=options.note)
+    try:
+        edits = json.loads(options.file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        sys.exit(f"{options.file}: {problem}")
+    given = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
+    return "edit_pipeline", {**edits, **given}
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], principal: str | None) -> dict[str, Any]:
+    async with MemoryClient(
+        ",".join(settings.bootstrap_servers),
+        user_id=OPERATOR_USER_ID,
+        topic_prefix=settings.topic_prefix,
+        timeout=TIMEOUT_S,
+        principal=principal,
+        security=settings.kafka_security,
+    ) as client:
+        return dict(await client.command(name, arguments))
+
+
+def _shown(verb: str, result: Mapping[str, Any]) -> str:
+    if verb == "show":
+        return json.dumps(result, indent=2)
+    if verb == "revisions":
+        return "\n".join(_line(one, result["current"]) for one in result["revisions"])
+    draft = "valid; nothing was changed, still " if result.get("dry_run") else ""
+    return f"{draft}revision {result['revision']} {result['hash'][:12]}"
+
+
+def _line(revision: Mapping[str, Any], current: int) -> str:
+    mark = "*" if revision["number"] == current else " "
+    restored = "" if revision["restores"] is None else f"restores {revision['restores']} "
+    about = (revision["created_at"], revision["author"] or "-", restored + revision["note"])
+    return f"{mark} {revision['number']:>4} {revision['hash'][:12]} {'  '.join(about)}".rstrip()
