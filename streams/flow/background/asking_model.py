@@ -149,8 +149,8 @@ class UnderstandingQueue:
 
     async def _with_own_steps(self, event: Understood, memory: Memory) -> Understood:
         """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
-        active = self._ctx.pipelines.current
-        if not active.has_own(UNDERSTAND) or event.found is None:
+        active = self._ctx.pipelines.at(event.revision)
+        if active is None or event.found is None or not active.has_own(UNDERSTAND):
             return event
         try:
             own = await active.run_own(UNDERSTAND, {"memory": memory, "understanding": event.found})

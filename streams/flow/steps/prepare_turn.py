@@ -36,11 +36,21 @@ class PrepareTurns:
     stores: Stores
     read_text: ReadLongText
 
-    async def prepare(self, turn: Turn, record: Record) -> Turn:
-        """Return the turn to store. Raises Rejected if a step fails."""
+    async def __call__(self, turn: Turn, record: Record) -> tuple[Turn, ReadText | None]:
+        """Return the turn to store, and its items if they must be read before. Raises Rejected if a step fails.
+
+        All of it is by the revision that counts at the call.
+        """
         active = self.pipelines.current
-        if not self.pipelines.have_prepared_turns:
-            return turn
+        if self.pipelines.have_prepared_turns:
+            turn = await self._turn(turn, record, active)
+        return turn, await self._read(turn, record, active)
+
+    async def items(self, memory: Memory, understanding: Understanding | None = None) -> ReadText | None:
+        """Return the items of a memory likewise."""
+        return await self._items(memory, understanding, self.pipelines.current)
+
+    async def _turn(self, turn: Turn, record: Record, active: ActivePipelines) -> Turn:
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
         known = self.stores.memories.get(record.partition, identity.memory_id)
         turn = turn.model_copy(update={"turn_id": identity.turn_id})
@@ -50,18 +60,18 @@ class PrepareTurns:
                 return repeated
         return await _prepared(turn, active)
 
-    async def read(self, turn: Turn, record: Record) -> ReadText | None:
-        """Return the items of a turn that must be read before it is stored; None if storing it reads them."""
-        if not self._reads_items(self.pipelines.current) and not is_long(whole_text(turn.content, turn.resources)):
+    async def _read(self, turn: Turn, record: Record, active: ActivePipelines) -> ReadText | None:
+        """Return the items of a turn; None if storing it reads them."""
+        if not self._reads_items(active) and not is_long(whole_text(turn.content, turn.resources)):
             return None
         recorded_at = moment_of(record.timestamp_ms)
         known = self.stores.memories.get(record.partition, identify_turn(turn, recorded_at).memory_id)
         memory = memory_to_read(turn, recorded_at, known, record.offset)
-        return None if memory is None else await self.items(memory)
+        return None if memory is None else await self._items(memory, None, active)
 
-    async def items(self, memory: Memory, understanding: Understanding | None = None) -> ReadText | None:
-        """Return the items of a memory likewise."""
-        active = self.pipelines.current
+    async def _items(
+        self, memory: Memory, understanding: Understanding | None, active: ActivePipelines
+    ) -> ReadText | None:
         is_large = is_long(lexical_text(memory))
         if not self._reads_items(active):
             return await self.read_text(memory, understanding) if is_large else None

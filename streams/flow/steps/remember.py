@@ -86,8 +86,7 @@ class RememberTurns:
         """Store the turn."""
         # The agent of one revision: that which prepares the turn is written on its record.
         remember = self._remember_at(record.partition)
-        prepared = await self._prepare.prepare(turn, record)
-        read = await self._prepare.read(prepared, record)
+        prepared, read = await self._prepare(turn, record)
         pending_writes: list[Awaitable[object]] = []
 
         async def store() -> TurnResult:
