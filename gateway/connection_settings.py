@@ -1,14 +1,14 @@
 """Where the service is, for all doors: environment variables with the prefix `MODESTREAM_`, or a `.env` file."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from modestream_client.kafka.security import KafkaSecurity
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 from schemas.scope_models import load_scope
-from schemas.scopes import Scope, ScopeValue
+from schemas.scopes import Scope, ScopeValue, UserName
 
 
 def parted(value: object) -> object:
@@ -60,11 +60,19 @@ class ConnectionSettings(BaseSettings):
 class StdioSettings(ConnectionSettings):
     """Settings of the Model Context Protocol on standard input and output: it serves one user."""
 
-    user: ScopeValue
-    """The user whose memories they are."""
+    user: UserName
+    """The user whose memories they are; of several boundary fields the canonical string."""
 
     project: ScopeValue = "default"
     """The project of calls that name none."""
 
     principal: str | None = None
     """The sender, where the deployment has a file of grants."""
+
+    @model_validator(mode="after")
+    def _names_a_user(self) -> Self:
+        try:
+            self.scope_model.boundary_fields.values(self.user)
+        except ValueError as problem:
+            raise ValueError(f"USER={problem}") from None
+        return self

@@ -12,7 +12,7 @@ from gateway.keys.jwks import SigningKeys
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.oidc import OidcCallers
 from gateway.settings import GatewaySettings
-from schemas.state.policies import Policy
+from schemas.state.policies import policy_of
 
 
 class Identification(NamedTuple):
@@ -27,7 +27,7 @@ def identification_of(settings: GatewaySettings) -> Identification:
     """Build what tells callers. Raises OSError or ValueError for a file that can't be read."""
     policy = None
     if settings.authorization is not None:
-        policy = Policy.model_validate_json(settings.authorization.read_bytes())
+        policy = policy_of(settings.scope_model).model_validate_json(settings.authorization.read_bytes())
     failures = settings.gateway_limits.failed_logins_per_minute
     keys = None if settings.gateway_keys is None else KeyCallers(settings.gateway_keys, policy, failures)
     oidc = settings.gateway_oidc

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
 
 from gateway.service.wire import Wire
@@ -17,22 +18,27 @@ PROBE_USER_ID = "modestream-probe"
 """A user without memories, as that of `up`."""
 
 
-def readiness_of(wire: Wire) -> Callable[[], Awaitable[bool]]:
+def probe_user(boundary_fields: BoundaryFields) -> str:
+    """Return the name of a user without memories, in a deployment with these boundary fields."""
+    return boundary_fields.name(_probe_scope(boundary_fields))
+
+
+def readiness_of(wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) -> Callable[[], Awaitable[bool]]:
     """Return a probe that is true if a worker has answered a command lately, even with a refusal."""
     checked_at, was_ready = float("-inf"), False
 
     async def is_ready() -> bool:
         nonlocal checked_at, was_ready
         if time.monotonic() - checked_at > KEPT_S:
-            was_ready = await _answers(wire)
+            was_ready = await _answers(wire, boundary_fields)
             checked_at = time.monotonic()
         return was_ready
 
     return is_ready
 
 
-async def _answers(wire: Wire) -> bool:
-    scope = {"user_id": PROBE_USER_ID, "project_id": "default"}
+async def _answers(wire: Wire, boundary_fields: BoundaryFields) -> bool:
+    scope = {**_probe_scope(boundary_fields), "project_id": "default"}
     record = {"schema": "command.v1", "command": "list_modes", "scope": scope, "arguments": {}}
     try:
         await wire.request("commands", record, principal=None, timeout=TIMEOUT_S)
@@ -41,3 +47,7 @@ async def _answers(wire: Wire) -> bool:
     except MemoryClientError:
         return False
     return True
+
+
+def _probe_scope(boundary_fields: BoundaryFields) -> dict[str, str]:
+    return dict.fromkeys(boundary_fields, PROBE_USER_ID)

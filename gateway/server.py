@@ -39,6 +39,7 @@ from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter
 from gateway.settings import GatewaySettings
 from gateway.wire.dead_letters import KafkaDeadLetters
+from gateway.wire.deployment_record import DeploymentRecord
 from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
@@ -80,7 +81,8 @@ def run_gateway(settings: GatewaySettings) -> int:
             sys.stderr.write(f"gateway: {settings.gateway_metrics_bind} can't be listened on: {error.strerror}\n")
             return os.EX_UNAVAILABLE
         runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
-        return runner.run(_serve(app, listening))
+        cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+        return runner.run(_serve(app, listening, DeploymentRecord(cluster, settings.scope_model)))
 
 
 def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManager[object]:
@@ -97,18 +99,19 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
     """Build the app over Kafka. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
-    kafka, known = KafkaWire(*cluster), identification_of(settings)
+    boundary_fields = settings.scope_model.boundary_fields
+    kafka, known = KafkaWire(*cluster, boundary_fields=boundary_fields), identification_of(settings)
     wire = MeasuredWire(kafka, meters)
     keys = known.keys
-    boundaries, feed = Boundaries(), Feed()
+    boundaries, feed = Boundaries(fields=boundary_fields), Feed()
     feeds = Feeds(cluster, boundaries, feed)
     letters = DeadLetterList()
-    dead_letters = KafkaDeadLetters(cluster, letters)
+    dead_letters = KafkaDeadLetters(cluster, letters, boundary_fields)
     service = MemoryService(
         wire, settings.scope_model, boundaries, feed, feeds.begin_events, feeds.runs, DeadLetters(letters, dead_letters)
     )
     mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
-    answers = readiness_of(wire)
+    answers = readiness_of(wire, boundary_fields)
     given = settings.gateway_cookie_secret
     secret = given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
     sign_in = SignIn(known.callers or OpenCallers(), keys, secret)
@@ -172,11 +175,25 @@ def server_of(app: FastAPI) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def _serve(app: FastAPI, listening: socket.socket) -> int:
+async def _serve(app: FastAPI, listening: socket.socket, record: DeploymentRecord) -> int:
+    """Serve until a signal, or until the record of the deployment turns out to be another one's."""
     for order in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
         asyncio.get_running_loop().add_signal_handler(order, lambda: None)
-    await server_of(app).serve(sockets=[listening])
+    server = server_of(app)
+
+    async def end_on_conflict() -> None:
+        if await record.check() is not None:
+            server.should_exit = True
+
+    checking = asyncio.create_task(end_on_conflict())
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        checking.cancel()
+    if record.conflict is not None:
+        sys.stderr.write(f"gateway: {record.conflict}\n")
+        return os.EX_CONFIG
     return 0
 
 

@@ -36,7 +36,13 @@ def run_stdio(settings: StdioSettings) -> int:
 
 
 async def _serve(settings: StdioSettings) -> None:
-    wire = KafkaWire(settings.bootstrap, settings.topic_prefix, settings.kafka_security, patience_s=PATIENCE_S)
+    wire = KafkaWire(
+        settings.bootstrap,
+        settings.topic_prefix,
+        settings.kafka_security,
+        patience_s=PATIENCE_S,
+        boundary_fields=settings.scope_model.boundary_fields,
+    )
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 
     def place_of(_: Any) -> Place:

@@ -11,16 +11,9 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, RootModel, SerializeAsAny, create_model
 from pydantic.fields import FieldInfo
 
+from schemas.boundary_declaration import class_attributes, declared_boundary, problem_of_declaration
 from schemas.internal.changes import Change, IssuedCommands
-from schemas.scopes import (
-    BOUNDARY_FIELD,
-    VALUE_SCHEMA,
-    Scope,
-    Selector,
-    check_scope_value,
-    parse_selected,
-    require_exact,
-)
+from schemas.scopes import VALUE_SCHEMA, Scope, Selector, check_scope_value, exact_value_check, parse_selected
 
 MessageT = TypeVar("MessageT", bound=BaseModel)
 
@@ -48,20 +41,22 @@ def _import(path: str) -> object:
 
 
 def deployed_scope(model: object) -> type[Scope]:
-    """Build a deployment's scope from its model, which needs a field `user_id`, the boundary.
+    """Build a deployment's scope from its model.
 
-    `project_id` is added if the model has none. Raises ValueError with the field and the reason if the model can't be
-    a scope.
+    The boundary is what the model declares as `boundary_fields`, else `user_id`. `project_id` is added if the model has
+    none. Raises ValueError with the field and the reason if the model can't be a scope.
     """
     if model is Scope:
         return Scope
     if not _is_model(model):
         raise ValueError(f"{model!r} is no Pydantic model with fields")
-    if problem := _problem_of_model(model):
+    if problem := problem_of_declaration(model) or _problem_of_model(model):
         raise ValueError(f"{model.__name__}: {problem}")
     fields: dict[str, Any] = {name: _scope_field(field) for name, field in model.model_fields.items()}
+    fields |= class_attributes(declared_boundary(model), fields)
     parents: Any = (model, Scope)
-    made: Any = create_model(model.__name__, __base__=parents, __doc__=model.__doc__ or Scope.__doc__, **fields)
+    about = model.__doc__ or Scope.__doc__
+    made: Any = create_model(model.__name__, __base__=parents, __doc__=about, **fields)
     return cast("type[Scope]", made)
 
 
@@ -70,7 +65,11 @@ def selector_of(scope: type[Scope]) -> type[Selector]:
     """Build the selector over a deployment's scopes; fields have the scope's defaults, or are required."""
     if scope is Scope:
         return Selector
-    fields: dict[str, Any] = {name: _selector_field(name, field) for name, field in scope.model_fields.items()}
+    boundary = scope.boundary_fields
+    fields: dict[str, Any] = {
+        name: _selector_field(name, field, is_boundary=name in boundary) for name, field in scope.model_fields.items()
+    }
+    fields |= class_attributes(boundary, fields)
     return create_model("Selector", __base__=Selector, __doc__=Selector.__doc__, **fields)
 
 
@@ -105,8 +104,6 @@ def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
 
 
 def _problem_of_model(model: type[BaseModel]) -> str | None:
-    if BOUNDARY_FIELD not in model.model_fields:
-        return f"it has no field {BOUNDARY_FIELD}, which is the boundary of every scope"
     if decorated := ", ".join(sorted(model.__pydantic_decorators__.field_validators)):
         return f"selectors run no field validators: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
     problems = ((name, _problem_of_field(name, field)) for name, field in model.model_fields.items())
@@ -153,12 +150,12 @@ def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
     return Annotated[_value(field), AfterValidator(check_scope_value)], Field(default, **about)
 
 
-def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
+def _selector_field(name: str, field: FieldInfo, *, is_boundary: bool) -> tuple[Any, Any]:
     """Return type and default of a selector's field: one value for the boundary; else one value, a list, or `*`."""
     value: Any = _value(field)
-    if name == BOUNDARY_FIELD:
-        exact = Annotated[value, BeforeValidator(require_exact, json_schema_input_type=value)]
-        return exact, REQUIRED if field.is_required() else field.default
+    if is_boundary:
+        one = Annotated[value, BeforeValidator(exact_value_check(name), json_schema_input_type=value)]
+        return one, REQUIRED if field.is_required() else field.default
     given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
     admitted: Any = Annotated[tuple[value, ...], Field(fail_fast=True)] | None
     selected = Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]

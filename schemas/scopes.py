@@ -3,11 +3,10 @@
 The boundary key is the Kafka key of all events of a boundary, so that they are in one partition.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
-from urllib.parse import unquote
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar, Literal
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_serializer
 from pydantic_core import PydanticCustomError
 
@@ -20,8 +19,8 @@ SELECTOR_REFUSED = "selector_refused"
 ANY_VALUE = "*"
 """In a selector: any value of the field. Never a value of a scope."""
 
-BOUNDARY_FIELD = "user_id"
-"""The boundary field of every scope model."""
+USER_FIELD = "user_id"
+"""The boundary of scope models that declare none; others may have no such field."""
 
 ScopeFields = Mapping[str, str]
 """The values of a scope by field."""
@@ -34,6 +33,11 @@ def check_scope_value(value: str) -> str:
     """Refuse an invalid scope value; applied to every scope model."""
     if not 1 <= len(value) <= MAX_VALUE_LENGTH:
         raise ValueError(f"a value has 1 to {MAX_VALUE_LENGTH} characters")
+    return check_name(value)
+
+
+def check_name(value: str) -> str:
+    """Refuse what is in no scope value, of whatever length."""
     if value == ANY_VALUE:
         raise ValueError(f"{ANY_VALUE!r} is not a value; it selects any value in a retrieve request")
     if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
@@ -51,8 +55,15 @@ VALUE_SCHEMA = Field(
 ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(check_scope_value)]
 
 
+UserName = Annotated[str, Field(min_length=1), AfterValidator(check_name)]
+"""A user as paths and keys name it: the user id; of several boundary fields the canonical string, such as `acme/u1`."""
+
+
 class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
     """The full scope of a write."""
+
+    boundary_fields: ClassVar[BoundaryFields] = USER_BOUNDARY
+    """The fields that are the boundary, in the order of the key."""
 
     user_id: ScopeValue
     project_id: ScopeValue = "default"
@@ -60,7 +71,7 @@ class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
     @property
     def boundary(self) -> str:
         """The canonical boundary string, such as `u1`."""
-        return boundary_key([self.user_id])
+        return boundary_key([getattr(self, field) for field in self.boundary_fields])
 
     @model_serializer
     def _all_values(self) -> dict[str, str]:
@@ -68,13 +79,17 @@ class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
-def require_exact(value: object) -> object:
-    """Refuse a selector that spans several boundaries."""
-    if value == ANY_VALUE or isinstance(value, list):
-        raise PydanticCustomError(
-            SELECTOR_REFUSED, "user_id is a boundary: a request names one user exactly; send one request for each user"
-        )
-    return value
+def exact_value_check(field: str) -> Callable[[object], object]:
+    """Return the check of a selector's boundary field: it refuses what spans several boundaries."""
+    one, several = ("one user", "one request for each user") if field == USER_FIELD else ("one value", "one for each")
+    message = f"{field} is a boundary: a request names {one} exactly; send {several}"
+
+    def require_exact(value: object) -> object:
+        if value == ANY_VALUE or isinstance(value, list):
+            raise PydanticCustomError(SELECTOR_REFUSED, message)
+        return value
+
+    return require_exact
 
 
 def parse_selected(value: object) -> object:
@@ -99,25 +114,17 @@ SelectedValues = Annotated[
 class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
     """The scopes of a read: the boundary is one value; other fields are one value, a list of values, or `*`."""
 
-    user_id: Annotated[ScopeValue, BeforeValidator(require_exact, json_schema_input_type=ScopeValue)]
+    boundary_fields: ClassVar[BoundaryFields] = USER_BOUNDARY
+
+    user_id: Annotated[ScopeValue, BeforeValidator(exact_value_check(USER_FIELD), json_schema_input_type=ScopeValue)]
     project_id: SelectedValues = ("default",)
 
     @property
     def boundary(self) -> str:
         """The canonical boundary string."""
-        return boundary_key([self.user_id])
+        return boundary_key([getattr(self, field) for field in self.boundary_fields])
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
         """Return the admitted values of each scope field, None for any."""
-        others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY_FIELD}
-        return {BOUNDARY_FIELD: (self.user_id,), **others}
-
-
-def boundary_of(scope: Mapping[str, str]) -> str:
-    """Return the canonical boundary string of a validated scope."""
-    return boundary_key([scope[BOUNDARY_FIELD]])
-
-
-def boundary_scope(boundary: str) -> dict[str, str]:
-    """Return the boundary fields of the scopes with this canonical boundary string."""
-    return {BOUNDARY_FIELD: unquote(boundary)}
+        boundary = {field: (getattr(self, field),) for field in self.boundary_fields}
+        return {**{field: getattr(self, field) for field in type(self).model_fields}, **boundary}

@@ -80,7 +80,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
 
     # Clients log errors while Kafka starts; `up` itself reports what matters.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    probe = readiness_probe(settings.topic_prefix)
+    probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
     up = UpOptions(data_dir=options.data_dir, port=options.port, probe=probe, http_port=options.http_port)
     return asyncio.run(run_up(up))
@@ -119,7 +119,8 @@ def _key(options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.keys.commands import run_key_command
     from gateway.settings import GatewaySettings
 
-    return run_key_command(options, _read(GatewaySettings).gateway_keys)
+    chosen = _read(GatewaySettings)
+    return run_key_command(options, chosen.gateway_keys, chosen.scope_model.boundary_fields)
 
 
 def _add_pipeline_commands(parser: argparse.ArgumentParser) -> None:

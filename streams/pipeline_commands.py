@@ -75,7 +75,8 @@ def _given(**values: Any) -> dict[str, Any]:
 async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], principal: str | None) -> dict[str, Any]:
     async with MemoryClient(
         ",".join(settings.bootstrap_servers),
-        user_id=OPERATOR_USER_ID,
+        user_id=dict.fromkeys(settings.scope_model.boundary_fields, OPERATOR_USER_ID),
+        boundary=settings.scope_model.boundary_fields,
         topic_prefix=settings.topic_prefix,
         timeout=TIMEOUT_S,
         principal=principal,

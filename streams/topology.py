@@ -215,11 +215,12 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock, ctx.deaths)
         return RequestPipeline(admission, handler, ctx.replies)
 
+    boundary_of = partial(boundary_in, fields=ctx.scope_model.boundary_fields)
     command_agents = (HandleCommands, Intend, Categorize, SuggestModes, EditPipelines)
     command_step = RequestStep(
-        serve(channels.commands, requested), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_in)
+        serve(channels.commands, requested), window=MAX_WAITING_REQUESTS, fair_share=FairShare(boundary_of)
     )
-    remembered = TurnsStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
+    remembered = TurnsStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress, boundary_of)
     changed = CommittingStep(serve(channels.changes, changes).begin, ctx.commit, window=16, pause_s=0.0)
     applied = CommittingStep(events, ctx.commit)
     all_steps = [
@@ -235,7 +236,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
             RequestStep(
                 serve(channels.retrieve, queries),
                 window=MAX_WAITING_REQUESTS,
-                fair_share=FairShare(boundary_in, at_once=USERS_ADMITTED_AT_ONCE),
+                fair_share=FairShare(boundary_of, at_once=USERS_ADMITTED_AT_ONCE),
             ),
         ),
         Subscription(topics.commands, command_agents, command_step),

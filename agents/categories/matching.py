@@ -17,7 +17,6 @@ from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.assignment import match_categories, reassign_categories
 from schemas.failures import ModelMissing, Rejected
 from schemas.models.vectors import Matrix, Vector
-from schemas.scopes import boundary_of
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import CategoryAssignment, Memory
 
@@ -93,7 +92,7 @@ class CategoryMatcher:
         A vector may be written and not reported yet: `Embed` has matched it with the categories of before. It is not of
         another text, as an item's id is a hash of its words and its mode.
         """
-        boundary = boundary_of(scope)
+        boundary = self._members.boundary_of(scope)
         try:
             embedder, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
             vectors = await self._index.vectors(space, ids)

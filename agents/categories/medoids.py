@@ -10,7 +10,6 @@ from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.summary import select_anchors
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.scopes import boundary_of
 from schemas.state.memories import Memory
 
 MAX_COMPARED_MEMBERS = 400
@@ -42,8 +41,7 @@ class CategoryMedoids:
     async def _typical(
         self, memories: Sequence[Memory], mode: str, scope: Mapping[str, str], most: int
     ) -> list[Memory]:
-        boundary = boundary_of(scope)
-        _, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
+        _, space = self._spaces.resolve(self._spaces.mode(memories[0].boundary, mode, scope))
         vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
         embedded = [memory for memory in memories if memory.memory_id in vectors]
         if not embedded:

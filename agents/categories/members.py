@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import TURN_TYPE, MemoryKind
 from schemas.models.vectors import MemoryFilter
-from schemas.scopes import boundary_of
 from schemas.state.memories import index_names
 
 
@@ -35,8 +35,14 @@ class _ScopeItems:
 class CategoryMembers:
     """Reads the lexical index. Use the results before the next await: later writes make them outdated."""
 
-    def __init__(self, words: LexicalIndex) -> None:
+    def __init__(self, words: LexicalIndex, boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
+        """`boundary_fields` are those of the deployment's scopes."""
         self._words = words
+        self._boundary_fields = boundary_fields
+
+    def boundary_of(self, scope: Mapping[str, str]) -> str:
+        """Return the boundary string of a scope."""
+        return self._boundary_fields.key(scope)
 
     def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the member ids of each category in a scope, newest first."""
@@ -74,7 +80,7 @@ class CategoryMembers:
         return dict(found)
 
     def _indexes(self, scope: Mapping[str, str]) -> Iterator[_ScopeItems]:
-        where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
+        where = MemoryFilter(self.boundary_of(scope), {field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
             memories = self._words.memory_columns(name)
             items = (

@@ -46,4 +46,4 @@ class Admit:
             return command
         act: Permission = "read" if command.command in READING_COMMANDS else "manage"
         self._authorizer.permit(principal, act, command.scope)
-        return command.limited_to(self._authorizer.projects(principal, act, command.scope.user_id))
+        return command.limited_to(self._authorizer.projects(principal, act, command.scope))

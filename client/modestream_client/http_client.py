@@ -10,12 +10,13 @@ Needs the extra `http`: `pip install modestream-client[http]`. A query sees the 
 of concurrent calls and users.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import httpx
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.calls.session import DEFAULT_TIMEOUT_S
+from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.http.transport import HttpTransport
 from modestream_client.transport import HeadersOf
 
@@ -29,7 +30,7 @@ class HttpMemoryClient(MemoryCalls):
         The gateway's address, such as `http://127.0.0.1:8080`.
     key
         The key, `ms_…`; a gateway that listens on loopback alone may need none.
-    user_id, project_id, scope
+    user_id, project_id, scope, boundary
         As in `MemoryClient`.
     timeout
         Limit of a call in seconds. The gateway waits for at most 60 s; jobs and consolidations that may take longer are
@@ -49,12 +50,14 @@ class HttpMemoryClient(MemoryCalls):
         url: str,
         *,
         key: str | None = None,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         project_id: str = "default",
         timeout: float = DEFAULT_TIMEOUT_S,
         scope: Mapping[str, str] | None = None,
+        boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
-        transport = HttpTransport(url, key, timeout, headers, client)
-        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope)
+        fields = BoundaryFields(boundary)
+        transport = HttpTransport(url, key, timeout, headers, client, fields)
+        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)

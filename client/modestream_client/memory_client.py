@@ -11,11 +11,12 @@ writes). A client belongs to one event loop, is meant to stay open, and serves a
 `modestream_client.http_client` has the same calls over the gateway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from modestream_client.answers import Json, Reply
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.calls.session import DEFAULT_TIMEOUT_S
+from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
@@ -41,6 +42,9 @@ class MemoryClient(MemoryCalls):
         The caller, for a service with an authorization file; every call can name another.
     scope
         Values of further fields of the service's scope model, for every call.
+    boundary
+        The boundary fields of the service's scope model, in declared order. With others than `user_id` a user is their
+        values, `{"organization_id": "acme", "user_id": "u1"}`, or their canonical string, `acme/u1`.
     headers
         Called for each record; returns further headers of it, such as `traceparent`.
     security
@@ -54,17 +58,19 @@ class MemoryClient(MemoryCalls):
         self,
         bootstrap: str,
         *,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         project_id: str = "default",
         topic_prefix: str = "memory.",
         timeout: float = DEFAULT_TIMEOUT_S,
         principal: str | None = None,
         scope: Mapping[str, str] | None = None,
+        boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         security: KafkaSecurity | None = None,
     ) -> None:
-        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security)
-        super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope)
+        fields = BoundaryFields(boundary)
+        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security, fields)
+        super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def request(
         self,
@@ -82,6 +88,6 @@ class MemoryClient(MemoryCalls):
         """
         return await self._kafka.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
 
-    async def partition_of(self, user_id: str) -> int:
+    async def partition_of(self, user_id: UserId) -> int:
         """Return the partition of the user's records, the same on every topic."""
-        return await self._kafka.partition_of(user_id)
+        return await self._kafka.partition_of(self._users(user_id)[0])

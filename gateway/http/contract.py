@@ -18,7 +18,7 @@ from schemas.messages.pipelines import EditPipeline, RollbackPipeline
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import selector_of
-from schemas.scopes import Scope
+from schemas.scopes import Scope, Selector
 
 
 class Nothing(BaseModel):
@@ -66,7 +66,7 @@ class Shapes:
         shape = shape_of(name, record, self._selector, inspect.getdoc(record) or "", examples=examples)
         return BodyReader(shape, self.scope_fields)
 
-    def _query(self, name: str, record: type[BaseModel], scope: type[BaseModel]) -> QueryReader:
+    def _query(self, name: str, record: type[BaseModel], scope: type[Scope | Selector]) -> QueryReader:
         return QueryReader(shape_of(name, record, scope, inspect.getdoc(record) or ""), self.scope_fields)
 
     def components(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Shapes:
 
 def _own(name: str, record: type[BaseModel], examples: Any) -> BodyReader:
     """Return the reader of a body without a scope."""
-    shape = shape_of(name, record, Nothing, inspect.getdoc(record) or "", examples=examples)
+    shape = shape_of(name, record, None, inspect.getdoc(record) or "", examples=examples)
     return BodyReader(shape, frozenset())
 
 

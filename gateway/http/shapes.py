@@ -17,7 +17,7 @@ from gateway.service.failures import Refused
 from gateway.service.wire import Json
 from schemas.failures import Rejected
 from schemas.messages.decoding import decode_object, to_rejected
-from schemas.scopes import BOUNDARY_FIELD
+from schemas.scopes import Scope, Selector
 
 POSITION = (
     str | None,
@@ -39,15 +39,16 @@ class Sent(NamedTuple):
 def shape_of(
     name: str,
     record: type[BaseModel],
-    scope: type[BaseModel],
+    scope: type[Scope | Selector] | None,
     description: str,
     *,
     without: Collection[str] = (),
     examples: Sequence[Json] = (),
 ) -> type[BaseModel]:
-    """Return the model of a body: a record's fields, and the fields of the scope beside them."""
+    """Return the model of a body: a record's fields, and the fields of the scope, if it has one, beside them."""
     fields = {one: field for one, field in record.model_fields.items() if one not in WIRE_ONLY and one not in without}
-    fields |= {one: field for one, field in scope.model_fields.items() if one != BOUNDARY_FIELD}
+    if scope is not None:
+        fields |= scope.boundary_fields.others(scope.model_fields)
     definitions: dict[str, Any] = {one: _copied(field) for one, field in fields.items()}
     if "read_after" in definitions:
         definitions["read_after"] = POSITION
@@ -155,9 +156,9 @@ def body_of(component: str, *, is_optional: bool = False) -> Json:
     return {"requestBody": {"required": not is_optional, "content": {"application/json": {"schema": schema}}}}
 
 
-def scope_fields_of(scope: type[BaseModel]) -> frozenset[str]:
-    """Return the fields of a scope that stand in bodies and queries: all but the user."""
-    return frozenset(scope.model_fields) - {BOUNDARY_FIELD}
+def scope_fields_of(scope: type[Scope]) -> frozenset[str]:
+    """Return the fields of a scope that stand in bodies and queries: all but those of the boundary."""
+    return frozenset(scope.model_fields) - {*scope.boundary_fields}
 
 
 def _copied(field: FieldInfo) -> tuple[Any, FieldInfo]:

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import ValidationError
 
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
@@ -26,12 +27,16 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     revoke.set_defaults(act=_revoke)
 
 
-def run_key_command(options: argparse.Namespace, path: Path | None) -> int:
-    """Run a command on the file of keys; return the exit code."""
+def run_key_command(
+    options: argparse.Namespace, path: Path | None, boundary_fields: BoundaryFields = USER_BOUNDARY
+) -> int:
+    """Run a command on the file of keys, in a deployment with these boundary fields; return the exit code."""
     if path is None:
         sys.stderr.write("set MODESTREAM_GATEWAY_KEYS to the file of keys\n")
         return 1
     try:
+        if getattr(options, "user", None):
+            boundary_fields.values(options.user)
         code: int = options.act(options, path)
     except ValidationError as problem:
         first = problem.errors(include_input=False, include_url=False)[0]

@@ -15,7 +15,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, Field
 
 from schemas.moments import Moment
-from schemas.scopes import ScopeValue
+from schemas.scopes import UserName
 
 KEY_PREFIX = "ms_"
 """The beginning of every key, so that scanners of secrets find one in a repository."""
@@ -30,7 +30,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     id: Annotated[str, Field(min_length=1, max_length=64)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}\z")]
     principal: Annotated[str, Field(min_length=1, max_length=256)]
-    user_id: ScopeValue | None = None
+    user_id: UserName | None = None
     label: str = ""
     expires: Moment | None = None
 

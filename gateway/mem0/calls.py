@@ -140,7 +140,7 @@ class Mem0Calls:
 
     async def _record(self, call: Call, hit: Json) -> Json | None:
         """Return the whole memory of a hit; None if it was forgotten since, or is not for this key."""
-        scope: dict[str, Any] = {name: value for name, value in hit["scope"].items() if name != "user_id"}
+        scope: dict[str, Any] = self._places.boundary_fields.others(hit["scope"])
         try:
             return await self._service.memories.get(call, scope, hit["memory_id"])
         except Refused as refused:
@@ -154,9 +154,7 @@ class Mem0Calls:
         scopes: list[Json] = []
         while True:
             page = await self._service.reads.list(call, "projects", self._places.selector(ids), fields)
-            scopes += (
-                {name: value for name, value in one["scope"].items() if name != "user_id"} for one in page["items"]
-            )
+            scopes += (self._places.boundary_fields.others(one["scope"]) for one in page["items"])
             if (cursor := page["next"]) is None:
                 return scopes
             fields["cursor"] = cursor

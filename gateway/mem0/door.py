@@ -15,7 +15,7 @@ from gateway.http.calls import PathName, caller_of
 from gateway.http.contract import Shapes
 from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
-from gateway.http.shapes import BodyReader, QueryReader, scope_fields_of
+from gateway.http.shapes import BodyReader, QueryReader
 from gateway.mem0.answers import history_of, memory_of
 from gateway.mem0.bodies import Mem0Add, Mem0Filter, Mem0Ids, Mem0ListQuery, Mem0PageQuery, Mem0Search, Mem0Update
 from gateway.mem0.calls import ANY_PROJECT, Mem0Calls
@@ -41,7 +41,7 @@ Endpoint = Callable[..., Awaitable[JSONResponse]]
 
 def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter:
     """Return the routes of mem0's shape."""
-    places = Places(scope_fields_of(scope))
+    places = Places(scope)
     calls = Mem0Calls(service, Shapes(scope), places)
     router = APIRouter(prefix="/mem0", tags=["mem0"])
     _add_lists(router, calls)

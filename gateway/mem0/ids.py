@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gateway.service.access import PROJECT
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
-from schemas.scopes import ANY_VALUE
+from schemas.scopes import ANY_VALUE, Scope
 
 NO_RUN = "mem0"
 """The conversation of messages without a run."""
@@ -31,9 +31,11 @@ class Ids(NamedTuple):
 
 
 class Places:
-    """Scopes and conversations of ids, in a deployment with these scope fields (without the user)."""
+    """Scopes and conversations of ids, in a deployment with these scopes. The `user_id` is the name of a boundary."""
 
-    def __init__(self, scope_fields: frozenset[str]) -> None:
+    def __init__(self, scope: type[Scope]) -> None:
+        scope_fields = frozenset(scope.model_fields) - {*scope.boundary_fields}
+        self.boundary_fields = scope.boundary_fields
         self._fields = scope_fields
         self._agent = "agent_id" if "agent_id" in scope_fields else PROJECT
         self._run = "run_id" if "run_id" in scope_fields else None
@@ -60,7 +62,7 @@ class Places:
         agent = scope.get(self._agent)
         run = scope.get(self._run) if self._run else memory["conversation_id"]
         return {
-            "user_id": scope["user_id"],
+            "user_id": self.boundary_fields.name(scope),
             "agent_id": None if self._agent == PROJECT and agent == NO_AGENT else agent,
             "run_id": None if not self._run and run == NO_RUN else run,
         }

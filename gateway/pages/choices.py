@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from gateway.pages.forms import Form
 from gateway.service.failures import Refused
 from gateway.service.selections import Selected
-from schemas.scopes import BOUNDARY_FIELD
 
 
 class Choice(NamedTuple):
@@ -28,30 +27,28 @@ class Choice(NamedTuple):
         return Selected(self.memory_id, self.scope)
 
 
-def choice_of(listed: Mapping[str, Any]) -> Choice:
-    """Return the choice of a memory of a list, or of a record."""
-    return Choice(listed["memory_id"], listed["mode"], place_of(listed["scope"]))
+def choice_of(listed: Mapping[str, Any], place: Mapping[str, str]) -> Choice:
+    """Return the choice of a memory of a list, or of a record; `place` is its scope without the user."""
+    return Choice(listed["memory_id"], listed["mode"], place)
 
 
-def place_of(scope: Mapping[str, str]) -> dict[str, str]:
-    """Return a scope without its user, which every call names itself."""
-    return {name: value for name, value in scope.items() if name != BOUNDARY_FIELD}
+def chosen(form: Form, scope_fields: frozenset[str], field: str = "selected") -> Sequence[Choice]:
+    """Return what is ticked; `scope_fields` are those without the user.
 
-
-def chosen(form: Form, field: str = "selected") -> Sequence[Choice]:
-    """Return what is ticked. Raises Refused where nothing is, and for values that are none of ours."""
-    choices = [_parsed(value) for value in form.all(field)]
+    Raises Refused where nothing is ticked, and for values that are none of ours.
+    """
+    choices = [_parsed(value, scope_fields) for value in form.all(field)]
     if not choices:
         raise Refused("invalid_value", "select at least one memory: go back and tick the boxes of its row", "selected")
     return choices
 
 
-def _parsed(value: str) -> Choice:
+def _parsed(value: str, scope_fields: frozenset[str]) -> Choice:
     try:
         memory_id, mode, scope = json.loads(value)
         is_sound = all(isinstance(one, str) for one in (memory_id, mode, *scope, *scope.values()))
     except (ValueError, TypeError, AttributeError):
         is_sound = False
-    if not is_sound or BOUNDARY_FIELD in scope:
+    if not is_sound or not scope_fields.issuperset(scope):
         raise Refused("invalid_value", "this selection can't be read; load the list again", "selected")
     return Choice(memory_id, mode, scope)

@@ -1,5 +1,6 @@
 """What every page is made with: the service, the view of a request, and templates."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,10 @@ class Pages:
     def view(self, request: Request) -> View:
         """Return the view of a request. Raises Refused."""
         return view_of(request, self.service, self._scope_fields)
+
+    def place_of(self, scope: Mapping[str, str]) -> dict[str, str]:
+        """Return a scope without its user, which every call names itself."""
+        return self.service.boundary_fields.others(scope)
 
     async def in_one_project(self, view: View) -> View:
         """Return the view of a page about one project: the chosen one, else `default`, else the user's first."""

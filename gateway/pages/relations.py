@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.pages.choices import place_of
 from gateway.pages.marks import Piece, excerpt, pieces_of
 from gateway.pages.records import get_all, get_or_none
 from gateway.service.calls import Call
@@ -66,7 +65,7 @@ class Relations:
 
 async def relations_of(service: MemoryService, call: Call, record: Record) -> Relations:
     """Load what a record is related to. Raises Refused."""
-    place = place_of(record["scope"])
+    place = service.boundary_fields.others(record["scope"])
     turn_ids = list(dict.fromkeys(one["memory_id"] for one in record["evidence"] if one.get("memory_id")))
     item_ids = record.get("items", [])
     turns, items, successors, similar = await asyncio.gather(
@@ -93,7 +92,7 @@ async def similar_to(service: MemoryService, call: Call, record: Record, *, supe
     }
     if record["origin"] == "extracted":
         fields["types"] = [record["type"]]
-    found = await service.reads.search(call, place_of(record["scope"]), fields)
+    found = await service.reads.search(call, service.boundary_fields.others(record["scope"]), fields)
     return [hit for hit in found["hits"] if hit["memory_id"] != record["memory_id"]]
 
 
@@ -111,7 +110,7 @@ async def _superseded_similar(service: MemoryService, call: Call, record: Record
         return []
     known = {hit["memory_id"] for hit in current}
     ids = [hit["memory_id"] for hit in every if hit["memory_id"] not in known][:MAX_CANDIDATES]
-    place = place_of(record["scope"])
+    place = service.boundary_fields.others(record["scope"])
     return [one for one in await get_all(service, call, [(place, one) for one in ids]) if one]
 
 
@@ -120,7 +119,9 @@ async def _successors(service: MemoryService, call: Call, record: Record) -> lis
     chain: list[Record] = []
     current: Record | None = record
     while current and current["superseded_by"] and len(chain) < MAX_CHAIN:
-        current = await get_or_none(service, call, place_of(record["scope"]), current["superseded_by"])
+        current = await get_or_none(
+            service, call, service.boundary_fields.others(record["scope"]), current["superseded_by"]
+        )
         if current is not None:
             chain.append(current)
     return chain

@@ -128,4 +128,4 @@ def _only_user(service: MemoryService, caller: Caller, query: dict[str, str]) ->
     if query.get(EVERYONE):
         return None
     items = service.users.list(caller, "", 2, None)["items"]
-    return str(items[0]["scope"]["user_id"]) if len(items) == 1 else None
+    return service.boundary_fields.name(items[0]["scope"]) if len(items) == 1 else None

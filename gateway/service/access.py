@@ -25,24 +25,24 @@ def require_user(caller: Caller, user_id: str, permission: Permission) -> None:
         raise _refused(permission)
 
 
-def require_scope(caller: Caller, scope: dict[str, Any], permission: Permission) -> None:
-    """Raise Refused, `not_allowed`, unless the grants cover one of the projects, or all of them for a write.
+def require_scope(caller: Caller, user_id: str, scope: dict[str, Any], permission: Permission) -> None:
+    """Raise Refused, `not_allowed`, unless the grants cover one of the user's projects, or all of them for a write.
 
     A read of several projects is narrowed by the service to those that are granted.
     """
-    require_user(caller, scope["user_id"], permission)
+    require_user(caller, user_id, permission)
     projects = _projects(scope.get(PROJECT, DEFAULT_PROJECT))
     if caller.grants is None or projects is None:
         return
-    granted = [_admits_project(caller, scope["user_id"], permission, project) for project in projects]
+    granted = [_admits_project(caller, user_id, permission, project) for project in projects]
     if not (any(granted) if permission == "read" else all(granted)):
         raise _refused(permission)
 
 
-def may(caller: Caller, scope: dict[str, Any], permission: Permission) -> bool:
-    """True if the caller may do this in the scope."""
+def may(caller: Caller, user_id: str, scope: dict[str, Any], permission: Permission) -> bool:
+    """True if the caller may do this in a scope of the user."""
     try:
-        require_scope(caller, scope, permission)
+        require_scope(caller, user_id, scope, permission)
     except Refused:
         return False
     return True
@@ -75,7 +75,7 @@ def may_everywhere(caller: Caller, permission: Permission) -> bool:
         return False
     if caller.grants is None:
         return True
-    return any(permission in one.may and one.user_id is None and one.project_id is None for one in caller.grants)
+    return any(permission in one.may and one.is_for_all for one in caller.grants)
 
 
 def require_operating(caller: Caller) -> None:
@@ -90,7 +90,7 @@ def _admits_project(caller: Caller, user_id: str, permission: Permission, projec
 
 def _granted(caller: Caller, user_id: str, permission: Permission) -> list[Any]:
     grants = caller.grants or ()
-    return [grant for grant in grants if permission in grant.may and admits(grant.user_id, user_id)]
+    return [grant for grant in grants if permission in grant.may and grant.covers_user(user_id)]
 
 
 def _projects(value: object) -> Sequence[str] | None:

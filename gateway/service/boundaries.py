@@ -6,10 +6,10 @@ Enters: the records of that topic, tombstones included. Guaranteed: bounded; tot
 import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic_core import from_json
 
 from gateway.service.wire import Json
@@ -27,7 +27,11 @@ LAST = "\U0010ffff"
 class Boundaries:
     """The latest `boundary.v1` of every boundary, in the order of their names."""
 
-    def __init__(self, limit: int = MAX_BOUNDARIES, limit_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, limit: int = MAX_BOUNDARIES, limit_bytes: int = MAX_BYTES, fields: BoundaryFields = USER_BOUNDARY
+    ) -> None:
+        """`fields` are the boundary fields of the deployment's scopes."""
+        self.fields = fields
         self._limit = limit
         self._limit_bytes = limit_bytes
         self._bytes = 0
@@ -51,16 +55,24 @@ class Boundaries:
 
     def user(self, user_id: str) -> Json | None:
         """Return one user's; None if there is none."""
-        return self._get(boundary_key([user_id]))
+        try:
+            return self._get(self.fields.key_of(user_id))
+        except ValueError:
+            return None
 
     def after(self, prefix: str, cursor: str | None) -> Iterator[Json]:
         """Yield those of users whose name begins with `prefix`, behind the boundary `cursor`."""
-        encoded = boundary_key([prefix])
+        # Of several fields the name is the key.
+        encoded = boundary_key([prefix]) if len(self.fields) == 1 else prefix
         start = bisect_left(self._names, encoded)
         if cursor is not None:
             start = max(start, bisect_right(self._names, cursor))
         for position in range(start, bisect_right(self._names, encoded + LAST)):
             yield from_json(self._values[self._names[position]])
+
+    def keys(self, prefix: str) -> Sequence[str]:
+        """Return the keys that begin so, in order."""
+        return self._names[bisect_left(self._names, prefix) : bisect_right(self._names, prefix + LAST)]
 
     def totals(self) -> Json:
         """Return the sums over all boundaries."""

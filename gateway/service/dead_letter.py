@@ -8,13 +8,13 @@ one, so that nothing is shown to a user whose name a sender wrote on it.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
 from schemas.messages.records import Outgoing, Record
 from schemas.moments import iso, moment_of
-from schemas.scopes import ANY_VALUE, BOUNDARY_FIELD
+from schemas.scopes import ANY_VALUE
 
 OURS = "dead_letter_"
 """The beginning of the headers that the worker adds (docs/contract.md)."""
@@ -95,11 +95,11 @@ class DeadLetter:
         return None
 
 
-def read_letter(record: Record, topic_prefix: str) -> DeadLetter:
-    """Return the letter of a record."""
+def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = USER_BOUNDARY) -> DeadLetter:
+    """Return the letter of a record, in a deployment with these boundary fields."""
     value = record.value or b""
     message = _message(record)
-    user, project = _owner(record, message)
+    user, project = _owner(record, message, boundary)
     cut = _text(record, "cut")
     return DeadLetter(
         place=Place(record.partition, record.offset),
@@ -157,13 +157,12 @@ def _excerpt(message: dict[str, Any]) -> str:
     return next((text[:EXCERPT_CHARS] for text in told if isinstance(text, str)), "")
 
 
-def _owner(record: Record, message: dict[str, Any]) -> tuple[str | None, str | None]:
+def _owner(record: Record, message: dict[str, Any], boundary: BoundaryFields) -> tuple[str | None, str | None]:
     """Return user and project that the value names; the project is None for several of them."""
     scope = message.get("scope")
-    user = scope.get(BOUNDARY_FIELD) if isinstance(scope, dict) else None
-    if not isinstance(scope, dict) or not isinstance(user, str):
+    if not isinstance(scope, dict) or not all(isinstance(scope.get(field), str) for field in boundary):
         return None, None
-    if record.key not in (None, boundary_key([user]).encode()):
+    if record.key not in (None, boundary.key(scope).encode()):
         return None, None
     project = scope.get(PROJECT, DEFAULT_PROJECT)
-    return user, project if isinstance(project, str) and project != ANY_VALUE else None
+    return boundary.name(scope), project if isinstance(project, str) and project != ANY_VALUE else None

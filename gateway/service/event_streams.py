@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from modestream_client.boundary import boundary_key
-
 from gateway.service.access import may_read_project, require_user
 from gateway.service.calls import Call
 from gateway.service.feed import Feed, Sent
@@ -29,7 +27,7 @@ class EventStreams:
         require_user(call.caller, call.user_id, "read")
         partition = await self._requests.partition_of(call.user_id)
         await self._begin()
-        return self._readable(call, self._feed.listen(boundary_key([call.user_id]), partition, after))
+        return self._readable(call, self._feed.listen(self._requests.key_of(call.user_id), partition, after))
 
     async def _readable(self, call: Call, sent: AsyncIterator[Sent]) -> AsyncIterator[Sent]:
         async for one in sent:

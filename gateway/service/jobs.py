@@ -30,18 +30,18 @@ class Jobs:
 
     async def consolidate(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
         """Consolidate the scope and return what was created and superseded."""
-        reply, _ = await self._requests.send(call, CONSOLIDATE, _trigger(call, scope, fields), "manage")
+        reply, _ = await self._requests.send(call, CONSOLIDATE, self._trigger(call, scope, fields), "manage")
         return result_of(reply)
 
     async def start(self, call: Call, kind: JobKind, scope: Json, arguments: Mapping[str, Any]) -> str:
         """Start a job, and return its id as soon as it is written."""
-        full = {**scope, "user_id": call.user_id}
+        full = self._requests.full_scope(call, scope)
         record = build_record("command.v1", command=kind, scope=full, arguments=arguments)
         return await self._start(call, kind, "commands", record)
 
     async def start_consolidation(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> str:
         """Start a consolidation, and return its id as soon as it is written."""
-        return await self._start(call, CONSOLIDATE, CONSOLIDATE, _trigger(call, scope, fields))
+        return await self._start(call, CONSOLIDATE, CONSOLIDATE, self._trigger(call, scope, fields))
 
     async def result(self, call: Call, job_id: str) -> Json | None:
         """Return what the run itself answers, None while it runs. Raises Refused as the run would have."""
@@ -58,6 +58,5 @@ class Jobs:
         written = await self._requests.write(call, topic, record, "manage")
         return f"{kind}-{written.partition}-{written.offset}"
 
-
-def _trigger(call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
-    return build_record("consolidate.v1", **{**fields, "scope": {**scope, "user_id": call.user_id}})
+    def _trigger(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
+        return build_record("consolidate.v1", **{**fields, "scope": self._requests.full_scope(call, scope)})

@@ -17,7 +17,7 @@ from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
 from schemas.messages.commands import MAX_MOVED_MEMORIES
-from schemas.scopes import ANY_VALUE
+from schemas.scopes import ANY_VALUE, Scope
 
 MAX_PROJECTS = 500
 """Projects in which a memory is looked for when no project is named: one page of a list."""
@@ -35,10 +35,12 @@ KEPT_OF_TURN = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", 
 class Memories:
     """Commands on memories. `scope` has the project, or nothing: then all projects of the user are searched."""
 
-    def __init__(self, requests: CheckedRequests, turns: Turns, scope_fields: frozenset[str]) -> None:
+    def __init__(self, requests: CheckedRequests, turns: Turns, scope: type[Scope]) -> None:
+        """`scope` is the deployment's scope model."""
+        self._others = scope.boundary_fields.others
         self._requests = requests
         self._turns = turns
-        self._scope_fields = scope_fields
+        self._scope_fields = frozenset(self._others(scope.model_fields))
 
     async def get(self, call: Call, scope: Json, memory_id: str) -> Json:
         """Return the whole record. Raises Refused, `not_found`."""
@@ -86,7 +88,7 @@ class Memories:
                 "invalid_value", "only a turn has a text of its own; edit the turns that it derives from", "text"
             )
         fields = {name: record[name] for name in KEPT_OF_TURN if record.get(name) is not None}
-        stored = await self._turns.add(call, Turn(_without_user(record["scope"]), {**fields, "content": text}))
+        stored = await self._turns.add(call, Turn(self._others(record["scope"]), {**fields, "content": text}))
         edited = await self._get(call, record["scope"], memory_id)
         return {**edited, "read_after": stored.body["read_after"]}
 
@@ -105,7 +107,7 @@ class Memories:
         return await self._forgotten(call, scope, what)
 
     async def _forgotten(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
-        with audited(call, "forget", _without_user(scope), what=dict(what)) as counts:
+        with audited(call, "forget", self._others(scope), what=dict(what)) as counts:
             result = await self._command(call, "forget", scope, what)
             counts["forgotten"] = result["forgotten"]
         return result
@@ -146,7 +148,7 @@ class Memories:
 
     async def _command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Json:
         try:
-            return result_of(await self._requests.command(call, name, _without_user(scope), arguments))
+            return result_of(await self._requests.command(call, name, self._others(scope), arguments))
         except Refused as refused:
             if refused.code == "not_found":
                 raise _not_found() from None
@@ -155,7 +157,3 @@ class Memories:
 
 def _not_found() -> Refused:
     return Refused("not_found", "this user has no memory of that id", "memory_id")
-
-
-def _without_user(scope: Json) -> Json:
-    return {name: value for name, value in scope.items() if name != "user_id"}

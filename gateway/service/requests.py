@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from modestream_client.answers import Reply
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
@@ -34,18 +35,27 @@ FIELD_PREFIXES = ("scope.", "arguments.")
 class CheckedRequests:
     """Sends what the caller's grants cover."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
+        """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs."""
         self._wire = wire
+        self._boundary_fields = boundary_fields
+
+    def full_scope(self, call: Call, scope: Mapping[str, Any]) -> Json:
+        """Return a scope with the call's user, whatever user it has. Raises Refused, `invalid_value`."""
+        try:
+            return {**scope, **self._boundary_fields.values(call.user_id)}
+        except ValueError as problem:
+            raise Refused("invalid_value", str(problem), "user_id") from None
 
     async def ask(self, call: Call, schema: str, scope: Json, fields: Mapping[str, Any]) -> Reply:
         """Ask a question on the topic `retrieve`, such as `retrieve.v1`. Raises Refused."""
-        record = build_record(schema, **{**fields, "scope": {**scope, "user_id": call.user_id}})
+        record = build_record(schema, **{**fields, "scope": self.full_scope(call, scope)})
         reply, _ = await self.send(call, "retrieve", record, "read")
         return reply
 
     async def command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Reply:
         """Send a command. Raises Refused."""
-        full = {**scope, "user_id": call.user_id}
+        full = self.full_scope(call, scope)
         record = build_record("command.v1", command=name, scope=full, arguments=arguments)
         reply, _ = await self.send(call, "commands", record, "read" if name in READING_COMMANDS else "manage")
         return reply
@@ -53,7 +63,8 @@ class CheckedRequests:
     async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Send a command on the whole deployment. Raises Refused."""
         require_operating(call.caller)
-        scope = {"user_id": call.user_id}
+        # Any boundary would do: the command is about none.
+        scope = dict.fromkeys(self._boundary_fields, call.user_id)
         record = build_record("command.v1", command=name, scope=scope, arguments=_without_nulls(arguments))
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
@@ -65,7 +76,7 @@ class CheckedRequests:
         self, call: Call, topic: str, record: Json, permission: Permission, *, deadline: bool = True
     ) -> tuple[Reply, Written]:
         """Send a record with its scope. Raises Refused; without `deadline` it takes effect also after a timeout."""
-        require_scope(call.caller, record["scope"], permission)
+        require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
             return await self._wire.request(
                 topic, record, principal=call.caller.principal, timeout=call.remaining_s(), deadline=deadline
@@ -73,12 +84,20 @@ class CheckedRequests:
 
     async def write(self, call: Call, topic: str, record: Json, permission: Permission) -> Written:
         """Send a record with its scope, and wait only until it is written. Raises Refused."""
-        require_scope(call.caller, record["scope"], permission)
+        require_scope(call.caller, call.user_id, record["scope"], permission)
         with _translated_errors(call, permission):
             return await self._wire.write(topic, record, principal=call.caller.principal, timeout=call.remaining_s())
 
+    def key_of(self, user_id: str) -> str:
+        """Return the key of the user's records. Raises Refused, `invalid_value`, for a name that is none."""
+        try:
+            return self._boundary_fields.key_of(user_id)
+        except ValueError as problem:
+            raise Refused("invalid_value", str(problem), "user_id") from None
+
     async def partition_of(self, user_id: str) -> int:
-        """Return the partition of the user's records. Raises Refused, `unavailable`."""
+        """Return the partition of the user's records. Raises Refused: `invalid_value`, `unavailable`."""
+        self.key_of(user_id)
         try:
             return await self._wire.partition_of(user_id)
         except MemoryClientError as error:

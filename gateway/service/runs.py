@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import from_json
 
 from gateway.service.access import PROJECT, may_read_project
@@ -55,8 +55,12 @@ class Run(NamedTuple):
 class Runs:
     """Keeps runs, and lists those that a caller may see."""
 
-    def __init__(self, begin: Callable[[], Awaitable[None]]) -> None:
-        """`begin` starts the follower of the topic, and returns once it has read what was there."""
+    def __init__(self, begin: Callable[[], Awaitable[None]], fields: BoundaryFields = USER_BOUNDARY) -> None:
+        """`begin` starts the follower of the topic, and returns once it has read what was there.
+
+        `fields` are the boundary fields of the deployment's scopes.
+        """
+        self._fields = fields
         self._begin = begin
         self._runs: OrderedDict[str, deque[Run]] = OrderedDict()
 
@@ -65,13 +69,13 @@ class Runs:
         try:
             record = from_json(value or b"")
             if record["schema"] == "consolidated.v1":
-                self._keep(record["scope"]["user_id"], _run_of(record))
+                self._keep(self._fields.name(record["scope"]), _run_of(record))
         except (ValueError, KeyError, TypeError):
             return
 
     def forget(self, key: bytes) -> None:
         """Drop the runs of a boundary that is forgotten, by its canonical string."""
-        for user_id in [one for one in self._runs if boundary_key([one]).encode() == key]:
+        for user_id in [one for one in self._runs if self._fields.key_of(one).encode() == key]:
             del self._runs[user_id]
 
     async def list(self, call: Call, project: str | None) -> list[Run]:

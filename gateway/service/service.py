@@ -20,7 +20,7 @@ from gateway.service.selections import Selections
 from gateway.service.turns import Turns
 from gateway.service.users import Users
 from gateway.service.wire import Wire
-from schemas.scopes import BOUNDARY_FIELD, Scope
+from schemas.scopes import Scope
 
 
 class MemoryService:
@@ -37,17 +37,18 @@ class MemoryService:
         dead_letters: DeadLetters | None = None,
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them."""
-        requests = CheckedRequests(wire)
+        self.boundary_fields = scope.boundary_fields
+        requests = CheckedRequests(wire, self.boundary_fields)
         self.turns = Turns(requests)
         self.reads = Reads(requests)
-        self.memories = Memories(requests, self.turns, frozenset(scope.model_fields) - {BOUNDARY_FIELD})
+        self.memories = Memories(requests, self.turns, scope)
         self.selections = Selections(requests)
         self.modes = Modes(requests)
         self.layers = Layers(requests)
         self.jobs = Jobs(requests)
         self.pipelines = Pipelines(requests)
-        self.users = Users(boundaries or Boundaries(), self.layers)
+        self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.layers)
         self.export = Export(self.reads)
-        self.runs = runs or Runs(already_begun)
+        self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.events = EventStreams(requests, feed or Feed(), begin_events)
         self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

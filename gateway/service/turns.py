@@ -67,7 +67,7 @@ class Turns:
             return refused
 
     async def _add(self, call: Call, turn: Turn) -> tuple[Json, Written]:
-        scope = {**turn.scope, "user_id": call.user_id}
+        scope = self._requests.full_scope(call, turn.scope)
         record = build_record("turn.v1", **{**turn.fields, "scope": scope})
         # No deadline: it would not prevent the turn from being stored, only its reply from being sent.
         reply, written = await self._requests.send(call, TURNS_TOPIC, record, "write", deadline=False)

@@ -10,6 +10,7 @@ from gateway.service.boundaries import Boundaries, sum_up
 from gateway.service.calls import Call, Caller
 from gateway.service.cursors import cursor_of, place_of
 from gateway.service.failures import Refused
+from gateway.service.granted_users import granted_users
 from gateway.service.layers import Layers
 from gateway.service.wire import Json
 
@@ -30,12 +31,12 @@ class Users:
     def list(self, caller: Caller, prefix: str, limit: int, cursor: str | None) -> Json:
         """Return a page of `boundary.v1` in the order of names. Raises Refused for a cursor of another list."""
         place = place_of(cursor, prefix)
-        named = _named_users(caller)
+        named = granted_users(caller, self._boundaries)
         if named is None:
             found = self._boundaries.after(prefix, place)
         else:
             shown = sorted(filter(None, map(self._boundaries.user, named)), key=lambda one: str(one["boundary"]))
-            matching = (one for one in shown if one["scope"]["user_id"].startswith(prefix))
+            matching = (one for one in shown if self._boundaries.fields.name(one["scope"]).startswith(prefix))
             found = (one for one in matching if place is None or one["boundary"] > place)
         page = list(islice(found, limit + 1))
         after = cursor_of(page[limit - 1]["boundary"], prefix) if len(page) > limit else None
@@ -47,14 +48,14 @@ class Users:
 
     def totals(self, caller: Caller) -> Json:
         """Return totals over the users that the caller may see."""
-        named = _named_users(caller)
+        named = granted_users(caller, self._boundaries)
         if named is None:
             return self._boundaries.totals()
         return sum_up([one for one in map(self._boundaries.user, named) if one is not None])
 
     def first_days(self, caller: Caller) -> Mapping[str, int]:
         """Return how many of the users that the caller may see have their first memory on each day."""
-        named = _named_users(caller)
+        named = granted_users(caller, self._boundaries)
         if named is None:
             return self._boundaries.first_days()
         found = (self._boundaries.user(user) for user in named)
@@ -83,18 +84,6 @@ class Users:
             return UNKNOWN_STATE
         shown = {name: value for name, value in health.items() if name not in OF_THE_USER}
         return UNKNOWN_STATE | shown | {"usage": (health.get("telemetry") or {}).get("worker")}
-
-
-def _named_users(caller: Caller) -> list[str] | None:
-    """Return the users that the caller may see by name; None for all."""
-    if caller.own_user is not None:
-        return [caller.own_user] if may_see(caller, caller.own_user) else []
-    if caller.grants is None:
-        return None
-    readable = [grant.user_id for grant in caller.grants if "read" in grant.may]
-    if None in readable:
-        return None
-    return sorted({user for users in readable if users is not None for user in users})
 
 
 def _versions() -> Json:

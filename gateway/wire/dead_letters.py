@@ -13,6 +13,7 @@ from contextvars import Context
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.security import connection_options
 
@@ -36,7 +37,10 @@ READ_S = 5.0
 class KafkaDeadLetters:
     """Implements `gateway.service.dead_letters.DeadLetterTopic`."""
 
-    def __init__(self, cluster: Cluster, letters: DeadLetterList) -> None:
+    def __init__(
+        self, cluster: Cluster, letters: DeadLetterList, boundary_fields: BoundaryFields = USER_BOUNDARY
+    ) -> None:
+        self._boundary_fields = boundary_fields
         self.topic_prefix = cluster.topic_prefix
         self._cluster = cluster
         self._letters = letters
@@ -146,7 +150,7 @@ class KafkaDeadLetters:
 
     def _take(self, records: Sequence[Record]) -> None:
         for one in records:
-            self._letters.take(read_letter(one, self.topic_prefix))
+            self._letters.take(read_letter(one, self.topic_prefix, self._boundary_fields))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class Feeds:
     """Runs the followers of one gateway, as `async with feeds.running()`."""
 
     def __init__(self, cluster: Cluster, boundaries: Boundaries, feed: Feed) -> None:
-        self.runs = Runs(self._begin_runs)
+        self.runs = Runs(self._begin_runs, boundaries.fields)
         self._boundaries = Follower(cluster, ["boundaries"], "beginning", _apply_to(boundaries, self.runs))
         self._begun = asyncio.Event()
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from modestream_client.answers import Reply
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryUnreachable
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.kafka.transport import KafkaTransport
@@ -32,9 +33,16 @@ class KafkaWire:
     """Implements `gateway.service.wire.Wire`, as `async with KafkaWire(…) as wire`."""
 
     def __init__(
-        self, bootstrap: str, topic_prefix: str, security: KafkaSecurity | None = None, *, patience_s: float = 0
+        self,
+        bootstrap: str,
+        topic_prefix: str,
+        security: KafkaSecurity | None = None,
+        *,
+        patience_s: float = 0,
+        boundary_fields: BoundaryFields = USER_BOUNDARY,
     ) -> None:
         """`patience_s`: seconds that requests wait for the first connection before they are refused."""
+        self._boundary_fields = boundary_fields
         self._patience_s = patience_s
         self._opened = asyncio.Event()
         self._bootstrap = bootstrap
@@ -87,7 +95,12 @@ class KafkaWire:
     async def _open(self) -> None:
         while self._transport is None:
             transport = KafkaTransport(
-                self._bootstrap, self._topic_prefix, CONNECT_S, headers=carried_headers, security=self._security
+                self._bootstrap,
+                self._topic_prefix,
+                CONNECT_S,
+                headers=carried_headers,
+                security=self._security,
+                boundary=self._boundary_fields,
             )
             try:
                 await transport.open()

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, computed_field
 
-from schemas.scopes import BOUNDARY_FIELD, Scope
+from schemas.scopes import Scope
 
 UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
 """The fields that are the same for ever."""
@@ -40,7 +40,7 @@ class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):
         """Return the record of a deployment with these settings, in a release with these kinds of records."""
         return cls(
             scope_fields=scope_fields(scope),
-            boundary=(BOUNDARY_FIELD,),
+            boundary=scope.boundary_fields,
             partitions=partitions,
             topic_prefix=topic_prefix,
             schemas=tuple(sorted(set(schemas))),

@@ -51,7 +51,7 @@ def build_asyncapi(settings: Settings) -> Json:
             "boundary": _send(settings, topics.boundaries, [BOUNDARY]),
         },
         "components": {
-            "messages": build_message_components(kinds),
+            "messages": build_message_components(kinds, settings.scope_model.boundary_fields),
             "schemas": {**components(wire_payloads(settings)), **_headers(topics)},
             "correlationIds": {"correlation_id": {"location": "$message.header#/correlation_id"}},
         },

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from modestream_client.boundary import BoundaryFields
+
 from streams.api_docs.channels import BINDING_VERSION, BOUNDARY, DEAD_LETTER
 from streams.api_docs.payloads import component_name, reply_name
 
@@ -10,17 +12,16 @@ JSON_TYPE = "application/json"
 
 Json = dict[str, Any]
 
-BOUNDARY_KEY = (
-    "The user_id of the scope, with % and / percent-encoded. The partition is murmur2 of it, as in Kafka's Java client."
-)
-"""The description of a request's key."""
 
+def build_message_components(kinds: Iterable[str], boundary: BoundaryFields) -> Json:
+    """Build the messages of these kinds of requests, of the reply to each, of dead letters, and of boundaries.
 
-def build_message_components(kinds: Iterable[str]) -> Json:
-    """Build the messages of these kinds of requests, of the reply to each, of dead letters, and of boundaries."""
-    messages: Json = {DEAD_LETTER: _dead_letter(), BOUNDARY: _boundary()}
+    `boundary` are the boundary fields of the deployment's scopes.
+    """
+    key = _boundary_key(boundary)
+    messages: Json = {DEAD_LETTER: _dead_letter(), BOUNDARY: _boundary(key)}
     for kind in kinds:
-        messages[kind] = _message(kind, "request-headers", BOUNDARY_KEY)
+        messages[kind] = _message(kind, "request-headers", key)
         messages[reply_name(kind)] = _message(reply_name(kind), "reply-headers", "The key of the request, unchanged.")
     return messages
 
@@ -47,13 +48,22 @@ def _dead_letter() -> Json:
     }
 
 
-def _boundary() -> Json:
+def _boundary_key(boundary: BoundaryFields) -> str:
+    joined = "" if len(boundary) == 1 else ", joined by /"
+    fields = " and ".join(boundary)
+    return (
+        f"The {fields} of the scope, with % and / percent-encoded{joined}. "
+        "The partition is murmur2 of it, as in Kafka's Java client."
+    )
+
+
+def _boundary(key: str) -> Json:
     return {
         "name": BOUNDARY,
         "summary": "What there is of a user: the last record of a key counts. A tombstone tells that it is forgotten.",
         "contentType": JSON_TYPE,
         "payload": _schema(component_name(BOUNDARY)),
-        "bindings": _keyed(BOUNDARY_KEY),
+        "bindings": _keyed(key),
     }
 
 

@@ -54,7 +54,7 @@ def open_admission(settings: Settings) -> Admit:
     if settings.authorization is None:
         return Admit(None, limits)
     try:
-        return Admit(PolicyFile.read_from(settings.authorization), limits)
+        return Admit(PolicyFile.read_from(settings.authorization, settings.scope_model), limits)
     except (OSError, ValueError) as problem:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 

@@ -128,7 +128,7 @@ class BuildAgents:
         return CategoryMatcher(
             stores.categories,
             stores.memories,
-            CategoryMembers(stores.words),
+            CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields),
             self._index,
             self.spaces(partition),
             self._category_vectors,
@@ -253,7 +253,7 @@ class BuildAgents:
     def _categorize(
         self, partition: int, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines
     ) -> Categorize:
-        members = CategoryMembers(stores.words)
+        members = CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields)
         medoids = CategoryMedoids(stores.memories, self._index, spaces)
         model = SummaryModel(*self._model(active, "evolve.recluster"))
         refresh = RefreshCategories(stores.categories, stores.memories, members, medoids, model)

@@ -1,5 +1,7 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
+from functools import partial
+
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
@@ -33,13 +35,14 @@ from streams.topics import topics_with_prefix
 
 def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: BoundaryChanges) -> Stores:
     """Add the tables that agents read and write to the app; changed modes are noted in `boundaries`."""
+    boundary = settings.scope_model.boundary_fields
     modes: Table[str, ModeDeclarations] = JsonTable(app, "modes", ModeDeclarations, str, max_parsed=MAX_PARSED_MODES)
     return Stores(
         memories=MemoryTable(app),
         modes=WatchedTable(modes, boundaries.changed),
         claims=ClaimTable(app),
-        intentions=IntentionTable(app),
-        categories=CategoryTable(app, settings.categories.root),
+        intentions=IntentionTable(app, boundary),
+        categories=CategoryTable(app, settings.categories.root, boundary),
         interactions=InteractionTable(app),
         words=words,
     )
@@ -56,14 +59,14 @@ def build_context(
     read_text: ReadLongText = read_in_thread,
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
-    topics = topics_with_prefix(settings.topic_prefix)
+    topics, boundary_fields = topics_with_prefix(settings.topic_prefix), settings.scope_model.boundary_fields
     turns_log = KafkaTurnsLog(app, topics.turns)
     boundaries = BoundaryChanges()
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
         stores=build_stores(app, settings, words, boundaries),
-        consolidations=JsonTable(app, "consolidations", RunHistory, key=scope_key),
+        consolidations=JsonTable(app, "consolidations", RunHistory, key=partial(scope_key, boundary=boundary_fields)),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
         commit=LexicalCommit(words, meters),
         progress=AppliedOffsets(),

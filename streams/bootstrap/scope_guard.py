@@ -7,6 +7,7 @@ Kafka has the same for the whole deployment (`service_guard`); this check needs 
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -30,30 +31,43 @@ MIGRATE = (
 
 
 def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
-    """End the process if a data directory was created with scopes of other fields."""
-    known, ours = _stored_fields(directory), scope_fields(scope)
-    if known is not None and known != ours:
-        sys.exit(
-            f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with scopes of {', '.join(known)}, not"
-            f" {', '.join(ours)}\n{MIGRATE}"
-        )
+    """End the process if a data directory was created with scopes of other fields, or another boundary."""
+    known, ours = _stored(directory), _Fields(scope_fields(scope), scope.boundary_fields)
+    if known is None:
+        return
+    for what, made, own in zip(("scopes of", "the boundary"), known, ours, strict=True):
+        if made != own:
+            sys.exit(
+                f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with {what} {', '.join(made)}, not"
+                f" {', '.join(own)}\n{MIGRATE}"
+            )
 
 
 def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """Check the fields as `check_scope_fields` does, and store them for later starts."""
     check_scope_fields(directory, scope)
     names = scope_fields(scope)
-    content = {"scope_fields": names, "scope_schema_hash": scope_schema_hash(names)}
+    content = {"scope_fields": names, "scope_schema_hash": scope_schema_hash(names), "boundary": scope.boundary_fields}
     write_durably(directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n")
 
 
-def _stored_fields(directory: Path) -> tuple[str, ...] | None:
+class _Fields(NamedTuple):
+    """The fields of scopes, and those of their boundary."""
+
+    scope: tuple[str, ...]
+    boundary: tuple[str, ...]
+
+
+def _stored(directory: Path) -> _Fields | None:
     file = directory / SCOPE_FILE
     if file.exists():
         try:
-            return tuple(json.loads(file.read_bytes())["scope_fields"])
+            stored = json.loads(file.read_bytes())
+            # Early versions wrote no boundary, as there was one alone.
+            return _Fields(tuple(stored["scope_fields"]), tuple(stored.get("boundary", Scope.boundary_fields)))
         except (ValueError, KeyError, TypeError) as problem:
             # The record of the deployment in Kafka has the same: the worker compares it, and writes the file again.
             log.warning("a damaged file is made again", file=str(file), problem=repr(problem))
             return None
-    return scope_fields(Scope) if (directory / LEXICAL_INDEX_DIR).exists() else None
+    is_early = (directory / LEXICAL_INDEX_DIR).exists()
+    return _Fields(scope_fields(Scope), Scope.boundary_fields) if is_early else None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
 import structlog
+from modestream_client.boundary import USER_BOUNDARY
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
@@ -96,7 +97,8 @@ async def _check_memory(own: ServiceRecord, service: ServiceLog) -> None:
     memory = await service.memory()
     if memory is None:
         return
-    made = own.model_copy(update={"scope_fields": tuple(sorted(json.loads(memory)["scope"]))})
+    fields = tuple(sorted(json.loads(memory)["scope"]))
+    made = own.model_copy(update={"scope_fields": fields, "boundary": USER_BOUNDARY})
     if conflicts := made.conflicts(own):
         _refuse(service.topic, made, own, conflicts)
 

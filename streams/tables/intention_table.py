@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+
 from schemas.state.intention import Intention
 from streams.runtime.kafka_app import App
-from streams.tables.json_table import ScopeTable, scope_key
+from streams.tables.json_table import ScopeTable
 
 MAX_PARSED_INTENTIONS = 128
 """Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
@@ -16,13 +18,13 @@ MAX_PARSED_BYTES = 8 * 1024 * 1024
 class IntentionTable(ScopeTable[Intention]):
     """Intentions by scope. Fields at their defaults are not stored."""
 
-    def __init__(self, app: App) -> None:
-        super().__init__(app, "intentions", Intention)
+    def __init__(self, app: App, boundary: BoundaryFields = USER_BOUNDARY) -> None:
+        super().__init__(app, "intentions", Intention, boundary)
         self._recent: dict[str, tuple[bytes, Intention]] = {}
         self._bytes = 0
 
     def get(self, partition: int, key: Mapping[str, str]) -> Intention:
-        scope = scope_key(key)
+        scope = self._key(key)
         value = self.table.read(partition, scope)
         if value is None:
             return self._default
@@ -33,7 +35,7 @@ class IntentionTable(ScopeTable[Intention]):
         return self._remember(scope, value, Intention.model_validate_json(value))
 
     def put(self, partition: int, key: Mapping[str, str], value: Intention) -> None:
-        scope, encoded = scope_key(key), value.model_dump_json(exclude_defaults=True).encode()
+        scope, encoded = self._key(key), value.model_dump_json(exclude_defaults=True).encode()
         self.table.write(partition, scope, encoded)
         self._remember(scope, encoded, value)
 

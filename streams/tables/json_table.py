@@ -10,11 +10,11 @@ from itertools import takewhile
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic import BaseModel
 
 from agents.rules.categories.taxonomy import merge_deployment_categories
-from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import Claim
 from streams.runtime.awaited_table import create_table
@@ -78,46 +78,46 @@ MAX_PARSED_TAXONOMIES = 1024
 """Taxonomies that are cached parsed, as every item reads one: some megabytes."""
 
 
-BASE_SCOPE_FIELDS = (BOUNDARY_FIELD, PROJECT_FIELD)
-"""The fields that every scope has, in the order of the key."""
+def scope_key(scope: Mapping[str, str], boundary: BoundaryFields = USER_BOUNDARY) -> str:
+    """Return the canonical string of a scope's values, such as `u1/default`: the boundary, the project, the others."""
+    base = (*boundary, PROJECT_FIELD)
+    further = [f"{name}={scope[name]}" for name in sorted(scope) if name not in base]
+    return boundary_key([*(scope[name] for name in base), *further])
 
 
-def scope_key(scope: Mapping[str, str]) -> str:
-    """Return the canonical string of a scope's values, such as `u1/default`."""
-    further = [f"{name}={scope[name]}" for name in sorted(scope) if name not in BASE_SCOPE_FIELDS]
-    return boundary_key([*(scope[name] for name in BASE_SCOPE_FIELDS), *further])
-
-
-def scope_from_key(key: str) -> dict[str, str]:
+def scope_from_key(key: str, boundary: BoundaryFields = USER_BOUNDARY) -> dict[str, str]:
     """Return the scope with this canonical string."""
-    values = [unquote(value) for value in key.split("/")]
-    further = (value.partition("=") for value in values[len(BASE_SCOPE_FIELDS) :])
-    return dict(zip(BASE_SCOPE_FIELDS, values, strict=False)) | {name: value for name, _, value in further}
+    base, values = (*boundary, PROJECT_FIELD), [unquote(value) for value in key.split("/")]
+    further = (value.partition("=") for value in values[len(base) :])
+    return dict(zip(base, values, strict=False)) | {name: value for name, _, value in further}
 
 
 class ScopeTable(JsonTable[Mapping[str, str], Value]):
     """Values by scope."""
 
-    def __init__(self, app: App, name: str, model: type[Value], **how: Any) -> None:
-        """`how` is that of `JsonTable`."""
-        super().__init__(app, name, model, scope_key, **how)
+    def __init__(
+        self, app: App, name: str, model: type[Value], boundary: BoundaryFields = USER_BOUNDARY, **how: Any
+    ) -> None:
+        """`boundary` are the fields of the deployment's boundary; `how` is that of `JsonTable`."""
+        super().__init__(app, name, model, partial(scope_key, boundary=boundary), **how)
+        self._boundary = boundary
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
         prefix = f"{boundary}/".encode()
         keys = takewhile(lambda key: key.startswith(prefix), self.table.keys_from(partition, prefix))
-        return [scope_from_key(key.decode()) for key in keys]
+        return [scope_from_key(key.decode(), self._boundary) for key in keys]
 
 
 class CategoryTable(ScopeTable[Taxonomy]):
     """Taxonomies by scope. The deployment's categories are in every scope, also in scopes without a row."""
 
-    def __init__(self, app: App, deployment: Mapping[str, str]) -> None:
+    def __init__(self, app: App, deployment: Mapping[str, str], boundary: BoundaryFields = USER_BOUNDARY) -> None:
         """`deployment`: the descriptions of the deployment's categories by name."""
         complete = partial(merge_deployment_categories, deployment=deployment)
-        super().__init__(app, "categories", Taxonomy, max_parsed=MAX_PARSED_TAXONOMIES, complete=complete)
+        super().__init__(app, "categories", Taxonomy, boundary, max_parsed=MAX_PARSED_TAXONOMIES, complete=complete)
 
     def put(self, partition: int, key: Mapping[str, str], value: Taxonomy) -> None:
         if len(value) or value.deleted:
             super().put(partition, key, value)
-        elif self.table.read(partition, scope_key(key)) is not None:
-            self.table.delete(partition, scope_key(key))
+        elif self.table.read(partition, self._key(key)) is not None:
+            self.table.delete(partition, self._key(key))

@@ -3,16 +3,15 @@
 It says whose record it is, for queues; the key of a record may be another one, or missing.
 """
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import from_json
 
 from schemas.messages.records import Record
-from schemas.scopes import BOUNDARY_FIELD
 
 
-def boundary_in(record: Record) -> str:
+def boundary_in(record: Record, fields: BoundaryFields = USER_BOUNDARY) -> str:
     """Return the boundary string of the record's scope; an empty one for a record that can't have one."""
     try:
-        return boundary_key([from_json(record.value or b"")["scope"][BOUNDARY_FIELD]])
+        return fields.key(from_json(record.value or b"")["scope"])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return ""

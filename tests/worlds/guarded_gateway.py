@@ -1,7 +1,7 @@
 """The gateway in front of the in-memory pipeline, with keys and grants: real doors, service and worker, no network."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import httpx
 from fastapi import FastAPI
 from modestream_client.answers import Reply
 from modestream_client.offsets import Written
+from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit
 from gateway.http.app import create_app
@@ -18,6 +19,7 @@ from gateway.http.limits import Limits
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.mcp.door import McpDoor
+from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 from schemas.state.policies import Policy
@@ -108,18 +110,34 @@ def pipeline_with_grants(directory: Path, policy: Policy = POLICY) -> InMemoryPi
 
 @asynccontextmanager
 async def gateway_of(
-    pipeline: InMemoryPipeline, keys: Path | None = None, limits: Limits = UNLIMITED, policy: Policy | None = POLICY
+    pipeline: InMemoryPipeline,
+    keys: Path | None = None,
+    limits: Limits = UNLIMITED,
+    policy: Policy | None = POLICY,
+    boundaries: Boundaries | None = None,
+    doors: Callable[[MemoryService], Sequence[BaseRoute]] = lambda _: (),
 ) -> AsyncIterator[GuardedGateway]:
-    """Run a gateway in front of a running pipeline; without a file of `keys` every caller may do everything."""
+    """Run a gateway in front of a running pipeline; without a file of `keys` every caller may do everything.
+
+    `doors` makes the routes of further doors.
+    """
     callers = None if keys is None else KeyCallers(keys, policy, limits.failed_logins_per_minute)
     wire = RecordingWire(pipeline)
-    service = MemoryService(wire)
+    service = MemoryService(wire, pipeline.scope_model, boundaries)
     door = McpDoor(service, (*USUAL_TOOLS, *MORE_TOOLS))
 
     async def is_ready() -> bool:
         return callers is None or callers.is_sound
 
-    app = create_app(service, is_ready, callers=callers, limits=limits, routes=door.routes, running=[door.running])
+    app = create_app(
+        service,
+        is_ready,
+        scope=pipeline.scope_model,
+        callers=callers,
+        limits=limits,
+        routes=[*door.routes, *doors(service)],
+        running=[door.running],
+    )
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
     async with _alive(app), client:
         yield GuardedGateway(app, client, wire)

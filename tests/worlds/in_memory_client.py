@@ -6,7 +6,6 @@ from typing import Any
 
 from modestream_client import MemoryCalls, MemoryTimeout, Reply, Written
 from modestream_client.answers import reply_of
-from modestream_client.boundary import boundary_key
 from modestream_client.kafka.transport import PRINCIPAL_HEADER
 from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
@@ -24,6 +23,7 @@ class InMemoryTransport:
 
     def __init__(self, pipeline: InMemoryPipeline, headers: HeadersOf | None = None) -> None:
         self._pipeline = pipeline
+        self._boundary = pipeline.scope_model.boundary_fields
         self._headers_of = headers or dict[str, str]
         self._last_turn: dict[str, int] = {}
 
@@ -35,12 +35,12 @@ class InMemoryTransport:
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records."""
-        return partition_of(boundary_key([user_id]).encode(), self._pipeline.partitions)
+        return partition_of(self._boundary.key_of(user_id).encode(), self._pipeline.partitions)
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
         """Return the offset to read after."""
         if read_after == OWN_WRITES:
-            return self._last_turn.get(user_id)
+            return self._last_turn.get(self._boundary.key_of(user_id))
         if not isinstance(read_after, str):
             return read_after
         place = Written.parse(read_after)
@@ -76,16 +76,16 @@ class InMemoryTransport:
         return reply_of(json.dumps(reply).encode()), written
 
     async def _write(self, topic: str, record: Json, principal: str | None, *headers: tuple[str, bytes]) -> Written:
-        user = record["scope"]["user_id"]
+        boundary = self._boundary.key(record["scope"])
         caller: Any = () if principal is None else ((PRINCIPAL_HEADER, principal.encode()),)
         made = await self._pipeline.publish(
             self._pipeline.settings.topic_prefix + topic,
             record,
-            key=boundary_key([user]).encode(),
+            key=boundary.encode(),
             headers=(*headers, *caller, *((name, value.encode()) for name, value in self._headers_of().items())),
         )
         if topic == TURNS_TOPIC:
-            self._last_turn[user] = made.offset
+            self._last_turn[boundary] = made.offset
         return Written(made.partition, made.offset)
 
 

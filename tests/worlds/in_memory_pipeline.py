@@ -21,6 +21,7 @@ from schemas.internal.changes import Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.models.language import Profiles
+from schemas.scopes import Scope
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
@@ -97,6 +98,7 @@ class InMemoryPipeline(PipelineRequests):
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(JobHistory)))
     admit: Admit = field(default_factory=Admit)
+    scope_model: type[Scope] = Scope
     turns_log: TurnsLog | None = None
     progress: AppliedOffsets = field(default_factory=AppliedOffsets)
     deaths: DeathCounts = field(default_factory=DeathCounts)
@@ -200,6 +202,7 @@ class InMemoryPipeline(PipelineRequests):
             meters=self.meters,
             jobs=self.jobs,
             admit=self.admit,
+            scope_model=self.scope_model,
             turns_log=self.turns_log,
             deaths=self.deaths,
             boundaries=self.boundaries,

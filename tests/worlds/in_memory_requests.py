@@ -22,8 +22,9 @@ class PipelineRequests:
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record keyed by its user, unless `how` overrides the key or partition."""
         value = message if isinstance(message, bytes) else json.dumps(message).encode()
-        known = {"key": message["scope"]["user_id"].encode()} if isinstance(message, dict) else {"key": b"u1"}
-        return await self.topics.append(Outgoing(topic, value=value, **{**known, **how}))
+        if "key" not in how:
+            how["key"] = message["scope"]["user_id"].encode() if isinstance(message, dict) else b"u1"
+        return await self.topics.append(Outgoing(topic, value=value, **how))
 
     async def remember(self, text: str, turn_id: str | None = None, user: str = "u1", **fields: Any) -> Record:
         """Publish one turn."""

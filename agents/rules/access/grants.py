@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from schemas.failures import Rejected
 from schemas.scopes import Scope, Selector
-from schemas.state.policies import Grant, Permission, Policy, admits
+from schemas.state.policies import Grant, Permission, Policy
 
 PRINCIPAL_HEADER = "principal"
 """The header with the sender's principal."""
@@ -25,17 +25,17 @@ def require_operating(policy: Policy, principal: str | None) -> None:
         raise _refused(principal, "operate")
 
 
-def permitted_projects(policy: Policy, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
-    """Return the projects of a user in which the principal may do this; None for all, also for those to come.
+def permitted_projects(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+    """Return the projects of a scope's boundary in which the principal may do this.
 
-    Grants of single projects never add up to all.
+    None: all, also those to come. Grants of single projects never add up to all.
     """
-    return _union(grant.project_id for grant in _grants(policy, principal, act) if admits(grant.user_id, user_id))
+    return _union(grant.project_id for grant in _grants(policy, principal, act) if grant.covers_boundary(scope))
 
 
 def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -> Selector:
     """Remove the projects that the principal may not read. Raises Rejected, `not_allowed`, if none is left."""
-    grants = [grant for grant in _grants(policy, principal, "read") if admits(grant.user_id, selector.user_id)]
+    grants = [grant for grant in _grants(policy, principal, "read") if grant.covers_boundary(selector)]
     if not grants:
         raise _refused(principal, "read")
     narrowed = _intersection(selector.project_id, _union(grant.project_id for grant in grants))

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.vocabulary import EmbeddingStatus
 
 from schemas.messages.boundaries import Boundary, BoundaryMode, EmbeddingCounts
 from schemas.moments import EPOCH
-from schemas.scopes import boundary_scope
 from schemas.state.modes import ModeDeclarations
 
 
@@ -35,13 +35,15 @@ class CountedMemories(NamedTuple):
     conversations: int = 0
 
 
-def summarise_boundary(boundary: str, counted: CountedMemories, declared: ModeDeclarations) -> Boundary:
-    """Return what a boundary has."""
+def summarise_boundary(
+    boundary: str, counted: CountedMemories, declared: ModeDeclarations, fields: BoundaryFields = USER_BOUNDARY
+) -> Boundary:
+    """Return what a boundary has; `fields` are those of its scope."""
     kinds = counted.kinds
     statuses = _sums((one.status, one.memories) for one in kinds)
     return Boundary(
         boundary=boundary,
-        scope=boundary_scope(boundary),
+        scope=fields.values_of_key(boundary),
         projects=len({one.project for one in kinds}),
         conversations=counted.conversations,
         memories=sum(statuses.values()),

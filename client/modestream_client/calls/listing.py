@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from modestream_client.answers import parse_as
-from modestream_client.calls.session import ScopeSelector, Session
+from modestream_client.calls.session import ScopeSelector, Session, UserId
 from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
 from modestream_client.records import build_record
 from modestream_client.results.maps import MemoryMap
@@ -27,7 +27,7 @@ class ListOptions(TypedDict, total=False):
     in `retrieve`. Conversations and projects are those of the memories that match.
     """
 
-    user_id: str | None
+    user_id: UserId | None
     projects: str | Sequence[str] | None
     scope: ScopeSelector | None
     mode: str | Sequence[str] | None
@@ -117,7 +117,7 @@ class ListCalls(Session):
     async def map(
         self,
         *,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         projects: str | Sequence[str] | None = None,
         scope: ScopeSelector | None = None,
         mode: str | Sequence[str] | None = None,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from modestream_client.answers import Answer, Json, answer_of
-from modestream_client.calls.session import ScopeSelector, Session
+from modestream_client.calls.session import ScopeSelector, Session, UserId
 from modestream_client.contexts import ChatMessage, Context, context_of
 from modestream_client.merge import merge_answers
 from modestream_client.records import build_record
@@ -21,7 +21,7 @@ class ReadCalls(Session):
         self,
         query: str,
         *,
-        users: str | Sequence[str] | None = None,
+        users: UserId | Sequence[UserId] | None = None,
         projects: str | Sequence[str] | None = None,
         scope: ScopeSelector | None = None,
         mode: str | Sequence[str] | None = None,
@@ -136,7 +136,7 @@ class ReadCalls(Session):
         pins: Sequence[str] = (),
         mode: str | Sequence[str] | None = None,
         read_after: ReadAfter = OWN_WRITES,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         projects: str | Sequence[str] | None = None,
         scope: ScopeSelector | None = None,
         principal: str | None = None,

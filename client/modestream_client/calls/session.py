@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from modestream_client.answers import Json, Reply
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
 from modestream_client.transport import Transport
@@ -16,10 +17,14 @@ ScopeSelector = Mapping[str, str | Sequence[str]]
 """Scope fields, each with one value, several, or `"*"` for any."""
 
 
+UserId = str | Mapping[str, str]
+"""A user: the user id; where the service declares other boundary fields, their values, or its name, as `acme/u1`."""
+
+
 class CallOptions(TypedDict, total=False):
     """Keywords of every command: user and project, the caller, and a limit in seconds. Absent or None: the client's."""
 
-    user_id: str | None
+    user_id: UserId | None
     project_id: str | None
     principal: str | None
     timeout: float | None
@@ -32,14 +37,17 @@ class Session:
         self,
         transport: Transport,
         *,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         project_id: str = "default",
         scope: Mapping[str, str] | None = None,
+        boundary: Sequence[str] = USER_BOUNDARY,
     ) -> None:
         self._transport = transport
-        self._user_id = user_id
+        self._boundary = BoundaryFields(boundary)
         self._project_id = project_id
-        self._further = dict(scope or {})
+        own = {field: value for field, value in (scope or {}).items() if field in self._boundary}
+        self._user = own or None if user_id is None else user_id
+        self._further = self._boundary.others(scope or {})
 
     async def __aenter__(self) -> Self:
         """Connect. Raises `MemoryUnreachable` if the service's broker, its topics or its gateway are not there."""
@@ -87,16 +95,27 @@ class Session:
         reply, _ = await self._transport.request(topic, record, principal=principal, timeout=timeout, deadline=True)
         return reply
 
-    def _scope(self, user_id: str | None, project_id: str | None) -> Json:
-        return {**self._further, "user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
+    def _scope(self, user_id: UserId | None, project_id: str | None) -> Json:
+        boundary = self._boundary.values(self._users(user_id)[0])
+        return {**self._further, **boundary, "project_id": project_id or self._project_id}
 
     def _selector(self, user: str, projects: str | Sequence[str] | None, further: ScopeSelector | None) -> Json:
         selected = self._project_id if projects is None else projects
-        return {**self._further, **(further or {}), "user_id": user, "project_id": selected}
+        return {**self._further, **(further or {}), **self._boundary.values(user), "project_id": selected}
 
-    def _users(self, users: str | Sequence[str] | None) -> list[str]:
-        named = self._user_id if users is None else users
-        unique = [named] if isinstance(named, str) else list(dict.fromkeys(named or ()))
+    def _users(self, users: UserId | Sequence[UserId] | None) -> list[str]:
+        """Return the names of the users, each once. Raises ValueError for none, and for what names none."""
+        named = self._user if users is None else users
+        every = [named] if isinstance(named, str | Mapping) else named or ()
+        unique = list(dict.fromkeys(map(self._name_of, every)))
         if not unique:
             raise ValueError("no user: pass one to this call, or `user_id` to the client")
         return unique
+
+    def _name_of(self, user: UserId) -> str:
+        if isinstance(user, str):
+            self._boundary.key_of(user)
+            return user
+        if {*user} != {*self._boundary}:
+            raise ValueError(f"a user has the fields {', '.join(self._boundary)}, as the service declares, not {user}")
+        return self._boundary.name(user)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from modestream_client.answers import Remembered, remembered_of
-from modestream_client.calls.session import Session
+from modestream_client.calls.session import Session, UserId
 from modestream_client.offsets import TURNS_TOPIC
 from modestream_client.records import build_record
 from modestream_client.vocabulary import Role
@@ -27,7 +27,7 @@ class TurnCalls(Session):
         importance: float | None = None,
         resources: Sequence[Mapping[str, Any]] = (),
         metadata: Mapping[str, Any] | None = None,
-        user_id: str | None = None,
+        user_id: UserId | None = None,
         project_id: str | None = None,
         wait: bool = True,
         principal: str | None = None,

@@ -10,10 +10,11 @@ from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.transport import Json
 
 ASKED = {"turn.v1": "/turns", "retrieve.v1": "/memories/search", "assemble.v1": "/contexts"}
-"""Paths that take a record without `schema` and `user_id` as body."""
+"""Paths that take a record without `schema` and the user as body."""
 
 COMMANDS = {
     "declare_mode": ("PUT", "/modes/{name}"),
@@ -53,10 +54,13 @@ class Route:
     runs_long: bool = False
 
 
-def route_of(record: Json) -> Route:
-    """Return the request of a record. Raises ValueError for a record that the gateway has no route for."""
-    schema, scope = record["schema"], dict(record["scope"])
-    user_id: str = scope.pop("user_id")
+def route_of(record: Json, boundary: BoundaryFields = USER_BOUNDARY) -> Route:
+    """Return the request of a record. Raises ValueError for a record that the gateway has no route for.
+
+    `boundary` are the fields of its scope that name the user.
+    """
+    schema, scope = record["schema"], boundary.others(record["scope"])
+    user_id = boundary.name(record["scope"])
     user = f"/v1/users/{encode_segment(user_id)}"
     fields = _given({name: value for name, value in record.items() if name not in ("schema", "scope")})
     if schema in ASKED:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from modestream_client.answers import Reply, unreadable_reply
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
 from modestream_client.http.composed import compose
 from modestream_client.http.problems import failure_of, reply_of_answer
@@ -38,9 +39,19 @@ class HttpTransport:
     """One pool of connections to the gateway. Belongs to one event loop. Implements `Transport`."""
 
     def __init__(
-        self, url: str, key: str | None, timeout: float, headers: HeadersOf | None, client: httpx.AsyncClient | None
+        self,
+        url: str,
+        key: str | None,
+        timeout: float,
+        headers: HeadersOf | None,
+        client: httpx.AsyncClient | None,
+        boundary: BoundaryFields = USER_BOUNDARY,
     ) -> None:
-        """`client` is used as it is, and stays open; without one this has its own."""
+        """`client` is used as it is, and stays open; without one this has its own.
+
+        `boundary` are the boundary fields of the service's scopes, which stand in paths.
+        """
+        self._boundary = boundary
         self._url = url.rstrip("/")
         self._key_headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._timeout = timeout
@@ -107,7 +118,7 @@ class HttpTransport:
         return (reply, self._note_turn(record, reply)) if topic == TURNS_TOPIC else (reply, None)
 
     async def _ask(self, record: Json, limit: float) -> Reply:
-        route = route_of(record)
+        route = route_of(record, self._boundary)
         is_begun = route.runs_long and limit > MAX_WAIT_S
         prefer = "respond-async" if is_begun else f"wait={min(max(limit, MIN_WAIT_S), MAX_WAIT_S):g}"
         async with _limited(limit):
@@ -138,7 +149,7 @@ class HttpTransport:
             place = Written.parse(reply.result["read_after"])
         except (KeyError, TypeError, MemoryServiceError) as problem:
             raise unreadable_reply(problem) from problem
-        user = record["scope"]["user_id"]
+        user = self._boundary.name(record["scope"])
         self._last_turn[user] = max(place, self._last_turn.get(user, place))
         return place
 

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
 from modestream_client.answers import Json, Reply, reply_of
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
 from modestream_client.kafka.connection import Connection, open_connection
 from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, PendingReply
@@ -40,7 +40,10 @@ class KafkaTransport:
         principal: str | None = None,
         headers: HeadersOf | None = None,
         security: KafkaSecurity | None = None,
+        boundary: BoundaryFields = USER_BOUNDARY,
     ) -> None:
+        """`boundary` are the boundary fields of the service's scopes, of which keys are made."""
+        self._boundary = boundary
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
@@ -73,12 +76,12 @@ class KafkaTransport:
         Raises `MemoryServiceError` with code `invalid_value` for the partition of other users.
         """
         if read_after == OWN_WRITES:
-            return self._last_turn.get(boundary_key([user_id]))
+            return self._last_turn.get(self._boundary.key_of(user_id))
         return await self._offset_in(user_id, read_after) if isinstance(read_after, str) else read_after
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records."""
-        key = boundary_key([user_id]).encode()
+        key = self._boundary.key_of(user_id).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return await self._connected().partition_of(self._prefix + TURNS_TOPIC, key)
 
@@ -116,7 +119,7 @@ class KafkaTransport:
     async def _send(
         self, connection: Connection, topic: str, record: Json, headers: list[tuple[str, bytes]]
     ) -> Written:
-        boundary = boundary_key([record["scope"]["user_id"]])
+        boundary = self._boundary.key(record["scope"])
         on_offset = partial(self._record_turn, boundary) if topic == TURNS_TOPIC else _ignore
         encoded = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from gateway.http.calls import CallerOf, Preference
 from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
-from gateway.readiness import PROBE_USER_ID
+from gateway.readiness import probe_user
 from gateway.service.calls import Call
 from gateway.service.service import MemoryService
 
@@ -30,7 +30,9 @@ def user_routes(service: MemoryService) -> APIRouter:
     @router.get("/v1/deployment", operation_id="get_deployment", summary="Totals over all users, and the state")
     async def get_deployment(request: Request, caller: CallerOf, prefer: Preference = None) -> JSONResponse:
         # Its state is that of a user without memories: any user's would do.
-        call = Call.within(caller, caller.own_user or PROBE_USER_ID, wait_of(prefer), request_id_of(request))
+        call = Call.within(
+            caller, caller.own_user or probe_user(service.boundary_fields), wait_of(prefer), request_id_of(request)
+        )
         return JSONResponse(await service.users.deployment(call))
 
     return router

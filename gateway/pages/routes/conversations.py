@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.choices import place_of
 from gateway.pages.forms import read_form
 from gateway.pages.labels import speaker_of
 from gateway.pages.memory_filters import LIMITS, is_filtered, list_fields
@@ -64,7 +63,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
             "conversations",
             conversation_id=name,
             found=found,
-            forgettable=[one for one in found if may(view.caller, one["scope"], "manage")],
+            forgettable=[one for one in found if may(view.caller, view.user or "", one["scope"], "manage")],
             transcript=transcript,
             speaker_of=speaker_of,
         )
@@ -79,7 +78,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
         if form.optional("typed") != str(one["turns"]):
             return await _question(pages, view, one, "This is another number; nothing was forgotten.")
         what = {"conversation_id": name}
-        done = await pages.service.memories.forget_all(view.call(FORGET_WAIT_S), place_of(one["scope"]), what)
+        done = await pages.service.memories.forget_all(view.call(FORGET_WAIT_S), pages.place_of(one["scope"]), what)
         return see(view.address("conversations", notice="forgotten", count=done["forgotten"]))
 
     return [

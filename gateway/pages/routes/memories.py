@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.choices import Choice, choice_of, chosen, place_of
+from gateway.pages.choices import Choice, choice_of, chosen
 from gateway.pages.forms import Form, read_form
 from gateway.pages.labels import EMBEDDING_STATUSES, ROLES, TYPES, speaker_of
 from gateway.pages.memory_filters import LIMITS, is_filtered, list_fields
@@ -50,7 +50,7 @@ async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
     fields = {**list_fields(view.query), "mode": view.mode or "*"}
     listed = await pages.service.reads.list(view.call(), "memories", view.selector, fields)
     shown = {
-        "rows": [(one, choice_of(one).value) for one in listed["items"]],
+        "rows": [(one, choice_of(one, pages.place_of(one["scope"])).value) for one in listed["items"]],
         "total": listed["total"],
         "pager": pager_of(view.query, listed["next"]),
         "is_filtered": is_filtered(view.query),
@@ -69,7 +69,7 @@ async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
 
 async def _move(pages: Pages, view: View, form: Form) -> Response:
     """Move what is ticked; the list then offers to move it back, by modes that the form named."""
-    choices, mode = chosen(form), form.text("mode")
+    choices, mode = chosen(form, view.scope_fields), form.text("mode")
     moving = [one for one in choices if one.mode != mode]
     outcome = Outcome(0)
     if moving:
@@ -80,7 +80,7 @@ async def _move(pages: Pages, view: View, form: Form) -> Response:
 async def _undo(pages: Pages, view: View, form: Form) -> Response:
     """Move each memory back to the mode that it was in."""
     by_mode: dict[str, list[Choice]] = {}
-    for one in chosen(form):
+    for one in chosen(form, view.scope_fields):
         by_mode.setdefault(one.mode, []).append(one)
     call, total = view.call(BULK_WAIT_S), Outcome(0)
     for mode, choices in by_mode.items():
@@ -91,8 +91,8 @@ async def _undo(pages: Pages, view: View, form: Form) -> Response:
 
 async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -> Response:
     """Ask whether to forget what is ticked."""
-    choices = chosen(form)
-    places = [(place_of(one.scope), one.memory_id) for one in choices[:SHOWN_BEFORE_FORGETTING]]
+    choices = chosen(form, view.scope_fields)
+    places = [(one.scope, one.memory_id) for one in choices[:SHOWN_BEFORE_FORGETTING]]
     shown = [one for one in await get_all(pages.service, view.call(), places) if one is not None]
     return await pages.render(
         view,
@@ -110,7 +110,7 @@ async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -
 
 async def _forget(pages: Pages, view: View, form: Form) -> Response:
     """Forget what is ticked, for good."""
-    choices = chosen(form)
+    choices = chosen(form, view.scope_fields)
     if len(choices) >= TYPED_FROM and form.optional("typed") != str(len(choices)):
         return await _ask(pages, view, form, "This is another number; nothing was forgotten.")
     call = view.call(BULK_WAIT_S)

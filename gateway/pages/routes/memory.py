@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.choices import place_of
 from gateway.pages.forms import Form, read_form
 from gateway.pages.labels import DECAY_TIMES, INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
 from gateway.pages.pages import Pages, see
@@ -59,7 +58,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def forget(request: Request) -> Response:
         view = pages.view(request)
         record = await _record(pages, view, name_of(request, "memory_id"))
-        done = await pages.service.memories.forget(view.call(), place_of(record["scope"]), record["memory_id"])
+        done = await pages.service.memories.forget(view.call(), pages.place_of(record["scope"]), record["memory_id"])
         return see(view.address("memories", notice="forgotten", count=done["forgotten"]))
 
     return [
@@ -81,7 +80,7 @@ async def _record(pages: Pages, view: View, memory_id: str) -> Json:
 
 
 async def _memory_page(pages: Pages, view: View, record: Json, text_before: str | None = None) -> Response:
-    place, call = place_of(record["scope"]), view.call()
+    place, call = pages.place_of(record["scope"]), view.call()
     relations = await relations_of(pages.service, call, record)
     similar = None
     if view.query.get("similar"):
@@ -96,8 +95,8 @@ async def _memory_page(pages: Pages, view: View, record: Json, text_before: str 
         relations=relations,
         similar=similar,
         modes=[one["name"] for one in declared["modes"]],
-        may_manage=may(view.caller, record["scope"], "manage"),
-        may_write=may(view.caller, record["scope"], "write"),
+        may_manage=may(view.caller, view.user or "", record["scope"], "manage"),
+        may_write=may(view.caller, view.user or "", record["scope"], "write"),
         text_hash=_text_hash(record),
         text_before=None if text_before is None else json.dumps(text_before),
         moved_from=view.query.get("moved_from"),
@@ -110,13 +109,13 @@ async def _move(pages: Pages, view: View, record: Json, form: Form) -> Response:
     address = ("memories", record["memory_id"])
     if mode == before:
         return see(view.address(*address))
-    await pages.service.memories.move(view.call(), place_of(record["scope"]), record["memory_id"], mode)
+    await pages.service.memories.move(view.call(), pages.place_of(record["scope"]), record["memory_id"], mode)
     undo = None if form.is_set("is_undo") else before
     return see(view.address(*address, notice="moved_one", name=mode, moved_from=undo))
 
 
 async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    place, memory_id = place_of(record["scope"]), record["memory_id"]
+    place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
     await pages.service.memories.correct(view.call(), place, memory_id, form.text("interaction_mode"))
     return see(view.address("memories", memory_id, notice="corrected"))
 
@@ -131,7 +130,7 @@ async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:
         return see(view.address("memories", record["memory_id"]))
     if form.text("text_hash") != _text_hash(record):
         raise Refused("conflict", "this memory has got another text since the page was loaded; load it again", "text")
-    edited = await pages.service.memories.edit(view.call(), place_of(record["scope"]), record["memory_id"], text)
+    edited = await pages.service.memories.edit(view.call(), pages.place_of(record["scope"]), record["memory_id"], text)
     shown = replace(view, query={**view.query, "notice": "edited"})
     return await _memory_page(pages, shown, edited, text_before=record["text"])
 
@@ -144,7 +143,7 @@ async def _restore(pages: Pages, view: View, record: Json, form: Form) -> Respon
         text = None
     if not isinstance(text, str):
         raise Refused("invalid_value", "the text before can't be read; edit the memory instead", "text_before")
-    await pages.service.memories.edit(view.call(), place_of(record["scope"]), record["memory_id"], text)
+    await pages.service.memories.edit(view.call(), pages.place_of(record["scope"]), record["memory_id"], text)
     return see(view.address("memories", record["memory_id"], notice="restored"))
 
 

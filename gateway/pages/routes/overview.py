@@ -14,7 +14,7 @@ from gateway.pages.forms import read_form
 from gateway.pages.live import live_answer
 from gateway.pages.pages import Pages, see
 from gateway.pages.view import PAGES, View
-from gateway.readiness import PROBE_USER_ID
+from gateway.readiness import probe_user
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
@@ -110,6 +110,7 @@ async def _deployment(pages: Pages, view: View) -> Response:
         "",
         **numbers,
         users=listed,
+        name_of=pages.service.boundary_fields.name,
         chart=chart_of(*by_period(users.first_days(view.caller))),
         criteria=criteria_of_deployment(numbers["totals"], (health or {}).get("usage")),
     )
@@ -119,7 +120,7 @@ async def _state(pages: Pages, view: View) -> Json | None:
     """Ask the worker; None where it does not answer."""
     service = pages.service
     if view.user is None:
-        call = Call.within(view.caller, PROBE_USER_ID, WAIT_S, view.request_id)
+        call = Call.within(view.caller, probe_user(service.boundary_fields), WAIT_S, view.request_id)
         return await service.users.deployment(call)
     try:
         return await service.layers.health(view.call(WAIT_S), view.place)

@@ -5,7 +5,7 @@ from typing import Self
 
 from agents.rules.access.grants import narrow_selector, permitted_projects, require_operating, require_permission
 from schemas.scopes import Scope, Selector
-from schemas.state.policies import Permission, Policy
+from schemas.state.policies import Permission, Policy, policy_of
 
 
 class PolicyFile:
@@ -15,9 +15,9 @@ class PolicyFile:
         self._policy = policy
 
     @classmethod
-    def read_from(cls, path: Path) -> Self:
-        """Read a policy as JSON. Raises OSError, or ValueError with the reason."""
-        return cls(Policy.model_validate_json(path.read_text(encoding="utf-8")))
+    def read_from(cls, path: Path, scope: type[Scope] = Scope) -> Self:
+        """Read a policy, of a deployment with these scopes, as JSON. Raises OSError, or ValueError with the reason."""
+        return cls(policy_of(scope).model_validate_json(path.read_text(encoding="utf-8")))
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         return narrow_selector(self._policy, principal, selector)
@@ -28,5 +28,5 @@ class PolicyFile:
     def permit_operating(self, principal: str | None) -> None:
         require_operating(self._policy, principal)
 
-    def projects(self, principal: str | None, act: Permission, user_id: str) -> tuple[str, ...] | None:
-        return permitted_projects(self._policy, principal, act, user_id)
+    def projects(self, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+        return permitted_projects(self._policy, principal, act, scope)

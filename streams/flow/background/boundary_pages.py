@@ -57,7 +57,8 @@ class BoundaryPages:
 
     def _summarise(self, partition: int, declared: Mapping[str, ModeDeclarations]) -> list[tuple[Boundary, bytes]]:
         counts = self._counts.read(partition, list(declared))
-        summaries = [summarise_boundary(name, counts[name], modes) for name, modes in declared.items()]
+        fields = self._ctx.scope_model.boundary_fields
+        summaries = [summarise_boundary(name, counts[name], modes, fields) for name, modes in declared.items()]
         return [(one, one.model_dump_json(by_alias=True).encode()) for one in summaries]
 
     def _is_current(self, counted: Boundary, partition: int) -> bool:

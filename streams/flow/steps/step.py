@@ -90,13 +90,21 @@ class CommittingStep:
 class TurnsStep(CommittingStep):
     """The step of turns: users take turns, and `progress` tells readers and commands which are applied."""
 
-    def __init__(self, begin: BeginRecord, commit: LexicalCommit, progress: AppliedOffsets) -> None:
+    def __init__(
+        self,
+        begin: BeginRecord,
+        commit: LexicalCommit,
+        progress: AppliedOffsets,
+        boundary_of: Callable[[Record], str] = boundary_in,
+    ) -> None:
+        """`boundary_of` is `boundary_in` with the deployment's boundary fields."""
         super().__init__(begin, commit, window=MAX_WAITING_TURNS)
         self._progress = progress
+        self._boundary_of = boundary_of
         self.fair_share = FairShare(self._arrive, at_once=TURNS_BEGUN_AT_ONCE, large_bytes=LARGE_TURN_BYTES)
 
     def _arrive(self, record: Record) -> str:
-        boundary = boundary_in(record)
+        boundary = self._boundary_of(record)
         self._progress.arrive(record.partition, record.offset, boundary)
         return boundary
 

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+
 from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
-from schemas.scopes import boundary_of
 from schemas.state.categories import Taxonomy
 
 
@@ -14,8 +15,11 @@ class FakeCategories:
     While `held` is set writes are not safe yet.
     """
 
-    def __init__(self, deployment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, deployment: Mapping[str, str] | None = None, boundary_fields: BoundaryFields = USER_BOUNDARY
+    ) -> None:
         """Take the descriptions of the deployment's categories by name."""
+        self._boundary_fields = boundary_fields
         self.writes = 0
         self.held = False
         self._unsafe = 0
@@ -42,7 +46,7 @@ class FakeCategories:
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
         """Return the scopes of a boundary with a row."""
         here = [dict(scope) for where, scope in self.stored if where == partition]
-        return [scope for scope in here if boundary_of(scope) == boundary]
+        return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
         """Declare a category."""

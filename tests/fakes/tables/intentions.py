@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
-from modestream_client.boundary import boundary_key
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from schemas.state.intention import Intention
 
@@ -14,7 +14,8 @@ class FakeIntentions:
     While `outage` is true, what is written is here and stays unsafe, as with a changelog that does not answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
+        self._boundary_fields = boundary_fields
         self.outage = False
         self.writes = 0
         self.stored: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
@@ -31,7 +32,8 @@ class FakeIntentions:
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
         """Return the scopes of a boundary with an intention."""
-        return [dict(scope) for where, scope in self.stored if where == partition and _of(dict(scope), boundary)]
+        here = [dict(scope) for where, scope in self.stored if where == partition]
+        return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return nothing, or a write that never completes."""
@@ -40,7 +42,3 @@ class FakeIntentions:
 
 async def _never() -> None:
     await asyncio.Event().wait()
-
-
-def _of(scope: Mapping[str, str], boundary: str) -> bool:
-    return boundary_key([scope["user_id"]]) == boundary

@@ -3,14 +3,11 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from schemas.scope_models import bind_issued_scope, deployed_scope
-from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.worker_context import WorkerContext
-from streams.partition_agents import Agents
 from tests.builders.scopes import AgentScope
 from tests.fakes.tables.json_table import FakeJsonTable
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -25,10 +22,6 @@ KETTLE = "The kettle is blue."
 @dataclass
 class AgentScopePipeline(InMemoryPipeline):
     """A pipeline whose memories belong to a user and an agent."""
-
-    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
-        agents, ctx = super().wire(words)
-        return agents, replace(ctx, scope_model=AGENTS)
 
     async def remember_as(self, agent: str, text: str, turn_id: str) -> Json:
         """Publish a turn of an agent."""
@@ -51,7 +44,7 @@ class AgentScopePipeline(InMemoryPipeline):
 
 @asynccontextmanager
 async def agent_pipeline(directory: Path) -> AsyncIterator[AgentScopePipeline]:
-    pipeline = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
+    pipeline = AgentScopePipeline(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)), scope_model=AGENTS)
     async with pipeline.running():
         yield pipeline
 
