@@ -92,6 +92,16 @@ def bind_issued_scope(scope: type[Scope]) -> type[IssuedCommands]:
     return create_model("Issued", __base__=IssuedCommands, __doc__=IssuedCommands.__doc__, changes=changes)
 
 
+def some_scope(scope: type[Scope], value: str) -> dict[str, str]:
+    """Return a scope for a command that is about none: `value` in each required field, or the first of its choices."""
+    required = {name: field for name, field in scope.model_fields.items() if field.is_required()}
+    return {name: next(iter(_choices(field)), value) for name, field in required.items()}
+
+
+def _choices(field: FieldInfo) -> tuple[str, ...]:
+    return get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+
+
 RESERVED_NAMES = ("boundary", "fields")
 """Names of attributes of scopes and selectors."""
 
@@ -113,7 +123,7 @@ def _problem_of_model(model: type[BaseModel]) -> str | None:
 def _problem_of_field(name: str, field: FieldInfo) -> str | None:
     if name in RESERVED_NAMES:
         return "this name has a meaning of its own in a scope"
-    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    choices = _choices(field)
     are_strings = bool(choices) and all(isinstance(choice, str) for choice in choices)
     if field.annotation is not str and not are_strings:
         return "a field is a str, or a Literal of strings"

@@ -14,6 +14,7 @@ from typing import Any
 from modestream_client import MemoryClient
 from modestream_client.failures import MemoryClientError
 
+from schemas.scope_models import some_scope
 from streams.settings import Settings
 
 OPERATOR_USER_ID = "modestream-operator"
@@ -75,7 +76,7 @@ def _given(**values: Any) -> dict[str, Any]:
 async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], principal: str | None) -> dict[str, Any]:
     async with MemoryClient(
         ",".join(settings.bootstrap_servers),
-        user_id=dict.fromkeys(settings.scope_model.boundary_fields, OPERATOR_USER_ID),
+        scope=some_scope(settings.scope_model, OPERATOR_USER_ID),
         boundary=settings.scope_model.boundary_fields,
         topic_prefix=settings.topic_prefix,
         timeout=TIMEOUT_S,

@@ -35,8 +35,14 @@ FIELD_PREFIXES = ("scope.", "arguments.")
 class CheckedRequests:
     """Sends what the caller's grants cover."""
 
-    def __init__(self, wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
-        """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs."""
+    def __init__(
+        self, wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY, any_scope: Mapping[str, str] | None = None
+    ) -> None:
+        """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs.
+
+        `any_scope` is one for commands that are about none; without it they have the call's user alone.
+        """
+        self._any_scope = any_scope
         self._wire = wire
         self._boundary_fields = boundary_fields
 
@@ -63,8 +69,7 @@ class CheckedRequests:
     async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Send a command on the whole deployment. Raises Refused."""
         require_operating(call.caller)
-        # Any boundary would do: the command is about none.
-        scope = dict.fromkeys(self._boundary_fields, call.user_id)
+        scope = self._any_scope or self.full_scope(call, {})
         record = build_record("command.v1", command=name, scope=scope, arguments=_without_nulls(arguments))
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
