@@ -7,6 +7,7 @@ from agents.categories.categorize import Categorize
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.show_job import ShowJob
+from agents.commands.show_runs import ShowRuns
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
@@ -42,6 +43,7 @@ class PartitionAgents:
     compare_embedders: CompareEmbedders
     consolidate: Consolidate
     show_job: ShowJob
+    show_runs: ShowRuns
 
 
 class Agents:

@@ -108,6 +108,15 @@ class Settings(BaseSettings):
     events_kept_hours: float = Field(default=24.0, ge=0)
     """Hours that the worker's own events stay in Kafka's log after they were written and handled."""
 
+    runs_sample: float = Field(default=0.0, ge=0, le=1)
+    """Share of turns, questions, contexts and consolidations whose run is recorded; failed ones are in any case."""
+
+    runs_text: bool = False
+    """Let run records have the texts of questions, and messages of errors."""
+
+    runs_kept_hours: float = Field(default=168.0, gt=0)
+    """Hours that run records stay in Kafka."""
+
     scope_model: DeployedScope = Scope
     """The scope model: dotted path of a Pydantic model, see `docs/operations.md`. It can't be changed later."""
 

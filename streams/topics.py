@@ -9,6 +9,14 @@ from streams.settings import Settings
 
 REQUEST_RETENTION_MS = 24 * 3600 * 1000
 
+RUNS_KEPT_HOURS = 168.0
+"""Default of the setting with that name: a week."""
+
+SEGMENTS_KEPT = 8
+"""Segments of run records within their retention time: what is too old is on the disk for an eighth more."""
+
+MIN_SEGMENT_MS = 60_000
+
 MAX_INPUT_BYTES = 8 * 1024 * 1024
 """The largest record that producers may write."""
 
@@ -49,6 +57,7 @@ class Topics:
     consolidated: str
     service: str
     pipelines: str
+    runs: str
 
     def all(self) -> list[str]:
         """Return every name."""
@@ -56,7 +65,7 @@ class Topics:
 
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
-        written_only = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines)
+        written_only = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines, self.runs)
         return [name for name in self.all() if name not in written_only]
 
     def internal_events(self) -> frozenset[str]:
@@ -75,8 +84,8 @@ def topics_with_prefix(prefix: str) -> Topics:
     return Topics(**{field.name: prefix + field.name.replace("_", "-") for field in fields(Topics)})
 
 
-def topic_config(topics: Topics, topic: str) -> dict[str, str]:
-    """Return Kafka's settings of a topic. Only requests and replies have a retention time.
+def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_HOURS) -> dict[str, str]:
+    """Return Kafka's settings of a topic. Only requests, replies and run records have a retention time.
 
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
@@ -85,6 +94,8 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)
+    if topic == topics.runs:
+        return _runs_config(round(runs_kept_hours * 3600 * 1000))
     return {
         **({} if topic in inputs else OWN_TIMESTAMPS),
         "cleanup.policy": "delete",
@@ -94,8 +105,32 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     }
 
 
+def topic_configs(topics: Topics, runs_kept_hours: float) -> dict[str, dict[str, str]]:
+    """Return Kafka's settings of all topics by name."""
+    return {name: topic_config(topics, name, runs_kept_hours) for name in topics.all()}
+
+
+def _runs_config(kept_ms: int) -> dict[str, str]:
+    """Return Kafka's settings of run records: whole segments are deleted, so these are shorter than the retention."""
+    return {
+        **OWN_TIMESTAMPS,
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "retention.ms": str(kept_ms),
+        "segment.ms": str(max(kept_ms // SEGMENTS_KEPT, MIN_SEGMENT_MS)),
+        "max.message.bytes": str(MAX_OUTPUT_BYTES),
+    }
+
+
 REPAIRED_SETTINGS = ("cleanup.policy", "max.compaction.lag.ms", "max.message.bytes", "message.timestamp.type")
 """The settings that a worker corrects on its own topics: others lose no record."""
+
+RETENTION_SETTINGS = ("retention.ms", "segment.ms")
+
+
+def repaired_settings(topics: Topics, topic: str) -> tuple[str, ...]:
+    """Return the settings of a topic of its own that a worker corrects; how long runs are kept is one of its own."""
+    return (*REPAIRED_SETTINGS, *RETENTION_SETTINGS) if topic == topics.runs else REPAIRED_SETTINGS
 
 
 def group_id(settings: Settings) -> str:

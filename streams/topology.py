@@ -116,6 +116,7 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "suggest_modes": agents.suggest_modes.suggest_modes,
         "get_memory": commands.get_memory,
         "get_job": agents.show_job,
+        "list_runs": agents.show_runs,
         "forget": partial(commands.forget, before=clear),
         "declare_category": categorize.declare_category,
         "list_categories": categorize.list_categories,
@@ -156,7 +157,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         progress=ctx.progress,
         turns_log=ctx.turns_log,
         on_changed=hooks.on_changed,
-        after_forgetting=AfterForgetting(ctx.jobs, ctx.commit, ctx.boundaries, topics.boundaries),
+        after_forgetting=AfterForgetting.of(ctx),
         draw_map_at=draw_map_at,
     )
     events = RememberEvents(
@@ -180,6 +181,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         topics,
         meters,
         worker_run_id=ctx.worker_run_id,
+        runs=ctx.runs,
     )
     queries = AnswerQuery(
         lambda partition: agents.at(partition).retrieve,
@@ -204,16 +206,15 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     requested = Recorded(commands, requested_job, ctx.jobs)
     jobs = Recorded(run_jobs, running_job, ctx.jobs, begins=False)
     consolidations = Recorded(run_consolidations, consolidation_job, ctx.jobs)
-    intentions = ApplyLearned(
-        event_reader(LEARNED_EVENTS), lambda partition: agents.at(partition).intend, stores.intentions
-    )
+    learned = event_reader(LEARNED_EVENTS)
+    intentions = ApplyLearned(learned, lambda partition: agents.at(partition).intend, stores.intentions, runs=ctx.runs)
     categories = ApplyLearned(
-        event_reader(LEARNED_EVENTS), lambda partition: agents.at(partition).categorize, stores.categories
+        learned, lambda partition: agents.at(partition).categorize, stores.categories, part="categorize", runs=ctx.runs
     )
 
     def serve(channel: Channel, handler: Handler) -> RequestPipeline:
         admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock, ctx.deaths)
-        return RequestPipeline(admission, handler, ctx.replies)
+        return RequestPipeline(admission, handler, ctx.replies, ctx.runs)
 
     boundary_of = partial(boundary_in, fields=ctx.scope_model.boundary_fields)
     command_agents = (HandleCommands, Intend, Categorize, SuggestModes, EditPipelines)

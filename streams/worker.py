@@ -72,7 +72,7 @@ from streams.runtime.process_end import end_process, end_refused, until_cancelle
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, REPAIRED_SETTINGS, group_id, topic_config, topics_with_prefix
+from streams.topics import CHANGELOG, group_id, repaired_settings, topic_configs, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 
 log = structlog.get_logger()
@@ -126,7 +126,7 @@ class WorkerParts:
         self.texts = TextProcesses()
         self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
         history = PipelineHistory(self.pipeline_log.write)
-        self.pipelines = Pipelines(history, PythonSteps(), self.language, end_refused)
+        self.pipelines = Pipelines(history, PythonSteps(), self.models.language, end_refused)
         self.ctx = build_context(
             self.app, settings, self.words, self.publisher, self.meters, foreground, self.pipelines, self.texts
         )
@@ -191,7 +191,7 @@ class WorkerParts:
 
     async def _correct_topics(self) -> None:
         own = {
-            topic: {name: config[name] for name in REPAIRED_SETTINGS if name in config}
+            topic: {name: config[name] for name in repaired_settings(self.topics, topic) if name in config}
             for topic, config in self._topic_configs().items()
             if topic not in self.topics.inputs()
         }
@@ -215,7 +215,7 @@ class WorkerParts:
         self.member_file.close()
 
     def _topic_configs(self) -> dict[str, dict[str, str]]:
-        events = {name: topic_config(self.topics, name) for name in self.topics.all()}
+        events = topic_configs(self.topics, self.settings.runs_kept_hours)
         return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
 
     def _alive(self) -> bool:

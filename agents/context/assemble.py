@@ -18,6 +18,7 @@ from agents.context.query_coverage import query_coverage
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.run_timer import step
 from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.term_coverage import TermCoverage
@@ -98,14 +99,15 @@ class Assemble:
         source = self._source(request, summaries)
         packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
         found, warnings = await self._search(_search_of(request))
-        interaction, judge_warnings = await self._judge(request)
-        # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
-        evidence = self._evidence(request, found)
-        readings = await self._snapshots.prepare(request, interaction.mode, found.modes, evidence, source.now.date())
-        snapshot = self._snapshots.read(request, interaction.mode, found.modes, evidence, readings)
-        summaries |= snapshot.summaries
-        await _fill(packer, interaction.mode, snapshot)
-        result = _result(packer, await packer.prompt(), interaction, snapshot)
+        with step("retrieve.build_context"):
+            interaction, judge_warnings = await self._judge(request)
+            # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
+            evidence, mode, today = self._evidence(request, found), interaction.mode, source.now.date()
+            readings = await self._snapshots.prepare(request, mode, found.modes, evidence, today)
+            snapshot = self._snapshots.read(request, mode, found.modes, evidence, readings)
+            summaries |= snapshot.summaries
+            await _fill(packer, mode, snapshot)
+            result = _result(packer, await packer.prompt(), interaction, snapshot)
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     def _source(self, request: AssembleRequest, summaries: dict[str, Memory]) -> PromptSource:

@@ -24,6 +24,7 @@ from agents.ports.categories import Categories
 from agents.ports.claims import ClaimWriter
 from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
+from agents.ports.run_timer import step
 from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.extracting import Analysis
@@ -145,10 +146,12 @@ class Remember:
         )
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
-        analysis = analysis_of(memory, read)
+        with step("memorize.extract_items"):
+            analysis = analysis_of(memory, read)
         had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
-        memory, events = yield from self._items.replace_items(memory, analysis.items)
+        with step("memorize.merge_items"):
+            memory, events = yield from self._items.replace_items(memory, analysis.items)
         events += [*released, *self._learned(memory, analysis, had_signals=had_signals)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
+from agents.ports.run_timer import step
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import LayerResult, category_layer, group_by_part, intention_layer, select_scopes
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
@@ -48,14 +49,16 @@ class DrillDown:
 
         `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
         """
-        coverage = TermCoverage.of(features, columns, weigh_unknown=True)
-        scopes = select_scopes(where, columns)
-        views = [(scope, self._intentions.get(scope)) for scope in scopes]
-        above = intention_layer(views, features.question, coverage)
-        shown = group_by_part(above.shown)
+        with step("retrieve.route"):
+            coverage = TermCoverage.of(features, columns, weigh_unknown=True)
+            scopes = select_scopes(where, columns)
+            views = [(scope, self._intentions.get(scope)) for scope in scopes]
+            above = intention_layer(views, features.question, coverage)
+            shown = group_by_part(above.shown)
         if above.suffices:
             yield DrillDownLevel("intention", above.rests_on, shown)
-        found = self._category_layer(scopes, features, coverage)
+        with step("retrieve.route"):
+            found = self._category_layer(scopes, features, coverage)
         if found.suffices:
             yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
         yield DrillDownLevel("items", None, shown, found.shown)

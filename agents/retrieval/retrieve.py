@@ -20,6 +20,7 @@ from modestream_client.vocabulary import Strategy
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.run_timer import step
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
@@ -95,7 +96,8 @@ class Retrieve:
 
     async def _answer(self, request: RetrieveRequest, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
-        parts = [await self._found(search) for search in self._searches(request)]
+        with step("retrieve.recall"):
+            parts = [await self._found(search) for search in self._searches(request)]
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
         level, hits, candidates = self._first_sufficient(parts, request, bare=bare)
         warnings = self._warnings(parts)
@@ -128,7 +130,8 @@ class Retrieve:
     ) -> tuple[DrillDownLevel, list[Hit], int]:
         """Return the topmost layer that is sufficient and has a visible memory; otherwise the items."""
         for level in self._levels(parts, request):
-            hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
+            with step("retrieve.rank"):
+                hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
             if hits or level.within is None:
                 break
         return level, hits, candidates

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from modestream_client.results.memory import WholeMemory
     from modestream_client.results.modes import DeclaredModes, ShownMode
     from modestream_client.results.pages import Page
+    from modestream_client.runs import Run, RunList
     from modestream_client.transport import OWN_WRITES, Transport
 
 _MODULES = {
@@ -43,6 +44,7 @@ _MODULES = {
     "results.memory": ("WholeMemory",),
     "results.modes": ("DeclaredModes", "ShownMode"),
     "results.pages": ("Page",),
+    "runs": ("Run", "RunList"),
     "transport": ("OWN_WRITES", "Transport"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -69,6 +71,8 @@ __all__ = [
     "Page",
     "Remembered",
     "Reply",
+    "Run",
+    "RunList",
     "ShownMode",
     "Transport",
     "WholeMemory",

@@ -13,6 +13,7 @@ from modestream_client.results.maps import MemoryMap
 from modestream_client.results.memory import WholeMemory
 from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
 from modestream_client.results.upkeep import ServiceHealth
+from modestream_client.runs import RunList
 from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 
@@ -193,6 +194,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "get_category": ShownCategory,
     "declare_category": ShownCategory,
     "get_health": ServiceHealth,
+    "list_runs": RunList,
     "list_users": UserPage,
     "get_deployment": Deployment,
 }

@@ -29,6 +29,7 @@ from gateway.http.routes.memories import forget_routes, memory_routes
 from gateway.http.routes.modes import mode_routes
 from gateway.http.routes.pipelines import pipeline_routes
 from gateway.http.routes.reads import read_routes
+from gateway.http.routes.runs import run_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
@@ -96,6 +97,7 @@ def create_app(
         mode_routes(service, shapes),
         category_routes(service, shapes),
         layer_routes(service, shapes),
+        run_routes(service, shapes),
         job_routes(service, shapes),
         user_routes(service),
         pipeline_routes(service, shapes),

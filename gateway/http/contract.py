@@ -11,7 +11,15 @@ from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, Ne
 from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.commands import DeclareCategory, DeclareMode, ListCategories, RunJob, SetDefaultMode, SetIntention
+from schemas.messages.commands import (
+    DeclareCategory,
+    DeclareMode,
+    ListCategories,
+    ListRuns,
+    RunJob,
+    SetDefaultMode,
+    SetIntention,
+)
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
 from schemas.messages.pipelines import EditPipeline, RollbackPipeline
@@ -52,6 +60,7 @@ class Shapes:
         self.project = self._query("ProjectQuery", Nothing, scope)
         self.projects = self._query("ProjectsQuery", Nothing, self._selector)
         self.categories = self._query("CategoriesQuery", ListCategories, scope)
+        self.runs = self._query("RunsQuery", ListRuns, scope)
         self.mode_removal = self._query("ModeRemovalQuery", ModeRemoval, scope)
         self.confirmed = self._query("ConfirmedQuery", Confirmed, scope)
         self.list = self._query("ListQuery", ListRequest, self._selector)

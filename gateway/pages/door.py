@@ -28,6 +28,7 @@ from gateway.pages.routes.memories import memory_pages
 from gateway.pages.routes.memory import one_memory_pages
 from gateway.pages.routes.modes import mode_pages
 from gateway.pages.routes.overview import overview_pages
+from gateway.pages.routes.runs import run_pages
 from gateway.pages.routes.sessions import session_pages
 from gateway.pages.sign_in import SignIn
 from gateway.pages.view import PAGES
@@ -60,6 +61,7 @@ def page_routes(service: MemoryService, scope: type[Scope], sign_in: SignIn) -> 
             *map_pages(pages),
             *forget_pages(pages),
             *dead_letter_pages(pages),
+            *run_pages(pages),
         ],
         middleware=[Middleware(PageHeaders), Middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM)],
         exception_handlers={Refused: errors.on_refused, HTTPException: errors.on_http, Exception: errors.on_defect},

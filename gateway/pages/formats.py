@@ -68,6 +68,50 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def run_ms(value: float) -> str:
+    """Return a time of milliseconds with three digits.
+
+    >>> run_ms(0.1234), run_ms(12.34), run_ms(1234.0)
+    ('0.12 ms', '12.3 ms', '1.23 s')
+    """
+    if value >= 1000:
+        return f"{value / 1000:,.2f} s"
+    return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
+
+
+def usd(value: float) -> str:
+    """Return US dollars, small amounts to a ten-thousandth of a cent.
+
+    >>> usd(1.5), usd(0.00012)
+    ('$1.50', '$0.000120')
+    """
+    return f"${value:,.2f}" if value >= 1 else f"${value:.6f}"
+
+
+def run_value(value: Any) -> str:
+    """Return a field of a run's input or outcome.
+
+    >>> run_value(["a", "b"]), run_value({"evidence": 3}), run_value(True), run_value(None)
+    ('a, b', 'evidence 3', 'yes', 'none')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {run_value(one)}" for name, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(run_value, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def run_scope(value: Any) -> str:
+    """Return the projects of a run.
+
+    >>> run_scope("*"), run_scope(["a", "b"]), run_scope(None)
+    ('all projects', 'a, b', '-')
+    """
+    return "-" if value is None else "all projects" if value == "*" else run_value(value)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "count": count,
@@ -76,5 +120,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "json_text": json_text,
     "plural": plural,
     "sentence": sentence,
+    "run_ms": run_ms,
+    "run_scope": run_scope,
+    "run_value": run_value,
+    "usd": usd,
 }
 """The filters of templates."""

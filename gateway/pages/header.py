@@ -37,6 +37,7 @@ LINKS = (
     Link("categories", "Categories"),
     Link("intention", "Intention"),
     Link("consolidations", "Consolidations"),
+    Link("runs", "Runs"),
     Link("dead-letters", "Dead letters", is_of_user=False),
 )
 

@@ -15,6 +15,7 @@ from gateway.service.modes import Modes
 from gateway.service.pipelines import Pipelines
 from gateway.service.reads import Reads
 from gateway.service.requests import CheckedRequests
+from gateway.service.run_records import RunRecords
 from gateway.service.runs import Runs
 from gateway.service.selections import Selections
 from gateway.service.turns import Turns
@@ -53,6 +54,7 @@ class MemoryService:
         self.pipelines = Pipelines(requests)
         self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.layers)
         self.export = Export(self.reads)
+        self.run_records = RunRecords(requests)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.events = EventStreams(requests, feed or Feed(), begin_events)
         self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

@@ -2,11 +2,13 @@
 
 from typing import Annotated, Any, Literal, Self
 
+from modestream_client.runs import Pipeline
 from modestream_client.vocabulary import Decay, InteractionMode
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, model_validator
 
 from schemas.failures import Rejected
 from schemas.messages.turns import Identifier
+from schemas.moments import Moment
 from schemas.scopes import Scope
 from schemas.state.categories import CategoryDescription, CategoryName
 
@@ -19,6 +21,7 @@ READING_COMMANDS = frozenset(
         "health",
         "list_categories",
         "list_modes",
+        "list_runs",
         "suggest_modes",
     }
 )
@@ -26,6 +29,9 @@ READING_COMMANDS = frozenset(
 
 OPERATING_COMMANDS = frozenset({"get_pipeline", "list_revisions", "edit_pipeline", "rollback_pipeline"})
 """Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
+
+BESIDE_COMMANDS = frozenset({"list_runs"})
+"""Reading commands that read a log, and are handled beside the commands after them."""
 
 
 class Command(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -168,6 +174,23 @@ class GetJob(_Arguments):
     """The arguments of `get_job`."""
 
     job_id: Annotated[str, Field(min_length=1, max_length=128)]
+
+
+MAX_LISTED_RUNS = 200
+
+
+class ListRuns(_Arguments):
+    """The arguments of `list_runs`: which runs, the newest `limit` of them. What is left out does not restrict.
+
+    `failed`: those with a failure, or those without one. `memory_id`: the runs of one turn.
+    """
+
+    pipeline: Pipeline | None = None
+    failed: bool | None = None
+    since: Moment | None = None
+    memory_id: MemoryId | None = None
+    run_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED_RUNS)] = 50
 
 
 IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]

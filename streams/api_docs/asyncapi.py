@@ -10,6 +10,7 @@ from streams.api_docs.channels import (
     BOUNDARY,
     DEAD_LETTER,
     REPLY_TO,
+    RUN,
     build_channels,
     channel_name,
     channel_of,
@@ -49,6 +50,7 @@ def build_asyncapi(settings: Settings) -> Json:
             "reply": _send(settings, topics.replies, [reply_name(kind) for kind in kinds]),
             "dead_letter": _send(settings, topics.dead_letters, [DEAD_LETTER]),
             "boundary": _send(settings, topics.boundaries, [BOUNDARY]),
+            "run": _send(settings, topics.runs, [RUN]),
         },
         "components": {
             "messages": build_message_components(kinds, settings.scope_model.boundary_fields),

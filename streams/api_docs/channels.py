@@ -20,6 +20,9 @@ DEAD_LETTER = "dead-letter"
 BOUNDARY = "boundary.v1"
 """The name of the message that tells of a boundary."""
 
+RUN = "run.v1"
+"""The name of the message that tells how a request went."""
+
 Json = dict[str, Any]
 
 
@@ -28,6 +31,7 @@ def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) ->
     replies = [reply_name(kind) for channel in inputs.public() for kind in channel.kinds]
     messages = {channel.topic: [*channel.kinds] for channel in inputs.public()}
     messages |= {topics.replies: replies, topics.dead_letters: [DEAD_LETTER], topics.boundaries: [BOUNDARY]}
+    messages[topics.runs] = [RUN]
     channels: Json = {
         channel_name(settings, topic): {
             "address": topic,

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from modestream_client.runs import Run
 from pydantic import create_model
 from pydantic.json_schema import models_json_schema
 
 from schemas.messages.boundaries import Boundary
-from streams.api_docs.channels import BOUNDARY
+from streams.api_docs.channels import BOUNDARY, RUN
 from streams.api_docs.payloads import Payload, WireSchema, build_payloads, component_name
 from streams.channels import input_channels
 from streams.settings import Settings
@@ -27,7 +28,10 @@ def wire_payloads(settings: Settings) -> list[Payload]:
     """Return the payloads on the public topics of a deployment."""
     inputs = input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model)
     boundary = create_model(component_name(BOUNDARY), __base__=Boundary, __doc__=Boundary.__doc__)
-    return [*build_payloads(inputs.public()), Payload(BOUNDARY, boundary, "serialization")]
+    run = create_model(component_name(RUN), __base__=Run, __doc__=Run.__doc__)
+    # Its fields without a value are left out, as in what is read.
+    told = [Payload(BOUNDARY, boundary, "serialization"), Payload(RUN, run, "validation")]
+    return [*build_payloads(inputs.public()), *told]
 
 
 def components(payloads: list[Payload]) -> Json:

@@ -5,7 +5,7 @@ from typing import Any
 
 from modestream_client.boundary import BoundaryFields
 
-from streams.api_docs.channels import BINDING_VERSION, BOUNDARY, DEAD_LETTER
+from streams.api_docs.channels import BINDING_VERSION, BOUNDARY, DEAD_LETTER, RUN
 from streams.api_docs.payloads import component_name, reply_name
 
 JSON_TYPE = "application/json"
@@ -14,12 +14,12 @@ Json = dict[str, Any]
 
 
 def build_message_components(kinds: Iterable[str], boundary: BoundaryFields) -> Json:
-    """Build the messages of these kinds of requests, of the reply to each, of dead letters, and of boundaries.
+    """Build the messages of these kinds of requests, of the reply to each, and of what the worker tells besides.
 
     `boundary` are the boundary fields of the deployment's scopes.
     """
     key = _boundary_key(boundary)
-    messages: Json = {DEAD_LETTER: _dead_letter(), BOUNDARY: _boundary(key)}
+    messages: Json = {DEAD_LETTER: _dead_letter(), BOUNDARY: _boundary(key), RUN: _run(key)}
     for kind in kinds:
         messages[kind] = _message(kind, "request-headers", key)
         messages[reply_name(kind)] = _message(reply_name(kind), "reply-headers", "The key of the request, unchanged.")
@@ -63,6 +63,16 @@ def _boundary(key: str) -> Json:
         "summary": "What there is of a user: the last record of a key counts. A tombstone tells that it is forgotten.",
         "contentType": JSON_TYPE,
         "payload": _schema(component_name(BOUNDARY)),
+        "bindings": _keyed(key),
+    }
+
+
+def _run(key: str) -> Json:
+    return {
+        "name": RUN,
+        "summary": "How a request went. Without a key it is of no user. A tombstone tells that the user is forgotten.",
+        "contentType": JSON_TYPE,
+        "payload": _schema(component_name(RUN)),
         "bindings": _keyed(key),
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.messages.request_ids import REQUEST_ID_HEADER
+from streams.flow.runs.recorder import RUN_HEADER
 from streams.observability.tracing import TRACEPARENT
 from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect
 
@@ -34,6 +35,7 @@ def request_headers(replies: str) -> Json:
             "type": "string",
             "description": "An id for the worker's log lines; an invalid one is ignored.",
         },
+        RUN_HEADER: {"type": "string", "description": "`1`: record the run of this request."},
         PRINCIPAL_HEADER: {"type": "string", "description": "The caller, for a deployment with an authorization file."},
     }
     for dialect in DIALECTS:

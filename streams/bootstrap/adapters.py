@@ -23,6 +23,7 @@ from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.flow.runs.timed_models import TimedModels
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
@@ -93,4 +94,4 @@ def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier())
-    return WorkerModels(embedders, language, reader, TiktokenCounter())
+    return WorkerModels(embedders, TimedModels(language), reader, TiktokenCounter())

@@ -15,6 +15,7 @@ from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.show_job import ShowJob
+from agents.commands.show_runs import ShowRuns
 from agents.consolidation.consolidate import Consolidate, RunLimits
 from agents.consolidation.deduplicate import Deduplicate
 from agents.consolidation.summarise import Summarise
@@ -175,6 +176,7 @@ class BuildAgents:
             compare_embedders=CompareEmbedders(memories, words, spaces),
             consolidate=self._consolidate(stores, spaces, active),
             show_job=ShowJob(jobs),
+            show_runs=ShowRuns(partition, self._ctx.run_log),
         )
 
     def _deployment_status(self) -> dict[str, Any]:

@@ -6,7 +6,10 @@ from schemas.internal.consolidation import RunHistory
 from schemas.internal.job_history import JobHistory
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
+from streams.adapters.kafka.run_log import KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
+from streams.flow.runs.recorder import RunOptions, RunRecorder
+from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore, Table
 from streams.flow.stores.watched_table import WatchedTable
@@ -31,6 +34,7 @@ from streams.tables.interaction_table import InteractionTable
 from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, scope_key
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
+from streams.wire.scope_key import boundary_in
 
 
 def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: BoundaryChanges) -> Stores:
@@ -61,6 +65,9 @@ def build_context(
     """Build the shared services of a worker; adds every table to the app."""
     topics, boundary_fields = topics_with_prefix(settings.topic_prefix), settings.scope_model.boundary_fields
     turns_log = KafkaTurnsLog(app, topics.turns)
+    clock = SystemClock()
+    boundary_of = partial(boundary_in, fields=settings.scope_model.boundary_fields)
+    run_options = RunOptions(settings.runs_sample, settings.runs_text)
     boundaries = BoundaryChanges()
     return WorkerContext(
         topics=topics,
@@ -71,7 +78,7 @@ def build_context(
         commit=LexicalCommit(words, meters),
         progress=AppliedOffsets(),
         publisher=publisher,
-        clock=SystemClock(),
+        clock=clock,
         meters=meters,
         jobs=JobLog(JsonTable(app, "jobs", JobHistory, key=str), KafkaTurnsLog(app, topics.consolidate)),
         admit=open_admission(settings),
@@ -83,4 +90,8 @@ def build_context(
         foreground=foreground,
         read_text=read_text,
         pipelines=pipelines,
+        runs=RunRecorder(
+            RunWriter(publisher, meters).write, topics, clock, run_options, pipelines.in_force, boundary_of
+        ),
+        run_log=KafkaRunLog(settings),
     )

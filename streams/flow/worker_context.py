@@ -5,10 +5,12 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import Clock
+from agents.ports.run_log import EmptyRunLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.scopes import Scope, ScopeFields
 from streams.flow.requests.replies import Replies
+from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table
 from streams.flow.support.boundary_changes import BoundaryChanges
@@ -53,6 +55,9 @@ class WorkerContext:
     foreground: Foreground = field(default_factory=Foreground)
     read_text: ReadLongText = read_in_thread
     pipelines: Pipelines = field(default_factory=shipped_pipelines)
+    runs: RunRecorder | None = None
+    """None records no runs."""
+    run_log: RunLog = field(default_factory=EmptyRunLog)
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

@@ -112,6 +112,7 @@ class Meters:
         self._expired = _counter(registry, "expired", "Requests past their deadline: the worker is behind.", "topic")
         self._rejected = _counter(registry, "rejected", "Records rejected, by error code.", "topic", "code")
         self._lost_replies = _counter(registry, "replies_given_up", "Replies dropped: no such topic or partition.")
+        self._dropped_runs = _counter(registry, "runs_dropped", "Run records dropped: Kafka did not take them in time.")
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
@@ -147,6 +148,10 @@ class Meters:
     def reply_given_up(self) -> None:
         """Count a dropped reply."""
         self._lost_replies.inc()
+
+    def run_dropped(self) -> None:
+        """Count a run record that was not written."""
+        self._dropped_runs.inc()
 
     def waited_for(self, what: str) -> None:
         """Count a retry."""

@@ -44,8 +44,16 @@ PAGES = {
     "intention": f"/admin/intention?{OF_USER}&project=bakery",
     "consolidations": f"/admin/consolidations?{OF_USER}",
     "dead-letters": "/admin/dead-letters",
+    "runs": f"/admin/runs?{OF_USER}",
 }
-"""Addresses by the name of the picture; pages of one memory and of one conversation are found by following links."""
+"""Addresses by the name of the picture."""
+
+FOLLOWED = (
+    ("memory", "memories", "main td a"),
+    ("conversation", "conversations", "main tbody a"),
+    ("run", "runs", "main tbody a"),
+)
+"""Further pictures: each is where the first of these links of a page leads."""
 
 
 def take_pictures(system: System, images: Path) -> None:
@@ -72,7 +80,7 @@ def shown_pages(page: Page) -> Iterator[str]:
     for name, address in PAGES.items():
         page.goto(address)
         yield name
-    for name, start, link in (("memory", "memories", "main td a"), ("conversation", "conversations", "main tbody a")):
+    for name, start, link in FOLLOWED:
         page.goto(PAGES[start])
         page.goto(page.locator(link).first.get_attribute("href") or "")
         yield name
@@ -92,7 +100,7 @@ def main() -> int:
     """Start a system of its own and take the pictures."""
     with tempfile.TemporaryDirectory() as directory:
         models = Path(directory) / "models"
-        with running_system(Path(directory), models) as system:
+        with running_system(Path(directory), models, RUNS_SAMPLE="1") as system:
             prepare(system)
             take_pictures(system, IMAGES)
     sys.stdout.write(f"pictures are in {IMAGES.relative_to(Path.cwd())}\n")

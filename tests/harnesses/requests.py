@@ -13,13 +13,16 @@ from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.requests.replies import Replies
+from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.observability.metrics import Meters
+from streams.topics import topics_with_prefix
 from tests.builders.turns import PARTITIONS, record, turn_fields
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 
 TURNS = Channel("memory.turns", {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
 COMMANDS = Channel("memory.commands", {"command.v1": Command}, "manage")
+TOPICS = topics_with_prefix("memory.")
 CONCURRENT = Channel("memory.commands", {"command.v1": Command}, "manage", concurrent=True)
 COMMAND = {"schema": "command.v1", "command": "do", "scope": {"user_id": "u1"}}
 OPEN = Admit()
@@ -30,7 +33,8 @@ CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 class RequestHarness:
     """A channel whose handler returns `result` or raises `problem`."""
 
-    def __init__(self, channel: Channel, admit: Admit = OPEN) -> None:
+    def __init__(self, channel: Channel, admit: Admit = OPEN, runs: RunOptions | None = None) -> None:
+        """Runs are recorded with the options `runs`, and without any not at all."""
         self.publisher = FakePublisher()
         self.clock = FakeClock()
         self.meters = Meters()
@@ -38,9 +42,11 @@ class RequestHarness:
         self.handled: list[tuple[Record, ReplyOptions]] = []
         self.result: HandlerResult = HandlerResult(SuccessReply({"done": True}))
         self.problem: Exception | None = None
+        self.runs: list[Outgoing] = []
         admission = Admission(channel, admit, PARTITIONS, "memory.replies", self.clock)
         replies = Replies(self.publisher, "memory.dead-letters", self.clock, self.meters)
-        self._requests = RequestPipeline(admission, self._handle, replies)
+        recorder = None if runs is None else RunRecorder(self.runs.append, TOPICS, self.clock, runs)
+        self._requests = RequestPipeline(admission, self._handle, replies, recorder)
 
     async def _handle(self, _message: Any, received: Record, reply_options: ReplyOptions) -> HandlerResult:
         self.handled.append((received, reply_options))
@@ -60,6 +66,11 @@ class RequestHarness:
     async def begin(self, received: Record) -> Awaitable[object]:
         """Begin a record; await the result to finish it."""
         return await self._requests.begin(received)
+
+    @property
+    def recorded(self) -> list[dict[str, Any]]:
+        """The run records."""
+        return [json.loads(out.value or b"") for out in self.runs]
 
     @property
     def errors(self) -> list[dict[str, Any]]:

@@ -33,6 +33,8 @@ from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
+from streams.flow.runs.recorder import RunOptions, RunRecorder
+from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.watched_table import WatchedTable
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
@@ -64,6 +66,7 @@ from tests.fakes.vector_index import FakeIndex
 from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_requests import PipelineRequests
+from tests.worlds.in_memory_run_log import InMemoryRunLog
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 
 Lost = Literal["vectors", "words"]
@@ -105,6 +108,7 @@ class InMemoryPipeline(PipelineRequests):
     pipeline_log: FakePipelineLog = field(default_factory=FakePipelineLog)
     pipelines: Pipelines = field(default_factory=shipped_pipelines)
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
+    run_options: RunOptions = field(default_factory=RunOptions)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -207,9 +211,15 @@ class InMemoryPipeline(PipelineRequests):
             deaths=self.deaths,
             boundaries=self.boundaries,
             pipelines=self.pipelines,
+            runs=self._recorder(),
+            run_log=InMemoryRunLog(self.topics, self.names.runs),
         )
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
+
+    def _recorder(self) -> RunRecorder:
+        writer = RunWriter(InMemoryPublisher(self.topics, (), self.arrows), self.meters)
+        return RunRecorder(writer.write, self.names, self.clock, self.run_options, self.pipelines.in_force)
 
     def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
         """Return the subscriptions, each with a publisher that records its agents."""

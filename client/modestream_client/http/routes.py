@@ -33,6 +33,7 @@ COMMANDS = {
     "get_intention": ("GET", "/intention"),
     "set_intention": ("PUT", "/intention"),
     "health": ("GET", "/health"),
+    "list_runs": ("GET", "/runs"),
 }
 """Method and path of commands; names in braces are arguments, the others go into the query or the body."""
 

@@ -8,14 +8,17 @@ duplicate answer changes nothing.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import structlog
 
+from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.internal.events import Understood
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
+from streams.flow.runs.parts import timed_part
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
@@ -140,7 +143,11 @@ class UnderstandingQueue:
         memory = self._memory(partition, memory_id)
         if memory is None or memory.reading.status != "pending":
             return
-        event = await self._with_own_steps(await self._understand_at(partition).by_model(memory), memory)
+        with timed_part(self._ctx.runs, "understand", memory, partition) as part:
+            with step(UNDERSTAND):
+                event = await self._understand_at(partition).by_model(memory)
+            event = await self._with_own_steps(event, memory)
+            part.outcome = _outcome(event)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
@@ -168,3 +175,15 @@ class UnderstandingQueue:
             return self._ctx.stores.memories.get(partition, memory_id)
         except KeyError:
             return None
+
+
+def _outcome(event: Understood) -> dict[str, Any]:
+    """Return what a model has answered in short: no texts."""
+    found = event.found
+    return {
+        "profile": event.profile,
+        "prompt": event.prompt,
+        "interaction_mode": None if event.interaction is None else event.interaction.mode,
+        "items": 0 if found is None else len(found.items),
+        "categories": 0 if found is None else len(found.categories),
+    }

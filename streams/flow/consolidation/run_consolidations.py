@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.consolidation_run import ConsolidationRun
+from agents.ports.run_timer import step
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job
 from schemas.internal.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
@@ -68,8 +69,9 @@ class RunConsolidations:
         if not progress.is_assigned():
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
-        done = progress.done()
-        await progress.publish([done])
+        with step("evolve.emit_diff"):
+            done = progress.done()
+            await progress.publish([done])
         warnings = (ReplyWarning("unfinished", progress.unfinished),) if progress.unfinished else ()
         return HandlerResult(SuccessReply(_reply_body(done), warnings), pending_writes=self._end_run(progress))
 
@@ -87,9 +89,12 @@ class RunConsolidations:
         deduplication = Deduplication(consolidate.evolve, progress)
         if consolidate.has_step("evolve.merge"):
             for mode in modes:
-                await deduplication.deduplicate_mode(mode)
+                with step("evolve.merge"):
+                    await deduplication.deduplicate_mode(mode)
             deduplication.report_merged_entries()
-        if consolidate.has_step("evolve.recluster"):
+        if not consolidate.has_step("evolve.recluster"):
+            return
+        with step("evolve.recluster"):
             await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
 
     def _begin_run(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 import numpy as np
 
 from agents.consolidation.consolidate import Consolidate
+from agents.ports.run_timer import step
 from agents.rules.clustering.clustering import StopCondition
 from agents.rules.consolidation.candidates import TurnCluster, cluster_turns, digest_sources
 from agents.rules.consolidation.distillation import Source
@@ -37,12 +38,13 @@ class ModeDistillation:
 
     async def run_to_end(self) -> None:
         """Distil all clusters, within the limits of the run."""
-        eligible = await self._consolidate.selected(self._run, await self._sources())
-        sources, vectors = await self._vectors(eligible)
-        self._progress.count(self._mode, turns=len(sources))
-        digest = await self._digest(sources)
-        is_late = self._progress.planning_deadline()
-        found = await self._cluster(sources, vectors, digest, is_late)
+        with step("evolve.select"):
+            eligible = await self._consolidate.selected(self._run, await self._sources())
+            sources, vectors = await self._vectors(eligible)
+            self._progress.count(self._mode, turns=len(sources))
+            digest = await self._digest(sources)
+            is_late = self._progress.planning_deadline()
+            found = await self._cluster(sources, vectors, digest, is_late)
         self._progress.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
             if not self._progress.is_assigned():
@@ -50,7 +52,8 @@ class ModeDistillation:
             if self._progress.is_over() or not self._progress.may_spend(self._expected_tokens(some)):
                 self._progress.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return
-            await self._distil(some)
+            with step("evolve.summarise"):
+                await self._distil(some)
         if is_late():
             self._progress.unfinished = OUT_OF_TIME
             return

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from schemas.failures import Rejected, Unavailable
+from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress, SuccessReply
 from schemas.state.policies import Permission
@@ -26,6 +27,10 @@ class Channel:
     """True if a record past its deadline is still handled, without a reply; for turns."""
     concurrent: bool = False
     """True if messages are handled concurrently; for those that change nothing."""
+
+    def is_concurrent(self, message: Any) -> bool:
+        """True if a message is handled beside those after it."""
+        return self.concurrent or (isinstance(message, Command) and message.command in BESIDE_COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)

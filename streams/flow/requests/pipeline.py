@@ -9,12 +9,14 @@ from typing import Any
 
 import structlog
 
-from schemas.failures import Rejected, Unavailable
+from schemas.failures import Poison, Rejected, Unavailable
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions, rejection_of
 from streams.flow.requests.replies import Replies, log_context
+from streams.flow.runs.recorder import RunRecorder
+from streams.flow.runs.under_way import NO_RUN, RunNotes
 from streams.flow.support.awaiting import await_all, no_writes
 
 log = structlog.get_logger()
@@ -23,7 +25,11 @@ log = structlog.get_logger()
 class RequestPipeline:
     """Serves one input topic: admission, then the handler, then the reply."""
 
-    def __init__(self, admission: Admission, handler: Handler, replies: Replies) -> None:
+    def __init__(
+        self, admission: Admission, handler: Handler, replies: Replies, runs: RunRecorder | None = None
+    ) -> None:
+        """Without `runs` no run is recorded."""
+        self._runs = runs
         self._admission = admission
         self._channel = admission.channel
         self._handler = handler
@@ -32,6 +38,11 @@ class RequestPipeline:
 
     async def begin(self, record: Record) -> Awaitable[object]:
         """Run the part of a record that depends on order; return an awaitable of the rest."""
+        run = NO_RUN if self._runs is None else self._runs.begin(record)
+        with run.timer:
+            return await self._begin(record, run)
+
+    async def _begin(self, record: Record, run: RunNotes) -> Awaitable[object]:
         address = None
         try:
             address = self._admission.reply_address(record)
@@ -40,37 +51,44 @@ class RequestPipeline:
             if self._admission.is_expired(options):
                 self._meters.expired(record.topic)
                 if not self._channel.outlives_deadline:
+                    run.failed("expired")
                     return no_writes()
                 address, options = None, ReplyOptions()
-            return await self._admitted(record, options)
+            return await self._admitted(record, options, run)
         except Rejected as error:
-            return await self._refuse(record, address, error)
+            return await self._refuse(record, address, error, run)
 
-    async def _admitted(self, record: Record, options: ReplyOptions) -> Awaitable[object]:
-        message = self._admission.message(record)
-        if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
-            self._meters.moved(record.topic)
-            return await self._replies.publisher.send(relocated)
-        message = self._admission.authorised(message, record)
-        if self._channel.concurrent:
-            return self._run_to_end(message, record, options)
-        return await self._handle(message, record, options)
+    async def _admitted(self, record: Record, options: ReplyOptions, run: RunNotes) -> Awaitable[object]:
+        with run.receiving():
+            message = self._admission.message(record)
+            if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
+                self._meters.moved(record.topic)
+                return await self._replies.publisher.send(relocated)
+            run.note_message(message)
+            message = self._admission.authorised(message, record)
+        if self._channel.is_concurrent(message):
+            return self._run_to_end(message, record, options, run)
+        return await self._handle(message, record, options, run)
 
-    async def _run_to_end(self, message: Any, record: Record, options: ReplyOptions) -> None:
-        try:
-            finishing = await self._handle(message, record, options)
-        except Rejected as error:
-            finishing = await self._refuse(record, options.address, error)
+    async def _run_to_end(self, message: Any, record: Record, options: ReplyOptions, run: RunNotes) -> None:
+        with run.timer:
+            try:
+                finishing = await self._handle(message, record, options, run)
+            except Rejected as error:
+                finishing = await self._refuse(record, options.address, error, run)
         await finishing
 
-    async def _handle(self, message: Any, record: Record, options: ReplyOptions) -> Awaitable[object]:
-        result, reply = await self._result(message, record, options)
+    async def _handle(self, message: Any, record: Record, options: ReplyOptions, run: RunNotes) -> Awaitable[object]:
+        result, reply = await self._result(message, record, options, run)
         self._meters.handled(record.topic)
         sent = [*result.pending_writes, *[await self._replies.publisher.send(event) for event in result.events]]
         replied = [] if reply is None else await self._replies.reply(record, options.address, reply)
+        run.answered(result.answer)
         return await_all([*sent, *replied])
 
-    async def _result(self, message: Any, record: Record, options: ReplyOptions) -> tuple[HandlerResult, bytes | None]:
+    async def _result(
+        self, message: Any, record: Record, options: ReplyOptions, run: RunNotes
+    ) -> tuple[HandlerResult, bytes | None]:
         """Run the handler and encode its answer; an answer that cannot be encoded is a defect of the handler."""
         try:
             result = await self._handler(message, record, options)
@@ -80,12 +98,17 @@ class RequestPipeline:
         except Unavailable as problem:
             if self._channel.outlives_deadline:
                 # An accepted record must not be lost: the run ends, and it is delivered again after a restart.
+                run.failed("unavailable")
                 raise
             raise rejection_of(problem) from problem
         except Exception as problem:
             log.exception("handling failed", **log_context(record))
             raise rejection_of(problem) from problem
 
-    async def _refuse(self, record: Record, address: ReplyAddress | None, error: Rejected) -> Awaitable[object]:
+    async def _refuse(
+        self, record: Record, address: ReplyAddress | None, error: Rejected, run: RunNotes
+    ) -> Awaitable[object]:
         keeps_rejected = self._channel.keeps_rejected
-        return await_all(await self._replies.refuse(record, address, error, keeps_rejected=keeps_rejected))
+        refused = await self._replies.refuse(record, address, error, keeps_rejected=keeps_rejected)
+        run.refused(error, is_dead_letter=keeps_rejected or address is None or isinstance(error, Poison))
+        return await_all(refused)

@@ -11,6 +11,7 @@ from typing import Any
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import Clock
+from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
@@ -153,7 +154,8 @@ class AnswerQuery:
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
             return found
         left_s = self._own_writes.time_left(options)
-        ranked, warnings = await self._order_hits(rerank, request, found.answer.result, left_s)
+        with step("retrieve.rerank"):
+            ranked, warnings = await self._order_hits(rerank, request, found.answer.result, left_s)
         again = await self._retrieved(rerank.widened(request), record, options)
         if again.answer is None or not isinstance(again.answer.result, RetrieveResult):
             return again
@@ -172,7 +174,8 @@ class AnswerQuery:
     async def _answer(
         self, answer: Callable[[Any], Awaitable[Any]], request: Any, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
+        with step("retrieve.wait"):
+            late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
         async with self._text_turn(request), self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
             if options.is_expired(self._own_writes.clock.now()):

@@ -6,10 +6,13 @@ that a turn costs one write of its record. Language models are asked in the back
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from time import perf_counter
 
 from agents.embedding.embed import Embed, EncodedMemory
 from agents.maps.draw_map import DrawMap
+from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
 from schemas.internal.events import Forgotten, Remembered
@@ -18,6 +21,8 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.fair_queue import FairShare
 from streams.flow.requests.events import EventReader, event_out
+from streams.flow.runs.parts import PartUnderWay, end_part
+from streams.flow.runs.recorder import RunRecorder
 from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
 from streams.flow.support.publisher import Publisher
@@ -27,6 +32,9 @@ from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.1
 """Between two writes to the vector index: each waits for the disk, even with few points."""
+
+WRITE_STEP = "memorize.index_write"
+"""The step of a run in which a batch of vectors is written."""
 
 REMEMBERED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
 """The events read here, by schema name."""
@@ -44,6 +52,8 @@ class EmbeddedMemory:
     interaction: Interaction | None = None
     carried: Headers = ()
     """The trace that the memory's event carries on."""
+    part: PartUnderWay | None = None
+    """The part of its turn's run, if that is recorded."""
 
 
 class EmbedRemembered:
@@ -65,7 +75,9 @@ class EmbedRemembered:
         meters: Meters,
         *,
         worker_run_id: str = "",
+        runs: RunRecorder | None = None,
     ) -> None:
+        self._runs = runs
         self._reader = reader
         self._embed = embed
         self._understand_at = understand_at
@@ -87,7 +99,9 @@ class EmbedRemembered:
         if not memories:
             return
         batch = [one.encoded for one in memories]
+        began = perf_counter()
         events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
+        self._record(memories, began)
         await self._outdate(memories)
         latest = {one.encoded.memory_id: one for one in memories}
         sent = []
@@ -113,12 +127,30 @@ class EmbedRemembered:
             await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
     async def _encode(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
-        encoded = await until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
         if isinstance(event, Forgotten):
-            return EmbeddedMemory(encoded, partition)
-        understand = self._understand_at(partition)
-        interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
-        return EmbeddedMemory(encoded, partition, interaction, carried_headers())
+            return EmbeddedMemory(await self._encoded(event, partition), partition)
+        part = self._part_of(event.memory)
+        with nullcontext() if part is None else part.timer, step("memorize.index"):
+            encoded = await self._encoded(event, partition)
+            understand = self._understand_at(partition)
+            interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
+        return EmbeddedMemory(encoded, partition, interaction, carried_headers(), part)
+
+    def _encoded(self, event: Remembered | Forgotten, partition: int) -> Awaitable[EncodedMemory]:
+        return until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
+
+    def _part_of(self, memory: Memory) -> PartUnderWay | None:
+        """Begin the part of a turn's run, if that is recorded."""
+        is_recorded = self._runs is not None and memory.origin == "said" and self._runs.is_sampled(memory.memory_id)
+        return PartUnderWay() if is_recorded else None
+
+    def _record(self, memories: Sequence[EmbeddedMemory], began: float) -> None:
+        """Record the parts of a written batch, which began to be written at a time of `time.perf_counter`."""
+        for one in memories:
+            if one.part is not None and one.encoded.memory is not None:
+                one.part.timer.add_step(WRITE_STEP, began)
+                one.part.outcome = {"batch": len(memories), "error": one.encoded.error is not None}
+                end_part(self._runs, "index", one.encoded.memory, one.partition, one.part)
 
 
 async def _classify(understand: Understand, memory: Memory) -> Interaction | None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from agents.commands.dispatch import DispatchCommands
 from schemas.internal.changes import Change, IssuedCommands
-from schemas.messages.commands import Command
+from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.scopes import ScopeFields
@@ -70,6 +70,10 @@ class AnswerCommand:
 
     async def __call__(self, command: Command, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the command, or forward its change or job."""
+        if command.command in BESIDE_COMMANDS:
+            # It runs beside other commands, whose writes are not its own.
+            shown = await self._dispatch_at(record.partition).handle(command, record.offset)
+            return HandlerResult(SuccessReply(shown.result))
         key = command.scope.boundary.encode()
         issued = self._issued.get(record.partition, command.scope.boundary)
         if (change := issued.changes.get(_record_id(record))) is not None:

@@ -7,11 +7,16 @@ would exceed a row of the table becomes a dead letter: the former state stays.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from modestream_client.runs import RunPart
+
+from agents.ports.run_timer import step
 from schemas.failures import RowTooLarge
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.flow.requests.events import EventReader
+from streams.flow.runs.parts import timed_part
+from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
 
@@ -33,8 +38,18 @@ class ApplyLearned:
     pause_s = 0.0
     fair_share: FairShare | None = None
 
-    def __init__(self, reader: EventReader, agent_at: Callable[[int], LearningAgent], table: Table[Any, Any]) -> None:
-        """Take the agent by partition, and the table that it writes."""
+    def __init__(
+        self,
+        reader: EventReader,
+        agent_at: Callable[[int], LearningAgent],
+        table: Table[Any, Any],
+        *,
+        part: RunPart = "intend",
+        runs: RunRecorder | None = None,
+    ) -> None:
+        """Take the agent by partition, the table that it writes, and what it is in the run of a turn."""
+        self._part = part
+        self._runs = runs
         self._reader = reader
         self._agent_at = agent_at
         self._table = table
@@ -44,11 +59,18 @@ class ApplyLearned:
         event: Learned | None = await self._reader.read(record)
         if event is not None:
             try:
-                self._agent_at(record.partition).learned(event)
+                self._learn(event, record.partition)
             except RowTooLarge as error:
                 await self._reader.reject(record, error)
         # Taken before the next await: these are the writes of this event alone.
         return await_all(self._table.pending_writes())
+
+    def _learn(self, event: Learned, partition: int) -> None:
+        if event.memory is None:
+            self._agent_at(partition).learned(event)
+            return
+        with timed_part(self._runs, self._part, event.memory, partition), step(f"memorize.{self._part}"):
+            self._agent_at(partition).learned(event)
 
     async def settle(self, finished: Sequence[None]) -> None:
         """Do nothing: the table is written."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from agents.ports.pipelines import ActivePipelines
+from agents.ports.run_timer import step
 from agents.rules.index.indexed_words import is_long
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
@@ -67,7 +68,10 @@ class PrepareTurns:
         recorded_at = moment_of(record.timestamp_ms)
         known = self.stores.memories.get(record.partition, identify_turn(turn, recorded_at).memory_id)
         memory = memory_to_read(turn, recorded_at, known, record.offset)
-        return None if memory is None else await self._items(memory, None, active)
+        if memory is None:
+            return None
+        with step(EXTRACT_ITEMS):
+            return await self._items(memory, None, active)
 
     async def _items(
         self, memory: Memory, understanding: Understanding | None, active: ActivePipelines

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import structlog
 from pydantic import BaseModel
 
+from agents.ports import run_timer
 from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import InstalledSteps, OwnResult, OwnStep, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN
@@ -67,7 +68,8 @@ class RevisionPipelines:
         for step in self._own.get(place, ()):
             before = {**state, produces: value}
             try:
-                value = await _produced(step, produces, before)
+                with run_timer.step(step.contract.step_id):
+                    value = await _produced(step, produces, before)
             except Exception as problem:
                 # Messages of exceptions may have texts of memories: the log of the worker names the step and the kind.
                 log.warning("own step failed", step=step.contract.step_id, problem=type(problem).__name__)

@@ -52,6 +52,11 @@ class Pipelines:
         self._switch(self.history.current())
         self.history.on_changed = self._switch
 
+    def in_force(self) -> tuple[int, str]:
+        """Return number and hash of the current revision, for run records."""
+        revision = self.current.revision
+        return revision.number, revision.hash
+
     def at(self, number: int) -> RevisionPipelines | None:
         """Return the pipelines of a revision; None if it can't run here any more."""
         if number == self.current.number:

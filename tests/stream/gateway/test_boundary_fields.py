@@ -147,6 +147,7 @@ REQUESTS: list[tuple[str, str, Json]] = [
     ("POST", "/memories/search", {"json": {"query": "x"}}),
     ("GET", "/memories", {}),
     ("GET", "/health", {}),
+    ("GET", "/runs", {}),
     ("GET", "/events", {}),
     ("POST", "/jobs/reconcile", {}),
     ("POST", "/consolidations", {}),

@@ -66,6 +66,7 @@ ROUTES: dict[str, Visit] = {
     f"GET {USER}/intention": Visit("read"),
     f"PUT {USER}/intention": _json("manage", goals=["ship the beta"]),
     f"GET {USER}/health": Visit("read"),
+    f"GET {USER}/runs": Visit("read"),
     f"GET {USER}/export": Visit("read"),
     f"GET {USER}/events": Visit("read"),
     f"POST {USER}/consolidations": Visit("manage"),

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from schemas.messages.records import Record
 from streams.api_docs.asyncapi import build_asyncapi
 from streams.api_docs.payloads import COMMAND_ARGUMENTS
+from streams.flow.runs.recorder import RunOptions
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 Json = dict[str, Any]
@@ -88,7 +89,7 @@ def full_turn(text: str, number: int) -> Json:
 
 
 async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> None:
-    async with InMemoryPipeline(tmp_path).running() as pipeline:
+    async with InMemoryPipeline(tmp_path, run_options=RunOptions(sample=1)).running() as pipeline:
         written = await use_everything(pipeline)
         await pipeline.publish(pipeline.names.turns, b"nonsense")
         await pipeline.topics.settled()
@@ -99,6 +100,8 @@ async def test_every_record_conforms_to_the_published_schema(tmp_path: Path) -> 
             await pipeline.telling.publish(partition)
         told = pipeline.topics.records(pipeline.names.boundaries)
         letters += [("boundary.v1", record) for record in told if record.value is not None]
+        runs = pipeline.topics.records(pipeline.names.runs)
+        letters += [("run.v1", record) for record in runs if record.value is not None]
     document = Documented(build_asyncapi(pipeline.settings))
     assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(pipeline.settings)["components"]["messages"]}
     assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {

@@ -8,7 +8,7 @@ from aiokafka import codec as codecs
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
-from streams.topics import CHANGELOG, MAX_INPUT_BYTES, group_id, topic_config, topics_with_prefix
+from streams.topics import CHANGELOG, MAX_INPUT_BYTES, group_id, repaired_settings, topic_config, topics_with_prefix
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
 """Topics between agents."""
@@ -26,7 +26,7 @@ def test_names_follow_the_contract() -> None:
 def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 16
+    assert len(set(one.all())) == len(one.all()) == 17
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
@@ -43,6 +43,15 @@ def test_requests_and_replies_have_a_retention_time(name: str) -> None:
     assert int(topic_config(topics, getattr(topics, name))["retention.ms"]) > 0
 
 
+def test_run_records_are_kept_as_long_as_the_setting_says_and_in_shorter_segments() -> None:
+    topics = topics_with_prefix("memory.")
+    config = topic_config(topics, topics.runs, 24)
+    assert config["retention.ms"] == str(24 * 3600 * 1000)
+    assert int(config["segment.ms"]) == 3 * 3600 * 1000
+    assert "retention.ms" in repaired_settings(topics, topics.runs)
+    assert "retention.ms" not in repaired_settings(topics, topics.dead_letters)
+
+
 @pytest.mark.parametrize("name", ["service", "boundaries"])
 def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
     topics = topics_with_prefix("memory.")
@@ -54,10 +63,9 @@ def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
 
 def test_workers_do_not_consume_what_they_tell() -> None:
     topics = topics_with_prefix("memory.")
-    assert not {topics.replies, topics.dead_letters, topics.boundaries, topics.service, topics.pipelines} & set(
-        topics.consumed()
-    )
-    assert len(topics.consumed()) == len(topics.all()) - 5
+    told = {topics.replies, topics.dead_letters, topics.boundaries, topics.service, topics.pipelines, topics.runs}
+    assert not told & set(topics.consumed())
+    assert len(topics.consumed()) == len(topics.all()) - 6
 
 
 def test_largest_input_fits_into_a_dead_letter() -> None:

@@ -1,0 +1,136 @@
+"""Which runs are recorded, and the record of each.
+
+Enters: a record of a request, then its message, its answer or its error. Leaves: `run.v1`, of failed runs always, of
+the others a share that is decided by their identity, so that a redelivered request is decided on alike. Guaranteed: no
+failure here reaches the request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import structlog
+from modestream_client.runs import Pipeline, Run, RunFailure
+
+from agents.ports.clock import Clock
+from schemas.failures import Rejected
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.replies import SuccessReply
+from schemas.messages.turns import TurnAccepted
+from streams.flow.runs.record import has_failed_model, key_of_unread, part_and_kind, request_of, revision_of, times_of
+from streams.flow.runs.short import short_input, short_outcome, short_scope
+from streams.flow.runs.under_way import NO_RUN, RunNotes, RunUnderWay
+from streams.topics import Topics
+from streams.wire.scope_key import boundary_in
+
+RUN_HEADER = "run"
+"""A request with this header, `1`, is recorded whatever the share."""
+
+MAX_MESSAGE_CHARS = 500
+"""Characters of an error's message, where a deployment allows texts."""
+
+CurrentRevision = Callable[[], tuple[int, str]]
+"""Returns number and hash of the pipelines' revision that is in force."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """`sample` is the share of successful runs that is recorded, 0..1; `texts` allows texts in the records."""
+
+    sample: float = 0.0
+    texts: bool = False
+
+
+class RunRecorder:
+    """The runs of a worker."""
+
+    def __init__(
+        self,
+        write: Callable[[Outgoing], None],
+        topics: Topics,
+        clock: Clock,
+        options: RunOptions | None = None,
+        current_revision: CurrentRevision = lambda: (0, ""),
+        boundary_of: Callable[[Record], str] = boundary_in,
+    ) -> None:
+        """`write` writes a record in the background; `boundary_of` reads the boundary of one that was refused."""
+        self.options = options or RunOptions()
+        self._write = write
+        self._topic = topics.runs
+        self.clock = clock
+        self.current_revision = current_revision
+        self._boundary_of = boundary_of
+        self._pipelines: dict[str, Pipeline] = {
+            topics.turns: "memorize",
+            topics.retrieve: "retrieve",
+            topics.consolidate: "evolve",
+        }
+
+    def begin(self, record: Record) -> RunNotes:
+        """Begin the run of a record, if its topic has a pipeline."""
+        pipeline = self._pipelines.get(record.topic)
+        return NO_RUN if pipeline is None else RunUnderWay(self, pipeline, record, self.current_revision())
+
+    def is_sampled(self, identity: str) -> bool:
+        """True if the run of this identity is one of the share."""
+        sample = self.options.sample
+        return sample > 0 and crc32(identity.encode()) < sample * 2**32
+
+    def end(self, run: RunUnderWay, answer: SuccessReply) -> None:
+        """Write the record of an answered run, if it is one of the share, was asked for, or a model failed in it."""
+        record = run.record
+        # The later parts of a turn's run know its memory, and not its record.
+        identity = _memory_id(answer) or f"{record.topic}-{record.partition}-{record.offset}"
+        if self.is_sampled(identity) or record.header(RUN_HEADER) == b"1" or has_failed_model(run.timer):
+            self._record(run, answer, None)
+
+    def fail(self, run: RunUnderWay, code: str, refused: Rejected | None = None, *, is_dead_letter: bool) -> None:
+        """Write the record of a failed run."""
+        message = refused.message[:MAX_MESSAGE_CHARS] if refused is not None and self.options.texts else None
+        field = None if refused is None else refused.field
+        self._record(run, None, RunFailure(code=code, field=field, is_dead_letter=is_dead_letter, message=message))
+
+    def publish(self, run: Run, key: bytes | None, partition: int) -> None:
+        """Write a record, to a partition where it has no key."""
+        value = run.model_dump_json(by_alias=True, exclude_none=True).encode()
+        self._write(Outgoing(self._topic, key, value, partition=partition if key is None else None))
+
+    def _record(self, run: RunUnderWay, answer: SuccessReply | None, failure: RunFailure | None) -> None:
+        record, message = run.record, run.message
+        part, kind = part_and_kind(run.pipeline, message)
+        if part is None:
+            return
+        try:
+            made = Run(
+                run_id=f"{run.pipeline}-{record.partition}-{record.offset}",
+                pipeline=run.pipeline,
+                part=part,
+                kind=kind,
+                scope={} if message is None else short_scope(message),
+                memory_id=None if answer is None else _memory_id(answer),
+                revision=revision_of(run.revision),
+                request=request_of(record),
+                input=short_input(message, texts=self.options.texts),
+                warnings=() if answer is None else tuple(one.code for one in answer.warnings),
+                outcome=None if answer is None else short_outcome(answer.result),
+                failure=failure,
+                **times_of(run.timer, self.clock.now()),
+            )
+            key = (
+                key_of_unread(record, self._boundary_of(record)) if message is None else message.scope.boundary.encode()
+            )
+            self.publish(made, key, record.partition)
+        except Exception:
+            log.exception("a run could not be recorded", topic=record.topic, offset=record.offset)
+
+    def _key(self, record: Record, message: Any) -> bytes | None:
+        if message is not None:
+            return bytes(message.scope.boundary.encode())
+        return key_of_unread(record, self._boundary_of(record))
+
+
+def _memory_id(answer: SuccessReply) -> str | None:
+    return answer.result.memory_id if isinstance(answer.result, TurnAccepted) else None

@@ -1,0 +1,138 @@
+"""Inputs and outcomes of runs in short: ids, lengths and counts. Pure.
+
+Guaranteed: no text of a memory; none of a question, unless it is asked for; bounded, whatever a request has.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from modestream_client.assembled import AssembleResult
+
+from schemas.internal.consolidation import ConsolidationTrigger
+from schemas.messages.assemble import AssembleRequest
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.turns import Turn, TurnAccepted
+
+MAX_IDS = 10
+"""Ids of one kind in an outcome; their number is there in any case."""
+
+MAX_NAMES = 10
+"""Modes in an input."""
+
+MAX_ID_CHARS = 256
+MAX_TEXT_CHARS = 2000
+"""Characters of a text, where a deployment allows texts."""
+
+Short = dict[str, Any]
+
+
+def short_input(message: Any, *, texts: bool) -> Short:
+    """Return what was asked, without what is not set."""
+    if isinstance(message, Turn):
+        return _given(_turn(message))
+    if isinstance(message, RetrieveRequest):
+        return _given(_question(message) | _text("query", message.query, texts=texts))
+    if isinstance(message, AssembleRequest):
+        return _given(_context(message) | _text("query", message.query, texts=texts))
+    if isinstance(message, ConsolidationTrigger):
+        return _given({"mode": _names(message.mode)})
+    return {}
+
+
+def short_outcome(result: Any) -> Short:
+    """Return what came out of it."""
+    if isinstance(result, TurnAccepted):
+        return result.model_dump(mode="json", exclude={"memory_id"})
+    if isinstance(result, RetrieveResult):
+        diagnostics = {name: result.diagnostics.get(name) for name in ("candidates", "method", "depth")}
+        ids = _ids("hits", (hit.memory_id for hit in result.hits))
+        return {**ids, "strategy": result.strategy, "modes": result.modes[:MAX_NAMES], **diagnostics}
+    if isinstance(result, AssembleResult):
+        return {
+            **_ids("memories", result.references),
+            "tokens": result.tokens.get("total", 0),
+            "sections": {name: len(ids) for name, ids in result.sections.items() if ids},
+            "interaction_mode": result.interaction_mode,
+            "dropped": len(result.dropped),
+            "sticky": len(result.sticky),
+            "breaches": len(result.breaches),
+        }
+    return _consolidation(result) if isinstance(result, Mapping) else {}
+
+
+def short_scope(message: Any) -> Short:
+    """Return the scope of a message, a selector with at most `MAX_NAMES` values of a field and `*` for any."""
+    scope = message.scope
+    fields = scope.fields() if hasattr(scope, "fields") else scope.model_dump()
+    return {name: _selected(value) for name, value in fields.items()}
+
+
+def _turn(turn: Turn) -> Short:
+    return {
+        "conversation_id": turn.conversation_id[:MAX_ID_CHARS],
+        "turn_id": turn.turn_id,
+        "role": turn.role,
+        "mode": _names(turn.mode),
+        "resources": len(turn.resources) or None,
+        # Never its text, which own steps may change before it is stored: the memory has what is left of it.
+        "content_chars": len(turn.content),
+    }
+
+
+def _question(request: RetrieveRequest) -> Short:
+    return {
+        "mode": _names(request.mode),
+        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
+        "top_k": request.top_k,
+        "depth": request.depth,
+        "rerank": request.rerank,
+        "read_after": request.read_after,
+    }
+
+
+def _context(request: AssembleRequest) -> Short:
+    return {
+        "mode": _names(request.mode),
+        "conversation_id": request.conversation_id and request.conversation_id[:MAX_ID_CHARS],
+        "budget_tokens": request.budget_tokens,
+        "format": request.format,
+        "interaction_mode": request.interaction_mode,
+        "pins": len(request.pins) or None,
+        "read_after": request.read_after,
+    }
+
+
+def _consolidation(body: Mapping[str, Any]) -> Short:
+    counts: dict[str, int] = {}
+    for mode in body.get("modes", {}).values():
+        for name, number in mode.items():
+            counts[name] = counts.get(name, 0) + number
+    ids = {**_ids("created", body.get("created", ())), **_ids("superseded", body.get("superseded", ()))}
+    return {**counts, **ids, "modes": len(body.get("modes", {})), "changes": len(body.get("diff", ()))}
+
+
+def _ids(name: str, memory_ids: Iterable[str]) -> Short:
+    every = list(memory_ids)
+    return {name: len(every), f"{name}_ids": every[:MAX_IDS]}
+
+
+def _text(name: str, text: str, *, texts: bool) -> Short:
+    return {f"{name}_chars": len(text), name: text[:MAX_TEXT_CHARS] if texts else None}
+
+
+def _names(names: str | list[str] | None) -> str | list[str] | None:
+    if isinstance(names, list):
+        return [name[:MAX_ID_CHARS] for name in names[:MAX_NAMES]]
+    return None if names is None else names[:MAX_ID_CHARS]
+
+
+def _selected(value: Any) -> Any:
+    if value is None:
+        return "*"
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value[:MAX_NAMES])
+    return value
+
+
+def _given(fields: Short) -> Short:
+    return {name: value for name, value in fields.items() if value is not None}
