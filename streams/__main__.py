@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +63,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     pipeline.set_defaults(run=_pipeline)
     mcp = commands.add_parser("mcp", help="MCP on standard input and output, for MODESTREAM_USER")
     mcp.set_defaults(run=_mcp)
+    _add_operations(commands)
     demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
@@ -70,6 +72,33 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     schemas = commands.add_parser("schemas", help="print the JSON Schemas of all messages")
     schemas.set_defaults(run=_schemas)
     return parser
+
+
+OPERATIONS = {
+    "backfill": "make the vectors that are missing or outdated, for users of the whole deployment",
+    "rebuild": "make all vectors again",
+    "reconcile": "make what the vector index lacks, and remove what it should not have",
+    "retry": "make the vectors that failed",
+    "health": "the state of the vectors of users, summed up",
+}
+"""Commands over a whole deployment."""
+
+
+def _add_operations(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    for name, about in OPERATIONS.items():
+        parser = commands.add_parser(name, help=about, description=about)
+        parser.set_defaults(run=partial(_operate, name))
+        # Its options are needed by no other command.
+        if sys.argv[1:2] == [name]:
+            from streams.operations.arguments import add_options
+
+            add_options(name, parser)
+
+
+def _operate(name: str, options: argparse.Namespace, settings: Settings) -> int:
+    from streams.operations.arguments import run
+
+    return run(name, options, settings)
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:

@@ -56,6 +56,15 @@ async def _check_partitions(admin: AIOKafkaAdminClient, settings: Settings, want
     return set(existing)
 
 
+async def count_partitions(settings: Settings, topic: str) -> int:
+    """Return the number of partitions of a topic, 0 for one that is missing. Raises Unavailable."""
+    try:
+        async with connected_admin(settings) as admin:
+            return len((await partitions_of_topics(admin, [topic])).get(topic, ()))
+    except (KafkaError, OSError) as problem:
+        raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
+
+
 async def _create(
     admin: AIOKafkaAdminClient, settings: Settings, missing: Mapping[str, Mapping[str, str]]
 ) -> frozenset[str]:

@@ -1,0 +1,78 @@
+"""What an operator's command needs to know of a deployment: its record in Kafka, and a client of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from modestream_client import MemoryClient
+from pydantic import ValidationError
+
+from schemas.internal.service import ServiceRecord
+from schemas.messages.boundaries import Boundary
+from streams.adapters.kafka.admin import count_partitions
+from streams.adapters.kafka.service_log import SERVICE_PARTITION
+from streams.adapters.kafka.topic_reading import read_to_end
+from streams.settings import Settings
+from streams.topics import topics_with_prefix
+
+CALL_TIMEOUT_S = 60.0
+"""Limit of a call of the client: it outlasts the restart of a worker."""
+
+
+class NoDeployment(Exception):
+    """There is no deployment with this prefix on this broker."""
+
+
+async def deployment_at(settings: Settings) -> Settings:
+    """Return the settings with the number of partitions that the deployment was made with.
+
+    Raises NoDeployment, with what to do; Unavailable while Kafka does not answer.
+    """
+    record = await read_service_record(settings)
+    if record is None:
+        message = (
+            f"no deployment with the prefix {settings.topic_prefix!r} on {settings.broker}: set MODESTREAM_BROKER and"
+            " MODESTREAM_TOPIC_PREFIX, and start a worker once"
+        )
+        raise NoDeployment(message)
+    return settings.model_copy(update={"partitions": record.partitions})
+
+
+async def read_service_record(settings: Settings) -> ServiceRecord | None:
+    """Return the record of the deployment; None if there is none. Raises Unavailable."""
+    topic = topics_with_prefix(settings.topic_prefix).service
+    if not await count_partitions(settings, topic):
+        return None
+    values = [record.value for record in await read_to_end(settings, topic, [SERVICE_PARTITION])]
+    try:
+        return ServiceRecord.model_validate_json(values[-1]) if values and values[-1] else None
+    except ValidationError as problem:
+        raise NoDeployment(f"{topic} has a record that this release can't read: start a later one") from problem
+
+
+def client_of(settings: Settings, principal: str | None = None, timeout: float = CALL_TIMEOUT_S) -> MemoryClient:
+    """Return a client of the deployment, not yet open."""
+    return MemoryClient(
+        ",".join(settings.bootstrap_servers),
+        topic_prefix=settings.topic_prefix,
+        timeout=timeout,
+        principal=principal,
+        security=settings.kafka_security,
+    )
+
+
+async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary, project: str | None) -> dict[str, str]:
+    """Return a full scope of a user: of this project, or of any for what covers all of them.
+
+    Where the scope model has further required fields, those of a stored memory are taken.
+    """
+    scope = {**boundary.scope, "project_id": project or "default"}
+    missing = [
+        name for name, one in settings.scope_model.model_fields.items() if one.is_required() and name not in scope
+    ]
+    if not missing:
+        return scope
+    selector: Mapping[str, Any] = {**boundary.scope, "project_id": project or "*", **dict.fromkeys(missing, "*")}
+    wanted = {"schema": "list.v1", "scope": selector, "what": "projects", "limit": 1}
+    reply, _ = await memory.request("retrieve", wanted)
+    items = reply.result["items"]
+    return dict(items[0]["scope"]) if items else scope

@@ -1,0 +1,69 @@
+"""Progress of a long run: a bar on a terminal, otherwise a plain line every few seconds.
+
+Written to standard error, so that standard output has the result alone.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from tqdm import tqdm
+
+LINE_INTERVAL_S = 5.0
+"""Between two plain lines: a log of an hour has some 700."""
+
+
+class Progress:
+    """Counts what is done of a total; the total may grow. Used as a context manager."""
+
+    def __init__(self, title: str, total: int, unit: str) -> None:
+        self._title, self._unit = title, unit
+        self._done, self._total = 0, total
+        self._note = ""
+        self._told_at = time.monotonic()
+        self._bar = tqdm(total=total, desc=title, unit=f" {unit}", dynamic_ncols=True) if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Show the last state."""
+        if self._bar is not None:
+            self._bar.close()
+        else:
+            self._tell()
+
+    def advance(self, by: int = 1) -> None:
+        """Count further units as done."""
+        self._done += by
+        if self._bar is not None:
+            self._bar.update(by)
+        self._tell_when_due()
+
+    def expect(self, total: int) -> None:
+        """Replace the total."""
+        self._total = total
+        if self._bar is not None:
+            self._bar.total = total
+
+    def say(self, note: str) -> None:
+        """Show a note beside the count, such as what is waited for."""
+        if note == self._note:
+            return
+        self._note = note
+        if self._bar is not None:
+            self._bar.set_postfix_str(note)
+        else:
+            self._tell()
+
+    def _tell_when_due(self) -> None:
+        if self._bar is None and time.monotonic() - self._told_at >= LINE_INTERVAL_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told_at = time.monotonic()
+        note = f" ({self._note})" if self._note else ""
+        sys.stderr.write(f"{self._title}: {self._done} of {self._total} {self._unit}{note}\n")

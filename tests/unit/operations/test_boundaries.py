@@ -1,0 +1,20 @@
+from schemas.messages.boundaries import Boundary
+from schemas.messages.records import Record
+from streams.operations.boundaries import CurrentBoundaries
+
+
+def record(key: str, value: bytes | None) -> Record:
+    return Record("memory.boundaries", 0, 0, 0, key.encode(), value)
+
+
+def boundary(name: str, memories: int) -> bytes:
+    return Boundary(boundary=name, scope={"user_id": name}, memories=memories).model_dump_json(by_alias=True).encode()
+
+
+def test_last_value_of_a_user_counts_and_tombstones_remove() -> None:
+    current = CurrentBoundaries()
+    for one in (record("a", boundary("a", 1)), record("b", boundary("b", 1)), record("a", boundary("a", 2))):
+        current.take(one)
+    current.take(record("b", None))
+    current.take(record("c", b"no JSON"))
+    assert {key: one.memories for key, one in current.by_key.items()} == {b"a": 2}
