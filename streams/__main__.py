@@ -80,6 +80,10 @@ OPERATIONS = {
     "reconcile": "make what the vector index lacks, and remove what it should not have",
     "retry": "make the vectors that failed",
     "health": "the state of the vectors of users, summed up",
+    "verify": "compare log, table, lexical index and vectors, and mend them",
+    "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",
+    "backup": "write the logs into files, what is new since the last time",
+    "restore": "write the logs of a backup into an empty deployment",
 }
 """Commands over a whole deployment."""
 

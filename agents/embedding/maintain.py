@@ -78,7 +78,7 @@ class Maintain:
         """Return the due actions for the existing ones of these memories."""
         found = [self._memories.get(memory_id) for memory_id in memory_ids]
         memories = [memory for memory in found if memory is not None]
-        missing = await self._missing(memories) if job.kind == "reconcile" else set()
+        missing = await self._missing(memories) if job.kind in ("reconcile", "verify") else set()
         return [self._inspect(job, memory, is_missing=memory.memory_id in missing) for memory in memories]
 
     def outcome_of(self, inspected: InspectedMemory) -> JobOutcome | None:

@@ -108,7 +108,7 @@ def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:
     return dict(latest[-max(fitting, 1) :])
 
 
-JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders"]
+JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "verify", "compare_embedders"]
 
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """The commands that start a job."""

@@ -24,8 +24,8 @@ LEXICAL_INDEX_DIR = "words"
 """Exists after the first start of a worker; early versions wrote no scope file and had the built-in scope."""
 
 MIGRATE = (
-    "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR, as docs/operations.md says under 'Changing"
-    " what is fixed'"
+    "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `python -m streams migrate`, as"
+    " docs/operations.md says under 'Migrating'"
 )
 """What an operator can do about a refused setting."""
 

@@ -5,30 +5,45 @@ import asyncio
 import logging
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 
 from modestream_client import MemoryClientError
 
 from schemas.failures import Unavailable
+from schemas.scope_models import load_scope
+from streams.operations.backup import RestoreOptions, back_up, restore
 from streams.operations.deployment import NoDeployment
 from streams.operations.health import show_health
 from streams.operations.jobs import COMMANDS, JobOptions, run_jobs
+from streams.operations.migrate import MigrateOptions, migrate
 from streams.operations.selection import Selection
+from streams.operations.verify import verify
 from streams.settings import Settings
 
 
 def add_options(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of a command."""
-    if name in (*COMMANDS, "health"):
+    if name in (*COMMANDS, "health", "verify"):
         _add_selection(parser)
+    if name in (*COMMANDS, "health"):
+        parser.add_argument("--project", help="only this project of each user (all)")
         parser.add_argument("--mode", help="only this mode (all)")
     if name in COMMANDS:
         parser.add_argument(
             "--user-timeout", type=float, default=3600.0, help="seconds that one user's job may take (%(default)s)"
         )
+    if name == "verify":
+        parser.add_argument("--fix", action="store_true", help="mend what can be mended")
+    if name == "migrate":
+        _add_migration(parser)
+    if name == "backup":
+        parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder of the backup")
+    if name == "restore":
+        _add_restoring(parser)
 
 
 def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
-    """Run a command; return its exit code: 0, 1 if something failed, 2 if it could not begin."""
+    """Run a command; return its exit code: 0, 1 if something failed, 2 if it could not begin, 130 after Ctrl-C."""
     # What Kafka's client logs while it connects is told by the command itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
@@ -36,26 +51,72 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
     except (NoDeployment, Unavailable, MemoryClientError, ValueError, OSError) as problem:
         sys.stderr.write(f"{name}: {problem}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{name}: stopped; the same command goes on\n")
+        return 130
 
 
 def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
     if name == "health":
         return show_health(_selection(options), options.mode, settings)
+    if name == "verify":
+        return verify(_selection(options), settings, fix=options.fix)
+    if name == "migrate":
+        return migrate(_migration(options), settings)
+    if name == "backup":
+        return back_up(options.to, settings)
+    if name == "restore":
+        return restore(RestoreOptions(options.folder, options.principal, options.check), settings)
     return run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
+
+
+def _add_migration(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="PREFIX", help="the topic prefix of the new deployment")
+    parser.add_argument("--to-broker", metavar="ADDRESS", help="its broker (the same)")
+    parser.add_argument("--partitions", type=_positive, help="its number of partitions (the same)")
+    parser.add_argument("--scope-model", type=load_scope, help="dotted path of its scope model (the same)")
+    parser.add_argument("--dry-run", action="store_true", help="count what would be copied, and write nothing")
+    parser.add_argument("--follow", action="store_true", help="go on copying what is new until Ctrl-C")
+    parser.add_argument("--no-compare", action="store_true", help="do not compare the deployments at the end")
+    parser.add_argument(
+        "--mend", action="store_true", help="move memories to the modes of the former one, and forget what it lacks"
+    )
+    parser.add_argument("--principal", help="the caller, where the deployments have a file of grants")
+
+
+def _add_restoring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="folder", required=True, type=Path, metavar="DIR", help="the folder of the backup"
+    )
+    parser.add_argument("--check", action="store_true", help="compare the checksums, and write nothing")
+    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
+
+
+def _migration(options: argparse.Namespace) -> MigrateOptions:
+    return MigrateOptions(
+        to=options.to,
+        partitions=options.partitions,
+        scope_model=options.scope_model,
+        to_broker=options.to_broker,
+        principal=options.principal,
+        dry_run=options.dry_run,
+        follow=options.follow,
+        compare=not options.no_compare,
+        mend=options.mend,
+    )
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--all", action="store_true", help="all users of the deployment")
     which.add_argument("--user", action="append", help="this user; may be repeated")
-    parser.add_argument("--project", help="only this project of each user (all)")
     parser.add_argument("--at-once", type=_positive, default=4, help="users at the same time (%(default)s)")
     parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
 def _selection(options: argparse.Namespace) -> Selection:
     users = None if options.all else frozenset(options.user)
-    return Selection(users, options.project, options.at_once, options.principal)
+    return Selection(users, getattr(options, "project", None), options.at_once, options.principal)
 
 
 def _positive(text: str) -> int:

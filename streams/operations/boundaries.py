@@ -43,6 +43,7 @@ async def list_boundaries(settings: Settings, users: Collection[str] | None = No
     found = [current.by_key[key] for key in sorted(current.by_key)]
     if users is None:
         return found
-    if unknown := set(users) - {one.scope.get("user_id") for one in found}:
+    name = settings.scope_model.boundary_fields.name
+    if unknown := set(users) - {name(one.scope) for one in found}:
         raise ValueError(f"{topic} has no user {', '.join(sorted(unknown))}")
-    return [one for one in found if one.scope.get("user_id") in users]
+    return [one for one in found if name(one.scope) in users]

@@ -56,6 +56,7 @@ def client_of(settings: Settings, principal: str | None = None, timeout: float =
         topic_prefix=settings.topic_prefix,
         timeout=timeout,
         principal=principal,
+        boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
     )
 

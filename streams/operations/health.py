@@ -1,6 +1,5 @@
 """The command `health` of the command line: the state of vectors of many users, summed up."""
 
-import asyncio
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from modestream_client.results.upkeep import ServiceHealth
 from schemas.messages.boundaries import Boundary
 from streams.operations.boundaries import list_boundaries
 from streams.operations.deployment import client_of, deployment_at, scope_of
+from streams.operations.pacing import at_most
 from streams.operations.progress import Progress
 from streams.operations.selection import Selection
 from streams.settings import Settings
@@ -58,16 +58,12 @@ async def show_health(selection: Selection, mode: str | None, settings: Settings
     totals = HealthTotals()
     async with client_of(settings, selection.principal) as memory:
         with Progress("health", len(boundaries), "users") as progress:
-            waiting = iter(boundaries)
 
-            async def work() -> None:
-                for boundary in waiting:
-                    await _ask(memory, settings, boundary, (selection.project, mode), totals)
-                    progress.advance()
+            async def work(boundary: Boundary) -> None:
+                await _ask(memory, settings, boundary, (selection.project, mode), totals)
+                progress.advance()
 
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(selection.at_once, len(boundaries))):
-                    group.create_task(work())
+            await at_most(selection.at_once, boundaries, work)
     _print(totals, len(boundaries))
     return 0 if totals.is_well else 1
 

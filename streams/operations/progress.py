@@ -43,11 +43,12 @@ class Progress:
             self._bar.update(by)
         self._tell_when_due()
 
-    def expect(self, total: int) -> None:
-        """Replace the total."""
+    def reach(self, done: int, total: int) -> None:
+        """Replace both counts."""
         self._total = total
         if self._bar is not None:
             self._bar.total = total
+        self.advance(done - self._done)
 
     def say(self, note: str) -> None:
         """Show a note beside the count, such as what is waited for."""

@@ -5,7 +5,6 @@ failed with the reason. Guaranteed: a user that is done is in the journal, and i
 repeated; the journal goes with a run in which all are done.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from modestream_client.results.upkeep import FinishedJob
 
 from schemas.messages.boundaries import Boundary
 from streams.operations.journal import Journal
+from streams.operations.pacing import at_most
 from streams.operations.progress import Progress
 
 RunJob = Callable[[Boundary], Awaitable[FinishedJob]]
@@ -53,16 +53,12 @@ async def run_for_each(
     due = [one for one in every if one.boundary not in journal.done]
     totals = JobTotals(resumed=len(every) - len(due))
     progress.advance(totals.resumed)
-    waiting = iter(due)
 
-    async def work() -> None:
-        for one in waiting:
-            await _run_one(one, run, journal, totals)
-            progress.advance()
+    async def work(one: Boundary) -> None:
+        await _run_one(one, run, journal, totals)
+        progress.advance()
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(at_once, len(due))):
-            group.create_task(work())
+    await at_most(at_once, due, work)
     if totals.is_clean:
         journal.close()
     return totals

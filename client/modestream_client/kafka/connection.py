@@ -50,18 +50,28 @@ class Connection:
         return partition
 
     async def send(
-        self, topic: str, key: bytes, value: bytes, headers: RecordHeaders, on_written: OnWritten
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes,
+        headers: RecordHeaders,
+        on_written: OnWritten,
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
     ) -> RecordPosition:
         """Write one record and wait for Kafka's acknowledgement; return its partition and offset.
 
-        The partition is murmur2 of the key, as in Java; records of one key are written in the order of the calls.
+        Its timestamp is `timestamp_ms` since the epoch, by default now; its partition by default murmur2
+        of the key, as in Java. Records of one key are written in the order of the calls.
         Cancellation does not take the record back: `on_written` gets the offset in any case, and before this returns.
         Raises `MemoryServiceError` with code `too_large` for a record that Kafka does not take.
         """
         with _translate_errors("Kafka did not take the record"):
             # The lock keeps the order: where a batch is full, a later, smaller record would find room before this one.
             async with self._in_order.setdefault(key, asyncio.Lock()):
-                future = await self._producer.send(topic, value, key=key, headers=list(headers))
+                future = await self._producer.send(
+                    topic, value, key=key, partition=partition, headers=list(headers), timestamp_ms=timestamp_ms
+                )
             future.add_done_callback(lambda done: _report_offset(done, on_written))
             written = await asyncio.shield(future)
         return written.partition, written.offset

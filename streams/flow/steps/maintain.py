@@ -20,6 +20,7 @@ from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
 from streams.flow.steps.compare_embedders import run_comparison
+from streams.flow.steps.verify import run_verification
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
@@ -38,7 +39,7 @@ MAX_CONCURRENT_JOBS = 4
 
 
 class RunJobs:
-    """Handles `job.v1`: checks the vectors of a boundary, and requests missing and stale ones; compares embedders."""
+    """Handles `job.v1`: checks the vectors of a boundary and requests missing and stale ones; other jobs alike."""
 
     def __init__(
         self, maintain_at: Callable[[int], Maintain], compare_at: Callable[[int], CompareEmbedders], ctx: WorkerContext
@@ -52,6 +53,8 @@ class RunJobs:
         """Run the job to its end."""
         if job.kind == "compare_embedders":
             return await self._compare(job, record.partition)
+        if job.kind == "verify":
+            return await self._verify(job, record.partition)
         async with self._slots:
             with self._ctx.jobs.running(job) as tally:
                 running = JobRun(job, tally, self._maintain_at(record.partition), record.partition, self._ctx)
@@ -65,6 +68,12 @@ class RunJobs:
             with self._ctx.jobs.running(job) as tally:
                 compared = await run_comparison(job, tally, self._compare_at(partition), partition, self._ctx)
         return HandlerResult(None if compared is None else SuccessReply(compared))
+
+    async def _verify(self, job: Job, partition: int) -> HandlerResult:
+        async with self._slots:
+            with self._ctx.jobs.running(job) as tally:
+                found = await run_verification(job, tally, self._maintain_at(partition), partition, self._ctx)
+        return HandlerResult(None if found is None else SuccessReply(found))
 
     def _record_backfill(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):

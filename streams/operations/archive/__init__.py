@@ -1,0 +1,1 @@
+"""Logs as files: segments of JSON lines with checksums, and a manifest that names them."""

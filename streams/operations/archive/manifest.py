@@ -1,0 +1,88 @@
+"""The manifest of a backup: what was backed up, in which files, and how far."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, ValidationError
+
+from schemas.internal.service import ServiceRecord
+from streams.adapters.durable_files import write_durably
+from streams.operations.copy.logs import Log, Place
+
+MANIFEST = "manifest.json"
+
+
+class InvalidBackup(ValueError):
+    """The folder is no backup, of another deployment, or damaged; the message says what to do."""
+
+
+class StoredFile(BaseModel, frozen=True):
+    """A file of the backup, with its checksum."""
+
+    file: str
+    sha256: str
+    size: int
+
+    def check(self, folder: Path) -> bytes:
+        """Return the content. Raises InvalidBackup if it is not what was written."""
+        try:
+            content = (folder / self.file).read_bytes()
+        except OSError as problem:
+            raise InvalidBackup(f"{self.file} can't be read: {problem}; use another copy of the backup") from problem
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise InvalidBackup(f"{self.file} is damaged, its checksum differs; use another copy of the backup")
+        return content
+
+
+class Segment(StoredFile, frozen=True):
+    """Records of one partition of a log: from the offset `first` on, the next one would have `next`."""
+
+    log: Log
+    partition: int
+    first: int
+    next: int
+    records: int
+
+    @property
+    def place(self) -> Place:
+        """The log and the partition."""
+        return self.log, self.partition
+
+
+class Manifest(BaseModel, frozen=True, populate_by_name=True):
+    """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
+
+    `revisions` are those of the pipelines.
+    """
+
+    schema_: Literal["backup.v1"] = Field(default="backup.v1", alias="schema")
+    taken_at: str
+    service: ServiceRecord
+    segments: tuple[Segment, ...] = ()
+    outcome: StoredFile | None = None
+    revisions: StoredFile | None = None
+
+    def of(self, place: Place) -> Iterator[Segment]:
+        """Yield the segments of a partition, in their order."""
+        return (one for one in self.segments if one.place == place)
+
+    def end(self, place: Place) -> int:
+        """Return the offset that the next segment of a partition begins with."""
+        return max((one.next for one in self.of(place)), default=0)
+
+    def save(self, folder: Path) -> None:
+        """Write it; after a power cut the folder has the former one or this one."""
+        write_durably(folder / MANIFEST, self.model_dump_json(by_alias=True, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """Read it; None if there is none. Raises InvalidBackup."""
+        path = folder / MANIFEST
+        if not path.exists():
+            return None
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as problem:
+            raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem

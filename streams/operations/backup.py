@@ -1,0 +1,76 @@
+"""Back up the logs of a deployment into files, and restore them into an empty deployment."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.operations.archive.manifest import InvalidBackup
+from streams.operations.archive.reading import BackupLogs
+from streams.operations.archive.writing import BackupWriter
+from streams.operations.copy.entries import EntryBuilder
+from streams.operations.copy.kafka_source import open_logs
+from streams.operations.copy.kafka_target import open_target
+from streams.operations.deployment import deployment_at, read_service_record
+from streams.operations.migrate import CopyRun, print_report
+from streams.operations.progress import Progress
+from streams.operations.selection import named_scope
+from streams.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions:
+    """`check_only`: compare the checksums, and write nothing."""
+
+    folder: Path
+    principal: str | None = None
+    check_only: bool = False
+
+
+async def back_up(folder: Path, settings: Settings) -> int:
+    """Write what the folder does not have yet; return 0."""
+    source = await deployment_at(settings)
+    service = await read_service_record(source)
+    if service is None:
+        raise InvalidBackup("the record of the deployment is gone")
+    async with open_logs(source) as logs:
+        outcome = await logs.outcome()
+        builder = EntryBuilder(source.partitions, source.scope_model, source.scope_model, outcome.forgotten)
+        writer = BackupWriter(folder, logs, service, builder)
+        with Progress("backup", 0, "records") as progress:
+            await writer.write(outcome, progress.reach)
+    segments = writer.manifest.segments
+    size = sum(one.size for one in segments)
+    sys.stdout.write(
+        f"backup: {writer.written} new offsets; {sum(one.records for one in segments)} records in {len(segments)} files"
+        f" of {size} bytes, {len(outcome.forgotten)} forgotten ids\n"
+    )
+    return 0
+
+
+async def restore(options: RestoreOptions, settings: Settings) -> int:
+    """Write the logs of a backup into the deployment of the settings, whose worker makes the memories of them.
+
+    Return 0, or 1 if a command was refused.
+    """
+    logs = BackupLogs(options.folder)
+    logs.check()
+    sys.stderr.write(f"{options.folder}: taken at {logs.manifest.taken_at}, all files are whole\n")
+    if options.check_only:
+        return 0
+    made = await read_service_record(settings)
+    target = settings if made is None else settings.model_copy(update={"partitions": made.partitions})
+    fields = logs.manifest.service.scope_fields
+    if tuple(sorted(settings.scope_model.model_fields)) != fields:
+        raise InvalidBackup(f"the backup has scopes of {', '.join(fields)}: set MODESTREAM_SCOPE_MODEL accordingly")
+    outcome = await logs.outcome()
+    builder = EntryBuilder(logs.partitions, settings.scope_model, settings.scope_model, outcome.forgotten)
+    path = settings.data_dir / "run" / f"copy-{_name(options.folder, target)}.json"
+    with Progress("restore", 0, "records") as progress:
+        async with open_target(target, options.principal, progress.say) as opened:
+            report = await CopyRun("restore", logs, builder, outcome, path).to(opened, progress)
+    print_report("restore", report)
+    return 1 if report.refusals else 0
+
+
+def _name(folder: Path, target: Settings) -> str:
+    return named_scope(str(folder.resolve()), target.broker, target.topic_prefix)

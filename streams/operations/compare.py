@@ -1,0 +1,188 @@
+"""Compare two deployments memory by memory, as a client sees them, and make the second like the first.
+
+What is compared: ids, texts, types, times, modes, versions and whether something supersedes it, of turns, distilled
+memories and items; and what is declared. Where scopes have further fields, ids differ, and turns are compared by their
+conversation and turn id.
+"""
+
+import asyncio
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from modestream_client import MemoryClient, MemoryClientError
+from modestream_client.answers import Json
+
+from schemas.messages.boundaries import Boundary
+from schemas.scopes import Scope
+from streams.operations.boundaries import list_boundaries
+from streams.operations.deployment import client_of, deployment_at
+from streams.operations.listing import UserListing
+from streams.operations.pacing import at_most
+from streams.operations.progress import Progress
+from streams.settings import Settings
+
+USERS_AT_ONCE = 4
+"""Users that are compared at the same time."""
+
+COMPARED = ("text", "type", "occurred_at", "mode", "version")
+"""Fields of a memory that are the same."""
+
+LOOKS = 5
+"""Looks at a user until a difference counts: what is written last may not be applied in both."""
+
+LOOK_INTERVAL_S = 1.0
+
+MAX_NAMED = 20
+"""Differences that are printed."""
+
+
+@dataclass(slots=True)
+class Differences:
+    """Of one user: ids that the second lacks or has besides, pairs that differ, and whether declarations do."""
+
+    missing: list[str] = field(default_factory=list)
+    extra: list[Json] = field(default_factory=list)
+    different: list[tuple[Json, Json]] = field(default_factory=list)
+    declared: list[str] = field(default_factory=list)
+    equal: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.extra or self.different or self.declared)
+
+
+def compare_memories(first: Mapping[str, Json], second: Mapping[str, Json]) -> Differences:
+    """Compare the memories of one user by their keys. Pure."""
+    found = Differences(missing=sorted(first.keys() - second.keys()))
+    found.extra = [second[key] for key in sorted(second.keys() - first.keys())]
+    for key in sorted(first.keys() & second.keys()):
+        if _shown(first[key]) == _shown(second[key]):
+            found.equal += 1
+        else:
+            found.different.append((first[key], second[key]))
+    return found
+
+
+def _shown(memory: Json) -> list[object]:
+    return [*(memory[name] for name in COMPARED), memory["superseded_by"] is None]
+
+
+class Comparison:
+    """Compares users of two open deployments."""
+
+    def __init__(
+        self,
+        first: MemoryClient,
+        second: MemoryClient,
+        scopes: tuple[type[Scope], type[Scope]],
+        *,
+        mend: bool,
+        forgotten: Collection[str] = frozenset(),
+    ) -> None:
+        """`forgotten` are the ids of the first deployment's forgotten memories."""
+        self._clients = (first, second)
+        self._scopes = scopes
+        self._same_fields = set(scopes[0].model_fields) == set(scopes[1].model_fields)
+        self._mend = mend
+        self._forgotten = forgotten
+        self.differing: dict[str, Differences] = {}
+        self.failures: dict[str, str] = {}
+        self.equal = 0
+
+    async def compare(self, boundary: Boundary) -> None:
+        """Compare one user; a difference counts if it stays."""
+        try:
+            found = await self._look(boundary)
+            for _ in range(LOOKS - 1):
+                if not found:
+                    break
+                if self._mend:
+                    await self._make_alike(found)
+                await asyncio.sleep(LOOK_INTERVAL_S)
+                found = await self._look(boundary)
+        except MemoryClientError as problem:
+            self.failures[boundary.boundary] = str(problem)
+            return
+        self.equal += found.equal
+        if found:
+            self.differing[boundary.boundary] = found
+
+    async def _look(self, boundary: Boundary) -> Differences:
+        listings = [UserListing(*pair) for pair in zip(self._clients, [boundary] * 2, self._scopes, strict=True)]
+        first, second = [self._by_key(await listing.memories()) for listing in listings]
+        found = compare_memories(first, second)
+        if self._same_fields:
+            for scope in await listings[0].scopes():
+                before, after = [await listing.declared(scope) for listing in listings]
+                found.declared += [f"{scope}: {name}" for name in before if before[name] != after[name]]
+        return found
+
+    def _by_key(self, memories: list[Json]) -> dict[str, Json]:
+        if self._same_fields:
+            return {one["memory_id"]: one for one in memories}
+        return {f"{one['conversation_id']}/{one['turn_id']}": one for one in memories if one["turn_id"] is not None}
+
+    async def _make_alike(self, found: Differences) -> None:
+        """Move memories of the second deployment to the mode that they have in the first, and forget what is extra.
+
+        Nothing that was said to the second alone: what is extra was forgotten in the first, or distilled from turns of
+        which some were.
+        """
+        for before, after in found.different:
+            if before["mode"] != after["mode"]:
+                await self._command("set_memory_mode", after, mode=before["mode"])
+        for extra in found.extra:
+            if (
+                extra["memory_id"] in self._forgotten
+                or (await self._command("get_memory", extra))["origin"] == "distilled"
+            ):
+                await self._command("forget", extra)
+
+    async def _command(self, name: str, memory: Json, **arguments: str) -> Json:
+        wanted = {"memory_id": memory["memory_id"], **arguments}
+        record = {"schema": "command.v1", "command": name, "scope": memory["scope"], "arguments": wanted}
+        reply, _ = await self._clients[1].request("commands", record)
+        return reply.result
+
+
+async def compare_deployments(
+    first: Settings, second: Settings, principal: str | None, *, mend: bool, forgotten: Collection[str]
+) -> bool:
+    """Compare all users of the first deployment, print the result; return True if all are alike."""
+    first, second = await deployment_at(first), await deployment_at(second)
+    boundaries = await list_boundaries(first)
+    async with client_of(first, principal) as one, client_of(second, principal) as other:
+        comparison = Comparison(one, other, (first.scope_model, second.scope_model), mend=mend, forgotten=forgotten)
+        with Progress("compare", len(boundaries), "users") as progress:
+
+            async def work(boundary: Boundary) -> None:
+                await comparison.compare(boundary)
+                progress.advance()
+
+            await at_most(USERS_AT_ONCE, boundaries, work)
+    _print(comparison, len(boundaries))
+    return not comparison.differing and not comparison.failures
+
+
+def _print(comparison: Comparison, users: int) -> None:
+    every = comparison.differing.values()
+    counts = (
+        f"{comparison.equal} memories alike, {sum(len(one.missing) for one in every)} missing,"
+        f" {sum(len(one.extra) for one in every)} extra, {sum(len(one.different) for one in every)} different,"
+        f" {sum(len(one.declared) for one in every)} declarations different"
+    )
+    sys.stdout.write(f"compare: {users} users, {counts}, {len(comparison.failures)} users without an answer\n")
+    for line in _lines(comparison)[:MAX_NAMED]:
+        sys.stderr.write(f"{line}\n")
+
+
+def _lines(comparison: Comparison) -> list[str]:
+    lines = [f"{user}: {reason}" for user, reason in comparison.failures.items()]
+    for user, found in comparison.differing.items():
+        lines += [f"{user}: missing {key}" for key in found.missing]
+        lines += [f"{user}: extra {one['memory_id']}" for one in found.extra]
+        for before, after in found.different:
+            names = [name for name in COMPARED if before[name] != after[name]] or ["superseded_by"]
+            lines.append(f"{user}: {before['memory_id']} differs in {', '.join(names)}")
+        lines += [f"{user}: declared otherwise in {one}" for one in found.declared]
+    return lines

@@ -1,0 +1,221 @@
+"""Copy logs into another deployment, so that its worker makes the same memories of them.
+
+Guaranteed:
+- The records of one boundary are written in the order of their logs, and between logs in the order of their times
+  (`merge`). A command is written when all turns before it are applied, and what follows it when it has taken effect; a
+  trigger of a consolidation moreover when the vectors before it are made.
+- A record is written once, also when this process is killed at any moment: a copied record names its origin, and a
+  run that continues looks in the target for what was written since the position was last saved.
+- A revision of the pipelines is written when all records with earlier times are applied.
+- Boundaries do not wait for each other within a batch.
+"""
+
+import asyncio
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from modestream_client import MemoryServiceError
+
+from schemas.messages.records import Record
+from streams.operations.copy.entries import EntryBuilder, LeftOut
+from streams.operations.copy.logs import CopiedPlace, Entry, LogSource, LogTarget, Outcome, Positions
+from streams.operations.copy.merge import READ_AHEAD, PartitionLogs
+from streams.operations.copy.position import CopyPosition
+from streams.operations.pacing import at_most
+from streams.wire.partitioning import partition_of
+
+BATCH_SIZE = 500
+"""Records of one partition between two saved positions."""
+
+BOUNDARIES_AT_ONCE = 32
+"""Boundaries that are copied at the same time."""
+
+TURNS_AT_ONCE = 100
+"""Turns of one boundary that are handed to the producer before the first is acknowledged."""
+
+NOTHING = Outcome()
+"""The outcome of logs of which nothing is known."""
+
+MAX_NAMED_REFUSALS = 20
+"""Refused commands that are told by their place; more are counted."""
+
+END_POLL_INTERVAL_S = 0.2
+"""Between two looks at the ends of the logs, when all that was known is copied."""
+
+
+@dataclass(slots=True)
+class CopyReport:
+    """What was done: `counts` by log, and of what was left out by reason; some of the refused commands."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refusals: list[str] = field(default_factory=list)
+
+    def refused(self, entry: Entry, why: str) -> None:
+        """Count a command that the target refused; the source may have refused it as well."""
+        self.counts["refused"] += 1
+        if len(self.refusals) < MAX_NAMED_REFUSALS:
+            log, partition, offset = entry.origin
+            self.refusals.append(f"{log} {partition}:{offset}: {why}")
+
+
+class Copier:
+    """Copies from one source to one target."""
+
+    def __init__(
+        self,
+        source: LogSource,
+        target: LogTarget,
+        builder: EntryBuilder,
+        position: CopyPosition,
+        outcome: Outcome = NOTHING,
+        *,
+        saved: Callable[[CopyPosition], None] = lambda _: None,
+        advanced: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> None:
+        """`outcome` is what the source's logs have led to.
+
+        `saved` stores the position after each batch; `advanced` gets the records done and in all.
+        """
+        self._outcome = outcome
+        self._source, self._target, self._builder = source, target, builder
+        self._position = position
+        self._saved, self._advanced = saved, advanced
+        self._parts = [PartitionLogs(source, number, position.part(number)) for number in range(source.partitions)]
+        self._written: set[CopiedPlace] = set()
+        self._floor: Positions = {}
+        self._last_turn: dict[str, int] = {}
+        self.report = CopyReport()
+
+    async def resume(self) -> None:
+        """Find what was copied since the position was saved, and wait until it has taken effect.
+
+        Raises ValueError for a target with turns of others, which might be mixed up.
+        """
+        self._written = set(await self._target.copied_since(self._position.target_ends))
+        self._floor = await self._target.ends()
+        is_continued = bool(self._written or self._position.target_ends)
+        if not is_continued and any(end for (log, _), end in self._floor.items() if log == "turns"):
+            raise ValueError("the new prefix has turns already that were not copied: choose another one")
+        await self._learn_ids()
+        if any(self._floor.values()):
+            await self._target.wait_settled()
+
+    async def _learn_ids(self) -> None:
+        """Read the turns that an earlier process has copied: commands that follow may name their memories."""
+        for number in range(self._source.partitions if self._builder.changes_ids else 0):
+            offset, end = 0, self._position.part(number).offsets.get("turns", 0)
+            while offset < end:
+                records, offset = await self._source.read(("turns", number), offset, READ_AHEAD)
+                for record in records:
+                    self._builder.build("turns", record)
+
+    async def run(self, *, follow: bool = False) -> None:
+        """Copy until nothing is left that was there at one moment; with `follow` go on until cancelled."""
+        known, ends = await self._source.ends(), await self._source.ends()
+        while True:
+            for revision in await self._new_revisions():
+                await self._copy(known, ends, revision.timestamp_ms)
+                # What was written before it is prepared by the former revision.
+                await self._target.wait_settled(turns=True)
+                await self._target.set_revision(revision)
+                self.report.counts["revisions"] += 1
+            await self._copy(known, ends, math.inf)
+            if known == ends and not follow:
+                return
+            if known == ends:
+                await asyncio.sleep(END_POLL_INTERVAL_S)
+            known, ends = ends, await self._source.ends()
+
+    async def _new_revisions(self) -> list[Record]:
+        had = await self._target.revision_keys()
+        return [one for one in await self._source.revisions() if one.key not in had]
+
+    async def _copy(self, known: Positions, ends: Positions, before_ms: float) -> None:
+        while await self._batch(known, ends, before_ms):
+            self._tell(ends)
+
+    async def _batch(self, known: Positions, ends: Positions, before_ms: float) -> int:
+        """Copy one batch of each partition; return the number of records, copied or not."""
+        entries: list[Entry] = []
+        taken = 0
+        for part in self._parts:
+            for log, record in await part.take(known, ends, BATCH_SIZE, before_ms):
+                taken += 1
+                built = self._builder.build(log, record)
+                if isinstance(built, LeftOut):
+                    self.report.counts[built.why] += 1
+                elif built.origin in self._written:
+                    self._written.discard(built.origin)
+                    self.report.counts["already copied"] += 1
+                    await self._keep_distilled(built)
+                else:
+                    entries.append(built)
+        if taken:
+            await self._write(entries)
+            self._position.target_ends = await self._target.ends()
+            self._saved(self._position)
+        return taken
+
+    async def _write(self, entries: Iterable[Entry]) -> None:
+        by_boundary: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            by_boundary[entry.boundary].append(entry)
+        await at_most(BOUNDARIES_AT_ONCE, by_boundary.values(), self._write_boundary)
+
+    async def _write_boundary(self, entries: Sequence[Entry]) -> None:
+        for is_turns, run in groupby(entries, key=lambda entry: entry.log == "turns"):
+            several = list(run)
+            if is_turns:
+                for start in range(0, len(several), TURNS_AT_ONCE):
+                    await self._write_turns(several[start : start + TURNS_AT_ONCE])
+            else:
+                for entry in several:
+                    await self._carry_out(entry)
+
+    async def _write_turns(self, turns: Sequence[Entry]) -> None:
+        # Tasks begin in the order of their creation, and the target writes the records of one key in that order.
+        offsets = await asyncio.gather(*[self._write_turn(entry) for entry in turns])
+        self._last_turn[turns[-1].boundary] = max(offsets)
+        self.report.counts["turns"] += sum(not one.is_forgotten for one in turns)
+        self.report.counts["forgotten"] += sum(one.is_forgotten for one in turns)
+
+    async def _write_turn(self, entry: Entry) -> int:
+        try:
+            return await self._target.write(entry)
+        except MemoryServiceError as refused:
+            self.report.refused(entry, f"{refused.code}: {refused.message}")
+            return -1
+
+    async def _carry_out(self, entry: Entry) -> None:
+        await self._wait_applied(entry)
+        if entry.log == "consolidate":
+            await self._target.wait_embedded(entry.scope)
+        why = await self._target.carry_out(entry)
+        self.report.counts[entry.log] += 1
+        if why is not None:
+            self.report.refused(entry, why)
+        await self._keep_distilled(entry)
+
+    async def _keep_distilled(self, entry: Entry) -> None:
+        """Forget what a trigger has distilled, and the source does not have: a source of it was forgotten since.
+
+        Only of triggers that the source had carried out when its outcome was read.
+        """
+        log, partition, offset = entry.origin
+        if log == "consolidate" and offset < self._outcome.consolidated.get(partition, 0):
+            extra = await self._target.keep_distilled(entry.scope, self._outcome.distilled)
+            self.report.counts["distilled of forgotten ones"] += extra
+
+    async def _wait_applied(self, entry: Entry) -> None:
+        """Wait until the boundary's turns before this one are applied; of an earlier process, all of its partition."""
+        partition = partition_of(entry.boundary.encode(), self._target.partitions)
+        earlier = self._floor.get(("turns", partition), 0) - 1
+        offset = self._last_turn.pop(entry.boundary, earlier)
+        if offset >= 0:
+            await self._target.wait_applied(entry.scope, offset)
+
+    def _tell(self, ends: Positions) -> None:
+        self._advanced(self._position.done(), sum(ends.values()))

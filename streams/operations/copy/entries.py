@@ -1,0 +1,164 @@
+"""Decide what of a log is copied, and as what. Pure.
+
+Enters: a record as it lies in a log, and which memories were forgotten. Leaves: the entry to write, or why it is left
+out. Guaranteed: a turn keeps its memory id, its text, its time and its headers. A forgotten turn keeps its identity, so
+that it stays forgotten, and nothing of what was said.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from agents.rules.memory.identity import derive_memory_id
+from agents.rules.memory.versions import identify_turn
+from schemas.failures import Rejected
+from schemas.internal.changes import JOB_KINDS
+from schemas.messages.commands import OPERATING_COMMANDS, READING_COMMANDS, Command
+from schemas.messages.decoding import decode
+from schemas.messages.records import Headers, Record
+from schemas.messages.turns import Turn
+from schemas.moments import moment_of
+from schemas.scopes import Scope
+from streams.channels import InputChannels, input_channels
+from streams.operations.copy.logs import Entry, Log
+from streams.topics import topics_with_prefix
+from streams.wire.partitioning import MOVED_FROM, partition_of
+from streams.wire.reply_address import DIALECTS
+
+COPIED_FROM = "modestream_copied_from"
+"""Header of a copied record: `partition:offset` in the log that it was copied from."""
+
+LEFT_OUT_HEADERS = frozenset(
+    {
+        "deadline",
+        MOVED_FROM,
+        COPIED_FROM,
+        *(name for dialect in DIALECTS for name in (dialect.topic, dialect.correlation, dialect.partition)),
+    }
+)
+"""Headers of the first delivery: an answer was sent then."""
+
+FORGOTTEN_TEXT = "[forgotten]"
+"""The content of a forgotten turn's record, in place of what was said."""
+
+DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
+"""Commands that are not copied: they change nothing, or what is made again from the logs. Edits of pipelines have led
+to revisions, which are copied themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record that is not copied, and why: `invalid`, `misplaced` (its copy is elsewhere in the log), `derived`."""
+
+    why: str
+
+
+class EntryBuilder:
+    """Turns records into entries."""
+
+    def __init__(
+        self,
+        partitions: int,
+        source_scope: type[Scope],
+        target_scope: type[Scope],
+        forgotten: Collection[str] = frozenset(),
+    ) -> None:
+        """`partitions` is the source's number; `forgotten` are the ids of its forgotten memories."""
+        self._channels: InputChannels = input_channels(topics_with_prefix(""), source_scope)
+        self._partitions = partitions
+        self._target_scope = target_scope
+        self._forgotten = forgotten
+        self.changes_ids = set(source_scope.model_fields) != set(target_scope.model_fields)
+        self._moved_ids: dict[str, str] = {}
+        """Where scopes get further fields: the new ids of the turns that were seen."""
+
+    def build(self, log: Log, record: Record) -> Entry | LeftOut:
+        """Return the entry of a record, or why it is left out."""
+        try:
+            message = decode(record.value, self._kinds(log))
+            scope = self._target_scope.model_validate(message.scope.model_dump())
+        except (Rejected, ValidationError):
+            return LeftOut("invalid")
+        if partition_of(message.scope.boundary.encode(), self._partitions) != record.partition:
+            return LeftOut("misplaced")
+        if isinstance(message, Command) and message.command in DERIVED_COMMANDS:
+            return LeftOut("derived")
+        own = scope if scope.model_dump() != message.scope.model_dump() else None
+        entry = Entry(
+            log,
+            scope.model_dump(),
+            scope.boundary,
+            record.value or b"",
+            _headers(record),
+            record.timestamp_ms,
+            (log, record.partition, record.offset),
+        )
+        if isinstance(message, Turn):
+            return self._turn(entry, message, record, own)
+        return entry if own is None else replace(entry, value=_changed(record, own, self._move_ids))
+
+    def _kinds(self, log: Log) -> Mapping[str, type[Any]]:
+        channels = self._channels
+        return {"turns": channels.turns, "commands": channels.commands, "consolidate": channels.triggers}[log].kinds
+
+    def _turn(self, entry: Entry, turn: Turn, record: Record, scope: Scope | None) -> Entry:
+        """Return the entry of a turn; `scope` is the new one, if it changes."""
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        if scope is not None:
+            new_id = derive_memory_id(scope.model_dump(), turn.conversation_id, identity.turn_id)
+            self._moved_ids[identity.memory_id] = new_id
+        if identity.memory_id in self._forgotten:
+            return replace(entry, value=_forgotten_turn(turn, identity.turn_id, scope), is_forgotten=True)
+        if scope is None:
+            return entry
+        # A turn id is derived from the scope, too: the former one stays.
+        return replace(entry, value=_changed(record, scope, lambda value: value.update(turn_id=identity.turn_id)))
+
+    def _move_ids(self, command: dict[str, Any]) -> None:
+        """Replace the ids of turns in a command's arguments by their new ones."""
+        arguments = command.get("arguments") or {}
+        if "memory_id" in arguments:
+            arguments["memory_id"] = self._moved_ids.get(arguments["memory_id"], arguments["memory_id"])
+        if arguments.get("memory_ids"):
+            arguments["memory_ids"] = [self._moved_ids.get(one, one) for one in arguments["memory_ids"]]
+
+
+def _forgotten_turn(turn: Turn, turn_id: str, scope: Scope | None) -> bytes:
+    return to_json(
+        {
+            "schema": "turn.v1",
+            "turn_id": turn_id,
+            "scope": (scope or turn.scope).model_dump(),
+            "conversation_id": turn.conversation_id,
+            "role": turn.role,
+            "content": FORGOTTEN_TEXT,
+            "occurred_at": turn.occurred_at,
+            "mode": turn.mode,
+        }
+    )
+
+
+def _changed(record: Record, scope: Scope, change: Callable[[dict[str, Any]], None]) -> bytes:
+    value = from_json(record.value or b"")
+    value["scope"] = scope.model_dump()
+    change(value)
+    return to_json(value)
+
+
+def _headers(record: Record) -> Headers:
+    kept = tuple(pair for pair in record.headers if pair[0] not in LEFT_OUT_HEADERS)
+    return (*kept, (COPIED_FROM, f"{record.partition}:{record.offset}".encode()))
+
+
+def origin_of(log: Log, record: Record) -> tuple[Log, int, int] | None:
+    """Return where a record of a target was copied from; None for one that was not copied."""
+    header = record.header(COPIED_FROM)
+    if header is None:
+        return None
+    partition, colon, offset = header.partition(b":")
+    if not (colon and partition.isdigit() and offset.isdigit()):
+        return None
+    return log, int(partition), int(offset)

@@ -1,0 +1,103 @@
+"""The logs of a deployment in Kafka, as they are read."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from schemas.messages.records import Record
+from streams.adapters.kafka.admin import committed_offsets, count_partitions
+from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
+from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
+from streams.adapters.kafka.topic_reading import read_to_end
+from streams.operations.copy.logs import LOGS, Log, Outcome, Place, Positions
+from streams.settings import Settings
+from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
+from streams.topics import changelog, group_id, topics_with_prefix
+
+DISTILLED = b'"origin":"distilled"'
+"""What the row of a distilled memory has, as it is serialised; a text has its quotation marks escaped."""
+
+
+class KafkaLogs:
+    """Reads the logs of a deployment; implements `LogSource`."""
+
+    def __init__(self, reader: LogReader, settings: Settings) -> None:
+        self._reader = reader
+        self._settings = settings
+        self._topics = log_topics(settings.topic_prefix)
+        self.partitions = settings.partitions
+
+    async def ends(self) -> Positions:
+        """Return the offsets after the last records."""
+        names = {topic: log for log, topic in self._topics.items()}
+        return {(names[topic], partition): end for (topic, partition), end in (await self._reader.ends()).items()}
+
+    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+        """Return records from an offset on, and the offset to read next."""
+        log, partition = place
+        return await self._reader.read((self._topics[log], partition), offset, most)
+
+    async def outcome(self) -> Outcome:
+        """Return what the logs have led to, as the changelog of the table `memories` has it."""
+        return await read_outcome(self._settings)
+
+    async def revisions(self) -> list[Record]:
+        """Return the revisions of the pipelines; a release without them has none."""
+        topic = topics_with_prefix(self._settings.topic_prefix).pipelines
+        if not await count_partitions(self._settings, topic):
+            return []
+        return await read_to_end(self._settings, topic, [PIPELINES_PARTITION])
+
+
+async def read_outcome(settings: Settings) -> Outcome:
+    """Return what the logs of a deployment have led to. Raises Unavailable."""
+    # Read first: what is committed is in the changelog.
+    committed = await committed_offsets(settings, group_id(settings))
+    triggers = topics_with_prefix(settings.topic_prefix).consolidate
+    consolidated = {number: offset for (topic, number), offset in committed.items() if topic == triggers}
+    rows = _Rows()
+    topic = changelog(settings, "memories")
+    places = [(topic, number) for number in range(await count_partitions(settings, topic))]
+    if places:
+        async with open_log_reader(settings, places) as reader:
+            await reader.read_all(rows.take)
+    return Outcome(frozenset(rows.forgotten), frozenset(rows.distilled), consolidated)
+
+
+class _Rows:
+    """The last values of the table, as far as they are tombstones or distilled memories."""
+
+    def __init__(self) -> None:
+        self.forgotten: set[str] = set()
+        self.distilled: set[str] = set()
+
+    def take(self, record: Record) -> None:
+        memory_id, value = (record.key or b"").decode(), record.value or b""
+        _keep(self.forgotten, memory_id, is_one=value.startswith(FORGOTTEN_TOMBSTONE))
+        _keep(self.distilled, memory_id, is_one=DISTILLED in value and value.startswith(b"{"))
+
+
+def _keep(found: set[str], memory_id: str, *, is_one: bool) -> None:
+    if is_one:
+        found.add(memory_id)
+    else:
+        found.discard(memory_id)
+
+
+def log_topics(prefix: str) -> Mapping[Log, str]:
+    """Return the topics of the logs."""
+    topics = topics_with_prefix(prefix)
+    return {log: getattr(topics, log) for log in LOGS}
+
+
+def log_places(settings: Settings) -> list[TopicPlace]:
+    """Return the partitions of the logs."""
+    return [
+        (topic, number) for topic in log_topics(settings.topic_prefix).values() for number in range(settings.partitions)
+    ]
+
+
+@asynccontextmanager
+async def open_logs(settings: Settings) -> AsyncIterator[KafkaLogs]:
+    """Open the logs of a deployment for reading. Raises Unavailable."""
+    async with open_log_reader(settings, log_places(settings)) as reader:
+        yield KafkaLogs(reader, settings)

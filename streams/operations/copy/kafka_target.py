@@ -1,0 +1,290 @@
+"""A deployment in Kafka, as it is written to: records with their times, and requests that are answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from modestream_client import MemoryServiceError, MemoryUnreachable
+from modestream_client.answers import Json, Reply, reply_of
+from modestream_client.kafka.connection import Connection, open_connection
+from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies
+from pydantic_core import from_json, to_json
+
+from schemas.messages.records import Headers, Record
+from schemas.scope_models import some_scope
+from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
+from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
+from streams.adapters.kafka.topic_reading import read_to_end
+from streams.operations.copy.entries import origin_of
+from streams.operations.copy.kafka_source import log_topics
+from streams.operations.copy.logs import CopiedPlace, Entry, Log, Positions
+from streams.pipeline_commands import OPERATOR_USER_ID
+from streams.settings import Settings
+from streams.topics import group_id, topic_config, topics_with_prefix
+
+OPEN_TIMEOUT_S = 30.0
+"""Limit of connecting."""
+
+REPLY_TIMEOUT_S = 10.0
+"""After so long without a reply the worker's committed offsets are asked whether a record has taken effect."""
+
+RETRY_S = 1.0
+"""The pause before something is tried again."""
+
+REVISION_TIMEOUT_S = 60.0
+"""How long a revision of the pipelines is awaited: a worker reads it within a second."""
+
+MAX_TRIES = 10
+"""Tries of a command that the target answers as unavailable."""
+
+EMBEDDED_TIMEOUT_S = 900.0
+"""How long vectors of one boundary are awaited before a consolidation; a model may be missing."""
+
+DISTILLED_TYPES = ["semantic", "procedural", "document", "state_object"]
+"""Types of distilled memories and items."""
+
+READ_AT_ONCE = 1000
+"""Records of the target that are looked at together for their origins."""
+
+
+class KafkaTarget:
+    """Writes to a deployment; implements `LogTarget`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reader: LogReader,
+        connection: Connection,
+        replies: PendingReplies,
+        principal: str | None,
+        say: Callable[[str], None],
+    ) -> None:
+        """`say` is told what is waited for, and an empty text when it goes on."""
+        self._settings = settings
+        self._reader = reader
+        self._connection = connection
+        self._replies = replies
+        self._principal = principal
+        self._say = say
+        self._topics = log_topics(settings.topic_prefix)
+        self._pipelines = topics_with_prefix(settings.topic_prefix).pipelines
+        self.partitions = settings.partitions
+
+    async def ends(self) -> Positions:
+        """Return the ends of the logs."""
+        ends = await self._reader.ends()
+        return {
+            (log, number): ends[topic, number]
+            for log, topic in self._topics.items()
+            for number in range(self.partitions)
+        }
+
+    async def copied_since(self, since: Positions) -> frozenset[CopiedPlace]:
+        """Return the origins of copied records at or after these offsets."""
+        found: set[CopiedPlace] = set()
+        for (log, partition), end in (await self.ends()).items():
+            offset = since.get((log, partition), 0)
+            while offset < end:
+                records, offset = await self._reader.read((self._topics[log], partition), offset, READ_AT_ONCE)
+                found.update(origin for one in records if (origin := origin_of(log, one)) is not None)
+        return frozenset(found)
+
+    async def write(self, entry: Entry) -> int:
+        """Write a record until Kafka has it. Raises MemoryServiceError, `too_large`."""
+        _, offset = await self._send(self._topics[entry.log], entry, entry.headers)
+        return offset
+
+    async def carry_out(self, entry: Entry) -> str | None:
+        """Write a command or trigger, and wait until it has taken effect."""
+        for _ in range(MAX_TRIES):
+            try:
+                await self._carried_out(entry)
+            except MemoryServiceError as refused:
+                if refused.code != "unavailable":
+                    return f"{refused.code}: {refused.message}"
+                await asyncio.sleep(RETRY_S)
+            else:
+                return None
+        return "unavailable"
+
+    async def _carried_out(self, entry: Entry) -> None:
+        with self._replies.expect() as pending:
+            headers = (*entry.headers, *self._reply_headers(pending.correlation_id))
+            partition, offset = await self._send(self._topics[entry.log], entry, headers)
+            while True:
+                done, _ = await asyncio.wait({pending.reply}, timeout=REPLY_TIMEOUT_S)
+                if done:
+                    self._say("")
+                    reply_of(pending.reply.result())
+                    return
+                # A reply is lost when its client's connection breaks at the wrong moment.
+                if await self._is_settled(entry.log, partition, offset):
+                    return
+                self._wait_for_worker()
+
+    async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
+        """Wait until the turns up to an offset are applied: a list that reads after it says so."""
+        wanted = {"schema": "list.v1", "scope": dict(scope), "what": "projects", "limit": 1, "read_after": offset}
+        while True:
+            reply = await self._ask("retrieve", wanted)
+            if all(warning.code != "not_caught_up" for warning in reply.warnings):
+                return
+
+    async def wait_embedded(self, scope: Mapping[str, str]) -> None:
+        """Wait until no vector of the boundary is due, at most `EMBEDDED_TIMEOUT_S`."""
+        until = asyncio.get_running_loop().time() + EMBEDDED_TIMEOUT_S
+        while asyncio.get_running_loop().time() < until:
+            modes = (await self._command("health", scope))["modes"].values()
+            if not sum(mode["pending"] + mode["stale"] for mode in modes):
+                return
+            await asyncio.sleep(RETRY_S / 4)
+
+    async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str]) -> int:
+        """Forget the distilled memories of a scope but these; return how many there were."""
+        wanted = {"schema": "list.v1", "scope": dict(scope), "what": "memories", "types": DISTILLED_TYPES, "limit": 500}
+        every: list[Json] = []
+        cursor = None
+        while True:
+            page = (await self._ask("retrieve", {**wanted, "include_superseded": True, "cursor": cursor})).result
+            every += page["items"]
+            if (cursor := page["next"]) is None:
+                break
+        # An item of several turns has no turn either.
+        maybe = [one["memory_id"] for one in every if one["turn_id"] is None and one["memory_id"] not in kept]
+        extra = [one for one in maybe if await self._is_distilled(scope, one)]
+        for memory_id in extra:
+            await self._command("forget", scope, memory_id=memory_id)
+        return len(extra)
+
+    async def _is_distilled(self, scope: Mapping[str, str], memory_id: str) -> bool:
+        record = await self._command("get_memory", scope, memory_id=memory_id)
+        return bool(record["origin"] == "distilled")
+
+    async def revision_keys(self) -> frozenset[bytes | None]:
+        """Return the keys of the revisions that are there."""
+        return frozenset([one.key for one in await read_to_end(self._settings, self._pipelines, [PIPELINES_PARTITION])])
+
+    async def set_revision(self, revision: Record) -> None:
+        """Write a revision, and wait until a worker has it. Raises ValueError if it does not take it."""
+        place = (revision.headers, revision.timestamp_ms, PIPELINES_PARTITION)
+        await self._produce(self._pipelines, revision.key or b"", revision.value or b"", *place)
+        number = from_json(revision.value or b"")["number"]
+        scope = some_scope(self._settings.scope_model, OPERATOR_USER_ID)
+        until = asyncio.get_running_loop().time() + REVISION_TIMEOUT_S
+        while asyncio.get_running_loop().time() < until:
+            try:
+                await self._command("get_pipeline", scope, revision=number)
+            except MemoryServiceError as refused:
+                if refused.code != "not_found":
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                # Other workers read it for themselves.
+                await asyncio.sleep(RETRY_S)
+                return
+        raise ValueError(
+            f"the worker of {self._settings.topic_prefix} does not take revision {number} of the pipelines"
+        )
+
+    async def wait_settled(self, *, turns: bool = False) -> None:
+        """Wait until the workers have committed all commands, changes, jobs and triggers that are there."""
+        ends = await self._settled_ends(turns=turns)
+        while not await self._is_committed(ends):
+            self._wait_for_worker()
+            await asyncio.sleep(RETRY_S)
+        self._say("")
+
+    async def _is_settled(self, log: Log, partition: int, offset: int) -> bool:
+        """True if a record is committed, and with it what it has led to: its change is written before."""
+        wanted = {(self._topics[log], partition): offset + 1}
+        return await self._is_committed(wanted) and await self._is_committed(await self._settled_ends())
+
+    async def _settled_ends(self, *, turns: bool = False) -> Mapping[TopicPlace, int]:
+        log = self._topics["turns"]
+        return {place: end for place, end in (await self._reader.ends()).items() if turns or place[0] != log}
+
+    async def _is_committed(self, ends: Mapping[TopicPlace, int]) -> bool:
+        committed = await committed_offsets(self._settings, group_id(self._settings))
+        return all(committed.get(place, 0) >= end for place, end in ends.items())
+
+    async def _command(self, name: str, scope: Mapping[str, str], **arguments: Any) -> Json:
+        record = {"schema": "command.v1", "command": name, "scope": dict(scope), "arguments": arguments}
+        return (await self._ask("commands", record)).result
+
+    async def _ask(self, topic: str, record: Json) -> Reply:
+        """Send a request until it is answered. Raises MemoryServiceError."""
+        key = self._settings.scope_model.boundary_fields.key(record["scope"]).encode()
+        own = () if self._principal is None else (("principal", self._principal.encode()),)
+        while True:
+            with self._replies.expect() as pending:
+                headers = (*own, *self._reply_headers(pending.correlation_id))
+                await self._produce(f"{self._settings.topic_prefix}{topic}", key, to_json(record), headers)
+                done, _ = await asyncio.wait({pending.reply}, timeout=REPLY_TIMEOUT_S)
+                if done:
+                    self._say("")
+                    return reply_of(pending.reply.result())
+            self._wait_for_worker()
+
+    async def _send(self, topic: str, entry: Entry, headers: Headers) -> tuple[int, int]:
+        return await self._produce(topic, entry.boundary.encode(), entry.value, headers, entry.timestamp_ms)
+
+    async def _produce(
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes,
+        headers: Headers,
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+    ) -> tuple[int, int]:
+        while True:
+            try:
+                return await self._connection.send(
+                    topic, key, value, cast("Any", headers), _ignore, timestamp_ms, partition
+                )
+            except MemoryUnreachable:
+                # It may be written all the same: twice in a row, a turn or a command is once.
+                self._say(f"waiting for Kafka at {self._settings.broker}")
+                await asyncio.sleep(RETRY_S)
+
+    def _reply_headers(self, correlation_id: bytes) -> Headers:
+        connection = self._connection
+        return (
+            ("reply_to", connection.reply_topic.encode()),
+            ("reply_partition", str(connection.reply_partition).encode()),
+            (CORRELATION_ID, correlation_id),
+        )
+
+    def _wait_for_worker(self) -> None:
+        self._say(f"waiting for a worker of {self._settings.topic_prefix}")
+
+
+def _ignore(_: int) -> None:
+    """`send` returns the offset."""
+
+
+@asynccontextmanager
+async def open_target(
+    settings: Settings, principal: str | None, say: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[KafkaTarget]:
+    """Create the topics of a deployment that are missing, and open it for writing.
+
+    Raises Unavailable or MemoryUnreachable without a broker, ValueError for topics with other numbers of partitions.
+    """
+    topics = topics_with_prefix(settings.topic_prefix)
+    await ensure_topics(
+        settings, {topic: topic_config(topics, topic, settings.runs_kept_hours) for topic in topics.all()}
+    )
+    read = (topics.turns, topics.commands, topics.consolidate, topics.changes, topics.jobs)
+    places = [(topic, number) for topic in read for number in range(settings.partitions)]
+    replies = PendingReplies()
+    bootstrap = ",".join(settings.bootstrap_servers)
+    async with (
+        open_log_reader(settings, places) as reader,
+        open_connection(
+            bootstrap, settings.kafka_security, topics.replies, replies.deliver, OPEN_TIMEOUT_S
+        ) as connection,
+    ):
+        yield KafkaTarget(settings, reader, connection, replies, principal, say)

@@ -1,0 +1,108 @@
+"""The logs that are a deployment's source of truth, where they are read from, and where they are written to.
+
+Everything else is derived from them: tables, lexical index, vectors, events.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from schemas.messages.records import Headers, Record
+
+Log = Literal["turns", "commands", "consolidate"]
+
+LOGS: tuple[Log, ...] = ("turns", "commands", "consolidate")
+"""The topics by name without prefix, in the order in which records of the same time are copied."""
+
+Place = tuple[Log, int]
+"""A log and a partition."""
+
+Positions = Mapping[Place, int]
+"""The offset that is read next, or the end, by place."""
+
+CopiedPlace = tuple[Log, int, int]
+"""Log, partition and offset of a record in the deployment that it was copied from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the logs have led to so far: ids of forgotten memories, and of the distilled memories that there are.
+
+    `consolidated` has the offsets of the triggers up to which the latter are complete, by partition.
+    """
+
+    forgotten: frozenset[str] = frozenset()
+    distilled: frozenset[str] = frozenset()
+    consolidated: Mapping[int, int] = field(default_factory=dict)
+
+
+class LogSource(Protocol):
+    """Logs that are read: of a deployment, or of a backup. Calls raise Unavailable while they can't be read."""
+
+    partitions: int
+
+    async def ends(self) -> Positions:
+        """Return the offsets after the last records, of all places."""
+
+    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+        """Return at most `most` records from an offset on, and the offset to read next.
+
+        None are returned at the end, and sometimes before it; what retention has removed is left out.
+        """
+
+    async def outcome(self) -> Outcome:
+        """Return what the logs have led to."""
+
+    async def revisions(self) -> list[Record]:
+        """Return the revisions of the pipelines, in their order: each counts for what was written after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record to be written: its boundary is its key, and its scope has all fields of the target's model."""
+
+    log: Log
+    scope: Mapping[str, str]
+    boundary: str
+    value: bytes
+    headers: Headers
+    timestamp_ms: int
+    origin: CopiedPlace
+    is_forgotten: bool = False
+    """True for a turn that was forgotten: its text is left out."""
+
+
+class LogTarget(Protocol):
+    """A deployment that is written to. Calls wait for its worker as long as it takes."""
+
+    partitions: int
+
+    async def ends(self) -> Positions:
+        """Return the offsets after the last records, of all places."""
+
+    async def copied_since(self, since: Positions, /) -> frozenset[CopiedPlace]:
+        """Return the origins of the records that were copied to places at or after these offsets; default 0."""
+
+    async def write(self, entry: Entry) -> int:
+        """Write a record and return its offset when Kafka has it."""
+
+    async def carry_out(self, entry: Entry, /) -> str | None:
+        """Write a command or trigger and wait until it has taken effect; return why it was refused, if it was."""
+
+    async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
+        """Wait until the turns of this scope's boundary up to an offset are applied."""
+
+    async def wait_embedded(self, scope: Mapping[str, str]) -> None:
+        """Wait until the vectors of this scope's boundary are made, as far as their models are there."""
+
+    async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str], /) -> int:
+        """Forget the distilled memories of a scope but these; return how many there were."""
+
+    async def wait_settled(self, *, turns: bool = False) -> None:
+        """Wait until every command, change and trigger that is written has taken effect; with `turns` also these."""
+
+    async def revision_keys(self) -> frozenset[bytes | None]:
+        """Return the keys of the revisions that it has."""
+
+    async def set_revision(self, revision: Record, /) -> None:
+        """Write a revision of the pipelines, and wait until it counts."""

@@ -1,0 +1,64 @@
+"""How far a copy has come, as a file: what the next process continues behind.
+
+The file may be behind what is written, and may be lost: the target says what was copied, only slower.
+"""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ValidationError
+
+from streams.adapters.durable_files import write_durably
+from streams.operations.copy.logs import LOGS, Log, Place, Positions
+from streams.operations.copy.merge import PartitionPosition
+
+
+class _Stored(BaseModel):
+    offsets: dict[int, dict[Log, int]]
+    target: dict[Log, dict[int, int]]
+
+
+class CopyPosition:
+    """The position in each partition of the source, and the ends of the target's logs when it was saved."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, PartitionPosition] = {}
+        self.target_ends: Positions = {}
+
+    def part(self, partition: int) -> PartitionPosition:
+        """Return the position of a partition, which `PartitionLogs` moves."""
+        return self._parts.setdefault(partition, PartitionPosition())
+
+    def done(self) -> int:
+        """Count the offsets that are passed."""
+        return sum(sum(part.offsets.values()) for part in self._parts.values())
+
+    def offsets(self) -> Positions:
+        """Return the next offset by place."""
+        return {(log, number): offset for number, part in self._parts.items() for log, offset in part.offsets.items()}
+
+    def save(self, path: Path) -> None:
+        """Write the file; after a power cut it is the former one or this one."""
+        target: dict[Log, dict[int, int]] = {log: {} for log in LOGS}
+        for (log, partition), end in self.target_ends.items():
+            target[log][partition] = end
+        stored = _Stored(offsets={number: part.offsets for number, part in self._parts.items()}, target=target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, stored.model_dump_json())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file; the beginning if there is none, or none that can be read."""
+        position = cls()
+        try:
+            stored = _Stored.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            return position
+        for number, offsets in stored.offsets.items():
+            position._parts[number] = PartitionPosition(dict(offsets))
+        position.target_ends = {place: end for log, ends in stored.target.items() for place, end in _places(log, ends)}
+        return position
+
+
+def _places(log: Log, ends: dict[int, int]) -> list[tuple[Place, int]]:
+    return [((log, partition), end) for partition, end in ends.items()]

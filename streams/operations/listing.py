@@ -1,0 +1,61 @@
+"""Everything that a deployment shows of one user: memories, items, modes and categories."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from modestream_client import MemoryClient
+from modestream_client.answers import Json
+
+from schemas.messages.boundaries import Boundary
+from schemas.scopes import Scope
+
+PAGE = 500
+"""Items of one page."""
+
+ITEM_TYPES = ("semantic", "procedural", "document", "state_object")
+"""Types of what is extracted from turns: listed where `types` leaves out `episodic`."""
+
+
+class UserListing:
+    """Lists what one user has, over the client."""
+
+    def __init__(self, memory: MemoryClient, boundary: Boundary, scope_model: type[Scope]) -> None:
+        self._memory = memory
+        others = dict.fromkeys(set(scope_model.model_fields) - set(boundary.scope), "*")
+        self._selector = {**boundary.scope, **others}
+
+    async def memories(self) -> list[Json]:
+        """Return all memories, superseded ones too: turns and distilled memories, then items."""
+        listed = [one async for one in self._list("memories", include_superseded=True)]
+        known = {one["memory_id"] for one in listed}
+        items = self._list("memories", include_superseded=True, types=ITEM_TYPES)
+        return listed + [one async for one in items if one["memory_id"] not in known]
+
+    async def scopes(self) -> list[dict[str, str]]:
+        """Return the scopes with memories."""
+        return [one["scope"] async for one in self._list("projects")]
+
+    async def declared(self, scope: dict[str, str]) -> Json:
+        """Return what is declared in a scope: modes with their embedders, defaults, and names of categories."""
+        modes = await self._command("list_modes", scope)
+        categories = await self._command("list_categories", scope)
+        return {
+            "modes": sorted([one["name"], one["embedder"]] for one in modes["modes"]),
+            "defaults": [modes["user_default"], modes["project_default"]],
+            "categories": sorted(one["name"] for one in categories["categories"]),
+        }
+
+    async def _command(self, name: str, scope: dict[str, str]) -> Json:
+        record = {"schema": "command.v1", "command": name, "scope": scope, "arguments": {}}
+        reply, _ = await self._memory.request("commands", record)
+        return reply.result
+
+    async def _list(self, what: str, types: Sequence[str] | None = None, **filters: Any) -> AsyncIterator[Json]:
+        cursor = None
+        while True:
+            wanted = {"schema": "list.v1", "scope": self._selector, "what": what, "limit": PAGE, "cursor": cursor}
+            reply, _ = await self._memory.request("retrieve", {**wanted, "types": types and [*types], **filters})
+            for item in reply.result["items"]:
+                yield item
+            if (cursor := reply.result["next"]) is None:
+                return

@@ -1,0 +1,168 @@
+"""Move a deployment to other settings: copy its logs to another prefix, while it serves.
+
+Enters: the settings of the deployment, and what is to change. Leaves: a deployment with the new prefix that has the
+same memories with the same ids, once its own worker has read the logs. Run again, it goes on where it was.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schemas.scopes import Scope
+from streams.operations.compare import compare_deployments
+from streams.operations.copy.copier import NOTHING, Copier, CopyReport
+from streams.operations.copy.dry_target import DryTarget
+from streams.operations.copy.entries import EntryBuilder
+from streams.operations.copy.kafka_source import open_logs
+from streams.operations.copy.kafka_target import open_target
+from streams.operations.copy.logs import LogSource, LogTarget, Outcome
+from streams.operations.copy.position import CopyPosition
+from streams.operations.deployment import deployment_at
+from streams.operations.progress import Progress
+from streams.operations.selection import named_scope
+from streams.settings import Settings
+
+COUNTED = (
+    "turns",
+    "forgotten",
+    "commands",
+    "consolidate",
+    "revisions",
+    "already copied",
+    "misplaced",
+    "derived",
+    "invalid",
+    "distilled of forgotten ones",
+    "refused",
+)
+"""Counts of a report, in the order in which they are printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateOptions:
+    """What the new deployment is to have; None: as the former one."""
+
+    to: str
+    partitions: int | None = None
+    scope_model: type[Scope] | None = None
+    to_broker: str | None = None
+    principal: str | None = None
+    dry_run: bool = False
+    follow: bool = False
+    compare: bool = True
+    mend: bool = False
+
+    def target(self, source: Settings) -> Settings:
+        """Return the settings of the new deployment. Raises ValueError if it is the former one."""
+        changed = {
+            "topic_prefix": self.to,
+            "partitions": self.partitions or source.partitions,
+            "scope_model": self.scope_model or source.scope_model,
+            "broker": self.to_broker or source.broker,
+        }
+        target = source.model_copy(update=changed)
+        if (target.topic_prefix, target.broker) == (source.topic_prefix, source.broker):
+            raise ValueError("--to is the prefix of the deployment itself: choose another one")
+        return target
+
+
+@dataclass(slots=True)
+class CopyRun:
+    """One run of a copy, with its progress and the file of its position."""
+
+    title: str
+    source: LogSource
+    builder: EntryBuilder
+    outcome: Outcome
+    path: Path
+    follow: bool = False
+    report: CopyReport = field(default_factory=CopyReport)
+
+    async def to(self, target: LogTarget, progress: Progress) -> CopyReport:
+        """Copy until nothing is left, or until it is cancelled."""
+        position = CopyPosition.load(self.path)
+        copier = Copier(
+            self.source,
+            target,
+            self.builder,
+            position,
+            self.outcome,
+            saved=lambda reached: reached.save(self.path),
+            advanced=progress.reach,
+        )
+        await copier.resume()
+        await copier.run(follow=self.follow)
+        return copier.report
+
+
+async def migrate(options: MigrateOptions, settings: Settings) -> int:
+    """Copy, compare, say how to switch; return 0, or 1 if the deployments differ or a command was refused."""
+    source = await deployment_at(settings)
+    target = options.target(source)
+    async with open_logs(source) as logs:
+        sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
+        outcome = await logs.outcome()
+        builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
+        run = CopyRun(
+            "migrate", logs, builder, _known(outcome, source, target), position_file(source, target), options.follow
+        )
+        report = await _copy(run, options, target)
+    print_report("migrate", report)
+    if options.dry_run:
+        return 0
+    same = not (options.compare and _has_same_users(source, target)) or await compare_deployments(
+        source, target, options.principal, mend=options.mend, forgotten=outcome.forgotten
+    )
+    _say_how_to_switch(source, target)
+    return 0 if same else 1
+
+
+async def _copy(run: CopyRun, options: MigrateOptions, target: Settings) -> CopyReport:
+    with Progress(run.title, 0, "records") as progress:
+        if options.dry_run:
+            copier = Copier(
+                run.source, DryTarget(target.partitions), run.builder, CopyPosition(), advanced=progress.reach
+            )
+            await copier.run()
+            return copier.report
+        async with open_target(target, options.principal, progress.say) as opened:
+            return await run.to(opened, progress)
+
+
+def _has_same_users(source: Settings, target: Settings) -> bool:
+    """True if both have the same boundary fields; with others there is nothing to compare user by user."""
+    same = tuple(source.scope_model.boundary_fields) == tuple(target.scope_model.boundary_fields)
+    if not same:
+        sys.stderr.write("not compared: the boundary is another one\n")
+    return same
+
+
+def _known(outcome: Outcome, source: Settings, target: Settings) -> Outcome:
+    """Return the outcome as far as it can be compared: with other scope fields all ids are others."""
+    return outcome if set(source.scope_model.model_fields) == set(target.scope_model.model_fields) else NOTHING
+
+
+def position_file(source: Settings, target: Settings) -> Path:
+    """Return the file with the position of this copy."""
+    name = named_scope(source.broker, source.topic_prefix, target.broker, target.topic_prefix)
+    return source.data_dir / "run" / f"copy-{name}.json"
+
+
+def print_report(title: str, report: CopyReport) -> None:
+    """Print the counts on standard output, and refused commands on standard error."""
+    counted = [f"{report.counts[name]} {name}" for name in COUNTED if report.counts[name]]
+    sys.stdout.write(f"{title}: {', '.join(counted) or 'nothing new'}\n")
+    for refusal in report.refusals:
+        sys.stderr.write(f"refused, as perhaps by the former deployment: {refusal}\n")
+
+
+def _say_how_to_switch(source: Settings, target: Settings) -> None:
+    variables = [f"MODESTREAM_TOPIC_PREFIX={target.topic_prefix}"]
+    if target.partitions != source.partitions:
+        variables.append(f"MODESTREAM_PARTITIONS={target.partitions}")
+    if target.broker != source.broker:
+        variables.append(f"MODESTREAM_BROKER={target.broker}")
+    sys.stdout.write(
+        "To switch: stop the producers and gateways; run this command once more, which copies what is left; start them"
+        f" with {' '.join(variables)}. The former deployment stays as it is until you delete its topics.\n"
+    )

@@ -1,0 +1,1 @@
+"""Log, table, lexical index and vectors compared, and mended."""

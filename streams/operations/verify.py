@@ -1,0 +1,177 @@
+"""Compare log, table, lexical index and vectors of users; with `--fix` mend what can be mended.
+
+One partition after another: its turns and its rows are read from Kafka, its users are then looked at through the
+service. What the log has and the table lacks is published again as the original record, so that ids stay.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from modestream_client import MemoryClient, MemoryClientError
+
+from schemas.messages.boundaries import Boundary
+from schemas.messages.records import Record
+from streams.adapters.kafka.admin import committed_offsets
+from streams.adapters.kafka.log_reader import LogReader, open_log_reader
+from streams.channels import input_channels
+from streams.operations.boundaries import list_boundaries
+from streams.operations.copy.entries import EntryBuilder
+from streams.operations.copy.kafka_target import KafkaTarget, open_target
+from streams.operations.copy.logs import Entry
+from streams.operations.deployment import client_of, deployment_at
+from streams.operations.pacing import at_most
+from streams.operations.progress import Progress
+from streams.operations.selection import Selection
+from streams.operations.verification.findings import GAPS, Findings
+from streams.operations.verification.logged import DeadPlace, LoggedTurns, StoredRows, TableGaps, find_gaps
+from streams.operations.verification.user import UserVerification
+from streams.settings import Settings
+from streams.topics import changelog, group_id, topics_with_prefix
+from streams.wire.partitioning import partition_of
+
+APPLIED_POLL_S = 0.5
+"""Between two looks whether the worker has applied the turns that were read."""
+
+
+@dataclass(slots=True)
+class PartitionView:
+    """Log and table of one partition; `end` is the offset up to which the log was read."""
+
+    logged: LoggedTurns
+    stored: StoredRows
+    end: int
+
+    def gaps(self, boundary: str) -> TableGaps:
+        """Return what log and table have apart from each other."""
+        return find_gaps(self.logged, self.stored, boundary, self.end)
+
+    def rows(self, boundary: str) -> list[str]:
+        """Return the ids of a user's rows."""
+        return [memory_id for memory_id, row in self.stored.rows.items() if row.boundary == boundary]
+
+
+@dataclass(slots=True)
+class Verifier:
+    """Verifies the partitions of a deployment."""
+
+    settings: Settings
+    reader: LogReader
+    memory: MemoryClient
+    target: KafkaTarget | None
+    """Where original records are published again; None: nothing is mended."""
+    at_once: int
+    progress: Progress
+    dead: frozenset[DeadPlace] = frozenset()
+    found: Findings = field(default_factory=Findings)
+    mended: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+    async def verify(self, partition: int, boundaries: Sequence[Boundary]) -> None:
+        """Verify users of one partition."""
+        view = await self._view(partition, frozenset(one.boundary for one in boundaries))
+
+        async def work(boundary: Boundary) -> None:
+            await self._verify_user(boundary, view, partition)
+            self.progress.advance()
+
+        await at_most(self.at_once, boundaries, work)
+
+    async def _verify_user(self, boundary: Boundary, view: PartitionView, partition: int) -> None:
+        user = UserVerification(self.memory, self.settings, boundary)
+        try:
+            found = await user.look(view.gaps(boundary.boundary), view.rows(boundary.boundary))
+            if self.target is not None and found.amiss():
+                before = found.amiss()
+                await self._publish_again(view.gaps(boundary.boundary), partition)
+                await user.mend_vectors()
+                again = await self._view(partition, frozenset({boundary.boundary}))
+                found = await user.look(again.gaps(boundary.boundary), again.rows(boundary.boundary))
+                self.mended += max(0, before - found.amiss())
+        except MemoryClientError as problem:
+            self.failures[boundary.boundary] = str(problem)
+            return
+        self.found.add(found)
+
+    async def _publish_again(self, gaps: TableGaps, partition: int) -> None:
+        """Write the original records, in their order, and wait until they are applied."""
+        if self.target is None:
+            return
+        builder = EntryBuilder(self.settings.partitions, self.settings.scope_model, self.settings.scope_model)
+        turns = topics_with_prefix(self.settings.topic_prefix).turns
+        for offset in sorted(one.offset for one in (*gaps.missing.values(), *gaps.different.values())):
+            records, _ = await self.reader.read((turns, partition), offset, 1)
+            for entry in (builder.build("turns", record) for record in records):
+                if isinstance(entry, Entry):
+                    await self.target.wait_applied(entry.scope, await self.target.write(entry))
+
+    async def _view(self, partition: int, boundaries: frozenset[str]) -> PartitionView:
+        topics = topics_with_prefix(self.settings.topic_prefix)
+        kinds = input_channels(topics, self.settings.scope_model).turns.kinds
+        logged = LoggedTurns(kinds, self.settings.partitions, self.dead, boundaries)
+        end = await self.reader.read_through((topics.turns, partition), logged.take)
+        # Afterwards: what is applied is in the changelog, so that no turn seems to be missing.
+        await self._until_applied(topics.turns, partition, end)
+        stored = StoredRows(boundaries)
+        await self.reader.read_through((changelog(self.settings, "memories"), partition), stored.take)
+        return PartitionView(logged, stored, end)
+
+    async def _until_applied(self, topic: str, partition: int, end: int) -> None:
+        group = group_id(self.settings)
+        while (await committed_offsets(self.settings, group)).get((topic, partition), 0) < end:
+            self.progress.say(f"waiting for a worker of {self.settings.topic_prefix}")
+            await asyncio.sleep(APPLIED_POLL_S)
+        self.progress.say("")
+
+
+async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
+    """Verify users, print what was found, and return 0 if nothing is amiss, else 1."""
+    settings = await deployment_at(settings)
+    boundaries = await list_boundaries(settings, selection.users)
+    topics = topics_with_prefix(settings.topic_prefix)
+    read = (topics.turns, changelog(settings, "memories"), topics.dead_letters)
+    places = [(topic, number) for topic in read for number in range(settings.partitions)]
+    with Progress("verify", len(boundaries), "users") as progress:
+        async with AsyncExitStack() as stack:
+            reader = await stack.enter_async_context(open_log_reader(settings, places))
+            memory = await stack.enter_async_context(client_of(settings, selection.principal))
+            opening = open_target(settings, selection.principal, progress.say)
+            target = await stack.enter_async_context(opening) if fix else None
+            verifier = Verifier(settings, reader, memory, target, selection.at_once, progress)
+            verifier.dead = await _dead_turns(reader, settings)
+            for number in range(settings.partitions):
+                own = [one for one in boundaries if partition_of(one.boundary.encode(), settings.partitions) == number]
+                if own:
+                    await verifier.verify(number, own)
+    _print(verifier, len(boundaries))
+    return 0 if not verifier.found.amiss() and not verifier.failures else 1
+
+
+async def _dead_turns(reader: LogReader, settings: Settings) -> frozenset[DeadPlace]:
+    """Return the places of the turns that became dead letters."""
+    topics = topics_with_prefix(settings.topic_prefix)
+    found: set[DeadPlace] = set()
+
+    def take(record: Record) -> None:
+        if record.header("dead_letter_topic") == topics.turns.encode():
+            partition, offset = (record.header(f"dead_letter_{name}") or b"-1" for name in ("partition", "offset"))
+            found.add((int(partition), int(offset)))
+
+    for number in range(settings.partitions):
+        await reader.read_through((topics.dead_letters, number), take)
+    return frozenset(found)
+
+
+def _print(verifier: Verifier, users: int) -> None:
+    found = verifier.found
+    checked = ", ".join(f"{number} {name}" for name, number in found.checked.items())
+    amiss = ", ".join(f"{found.counts[name]} {name}" for name in (*GAPS, "unlogged") if found.counts[name])
+    sys.stdout.write(f"verify: {users} users, {checked}; {amiss or 'all alike'}; {verifier.mended} mended\n")
+    for name, ids in found.examples.items():
+        sys.stderr.write(f"{name}: {' '.join(ids)}\n")
+    for user, reason in verifier.failures.items():
+        sys.stderr.write(f"{user}: {reason}\n")
+    if found.counts["words_missing"] or found.counts["words_orphaned"]:
+        sys.stderr.write("A worker that starts without DATA_DIR/words makes the lexical index again from the table.\n")

@@ -1,0 +1,141 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.rules.memory.versions import identify_turn
+from schemas.internal.service import ServiceRecord
+from schemas.messages.decoding import decode
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn
+from schemas.moments import moment_of
+from schemas.scopes import Scope
+from streams.operations.archive import writing
+from streams.operations.archive.lines import line_of, record_in
+from streams.operations.archive.manifest import InvalidBackup, Manifest
+from streams.operations.archive.reading import BackupLogs
+from streams.operations.archive.writing import BackupWriter
+from streams.operations.copy.copier import NOTHING
+from streams.operations.copy.entries import EntryBuilder
+from streams.operations.copy.logs import LOGS, Outcome
+from tests.fakes.copied_logs import FakeLogSource
+
+SERVICE = ServiceRecord.of(Scope, 1, "memory.", ["turn.v1"])
+
+
+def turn(text: str) -> bytes:
+    scope = {"user_id": "ana"}
+    base = {"schema": "turn.v1", "scope": scope, "conversation_id": "c", "role": "user", "content": text}
+    return json.dumps(base).encode()
+
+
+def filled(turns: int) -> FakeLogSource:
+    source = FakeLogSource(1)
+    for number in range(turns):
+        source.add("turns", 0, 1000 + number, "ana", turn(f"week {number}"))
+    source.add("commands", 0, 1001, "ana", b"no JSON \xff\x00")
+    return source
+
+
+async def back_up(folder: Path, source: FakeLogSource, outcome: Outcome = NOTHING) -> BackupWriter:
+    writer = BackupWriter(folder, source, SERVICE, EntryBuilder(1, Scope, Scope, outcome.forgotten))
+    await writer.write(outcome, lambda _done, _total: None)
+    return writer
+
+
+async def read_all(folder: Path) -> list[Record]:
+    logs = BackupLogs(folder)
+    found: list[Record] = []
+    for place, end in (await logs.ends()).items():
+        offset = 0
+        while offset < end:
+            records, offset = await logs.read(place, offset, 2)
+            found += records
+    return found
+
+
+@pytest.mark.parametrize("key", [None, b"", b"ana", b"\xff\x00", "é/%".encode()])
+@pytest.mark.parametrize("value", [None, b"{}", b"\n\r\xe2\x80\xa8", b"\x80"])
+def test_record_comes_back_from_its_line(key: bytes | None, value: bytes | None) -> None:
+    record = Record("turns", 3, 17, 1_780_000_000_123, key, value, (("a", b"\xff"), ("a", None), ("é", b"")))
+    line = line_of(record)
+    assert line.count(b"\n") == 1
+    assert len(line.splitlines()) == 1
+    assert record_in(line, "turns", 3) == record
+
+
+async def test_backup_reads_as_the_logs_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SEGMENT_RECORDS", 4)
+    source = filled(11)
+    source.revised = [Record("pipelines", 0, 0, 5, b"1-a", b"{}")]
+    outcome = Outcome(frozenset({"x"}), frozenset({"d"}), {0: 3})
+    await back_up(tmp_path, source, outcome)
+    BackupLogs(tmp_path).check()
+    assert await read_all(tmp_path) == [record for log in LOGS for record in source.logs[log, 0]]
+    assert await BackupLogs(tmp_path).outcome() == outcome
+    assert await BackupLogs(tmp_path).revisions() == source.revised
+    assert len([*BackupLogs(tmp_path).manifest.of(("turns", 0))]) == 2
+
+
+async def test_next_backup_writes_what_is_new(tmp_path: Path) -> None:
+    source = filled(3)
+    await back_up(tmp_path, source)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.jsonl.gz")}
+    source.add("turns", 0, 2000, "ana", turn("later"))
+    assert (await back_up(tmp_path, source)).written == 1
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert len(await read_all(tmp_path)) == 5
+
+
+async def test_backup_that_is_killed_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SEGMENT_RECORDS", 2)
+    source, saved = filled(9), 0
+    save = Manifest.save
+
+    def dying(manifest: Manifest, folder: Path) -> None:
+        nonlocal saved
+        saved += 1
+        if saved % 2 == 0:
+            raise KeyboardInterrupt
+        save(manifest, folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Manifest, "save", dying)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                await back_up(tmp_path, source)
+    with pytest.raises(InvalidBackup, match="no whole backup"):
+        BackupLogs(tmp_path)
+    await back_up(tmp_path, source)
+    BackupLogs(tmp_path).check()
+    assert await read_all(tmp_path) == [record for log in LOGS for record in source.logs[log, 0]]
+
+
+async def test_forgotten_turn_is_backed_up_without_what_was_said(tmp_path: Path) -> None:
+    source = filled(2)
+    record = source.logs["turns", 0][1]
+    identity = identify_turn(decode(record.value, {"turn.v1": Turn}), moment_of(record.timestamp_ms))
+    await back_up(tmp_path, source, Outcome(frozenset({identity.memory_id})))
+    first, second, _ = await read_all(tmp_path)
+    assert first == source.logs["turns", 0][0]
+    assert b"week 1" not in (second.value or b"")
+    assert replace(second, value=record.value) == record
+
+
+async def test_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
+    await back_up(tmp_path, filled(2))
+    [file] = tmp_path.glob("turns-*")
+    file.write_bytes(file.read_bytes()[:-9] + b"x" * 9)
+    with pytest.raises(InvalidBackup, match=f"{file.name} is damaged"):
+        BackupLogs(tmp_path).check()
+    file.unlink()
+    with pytest.raises(InvalidBackup, match=f"{file.name} can't be read"):
+        BackupLogs(tmp_path).check()
+
+
+async def test_backup_of_another_deployment_is_not_continued(tmp_path: Path) -> None:
+    await back_up(tmp_path, filled(2))
+    other = ServiceRecord.of(Scope, 2, "memory.", ["turn.v1"])
+    with pytest.raises(InvalidBackup, match="partitions is 1 there and 2 here"):
+        BackupWriter(tmp_path, filled(2), other, EntryBuilder(2, Scope, Scope))
