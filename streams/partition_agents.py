@@ -17,10 +17,13 @@ from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
+from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
+from streams.flow.steps.retrieve import RetrievalAgents
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,10 @@ class PartitionAgents:
 
     remember: Remember
     understand: Understand
+    refresh: Refresh
     retrieve: SearchWithOwnSteps
     rerank: Rerank
+    judge_layers: JudgeLayers
     assemble: Assemble
     list_memories: List
     draw_map: DrawMap
@@ -44,6 +49,11 @@ class PartitionAgents:
     consolidate: Consolidate
     show_job: ShowJob
     show_runs: ShowRuns
+
+    @property
+    def retrieval(self) -> RetrievalAgents:
+        """The agents that answer questions, with a language model or without."""
+        return RetrievalAgents(self.retrieve, self.rerank, self.judge_layers)
 
 
 class Agents:

@@ -75,11 +75,23 @@ class Settings(BaseSettings):
     llm_profiles: Profiles = Profiles()
     """Language models by profile name, including `default`: JSON, see `docs/operations.md`. Empty: rules decide."""
 
+    prompts: Path | None = None
+    """A directory of prompt templates in addition to the project's, see `docs/operations.md`."""
+
+    prompt_versions: dict[str, str] = Field(default_factory=dict)
+    """Versions of templates that are used in place of the project's, by name: JSON, `{"rerank": "rerank-acme-1"}`."""
+
     llm_concurrency: int = Field(default=8, ge=1)
     """Turns that language models read concurrently; each profile has a limit of its own in addition."""
 
     llm_backlog_per_second: float = Field(default=20.0, gt=0)
     """Turns a second of the backlog after an outage of the language model, in addition to new turns."""
+
+    refresh_calls: int = Field(default=500, ge=1)
+    """Limit of language model calls of one `refresh`; the rest is left for the next."""
+
+    refresh_tokens: int = Field(default=1_000_000, ge=1)
+    """Limit of language model tokens of one `refresh`."""
 
     embedding_precision: Literal["int8", "fp32"] = "int8"
     """Precision of the general model. fp32 is half as fast without better recall."""
@@ -146,6 +158,12 @@ class Settings(BaseSettings):
 
     rerank_timeout_s: float = Field(default=5.0, gt=0)
     """Time limit of the model; past it the hits keep their order."""
+
+    sufficiency: Literal["rules", "model"] = "rules"
+    """What says whether a layer suffices, of requests with `depth` `auto` that do not say."""
+
+    sufficiency_timeout_s: float = Field(default=3.0, gt=0)
+    """Time limit of the model; past it the rules say."""
 
     worker_id: str | None = None
     """Identifies a worker, so that it gets its partitions back at once after a restart; none: from a file."""

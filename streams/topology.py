@@ -34,6 +34,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.ports.command_types import CommandHandler
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
+from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from schemas.internal.changes import JOB_KINDS
 from schemas.messages.records import Record
@@ -56,6 +57,7 @@ from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.prepare_turn import PrepareTurns
+from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
@@ -142,7 +144,6 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     draw_map_at = lambda partition: agents.at(partition).draw_map  # noqa: E731
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
-
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
 
     prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text)
@@ -184,8 +185,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         runs=ctx.runs,
     )
     queries = AnswerQuery(
-        lambda partition: agents.at(partition).retrieve,
-        lambda partition: agents.at(partition).rerank,
+        lambda partition: agents.at(partition).retrieval,
         lambda partition: agents.at(partition).assemble,
         lambda partition: agents.at(partition).list_memories,
         draw_map_at,
@@ -198,7 +198,10 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
 
     commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
     run_jobs = RunJobs(
-        lambda partition: agents.at(partition).maintain, lambda partition: agents.at(partition).compare_embedders, ctx
+        lambda partition: agents.at(partition).maintain,
+        lambda partition: agents.at(partition).compare_embedders,
+        RunRefreshes(lambda partition: agents.at(partition).refresh, ctx),
+        ctx,
     )
     run_consolidations = RunConsolidations(
         lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
@@ -242,7 +245,9 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         ),
         Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember, DrawMap), changed),
-        Subscription(topics.jobs, (Maintain, CompareEmbedders), RequestStep(serve(channels.jobs, jobs), window=64)),
+        Subscription(
+            topics.jobs, (Maintain, CompareEmbedders, Refresh), RequestStep(serve(channels.jobs, jobs), window=64)
+        ),
         Subscription(
             topics.consolidate,
             (Consolidate, Categorize),

@@ -32,6 +32,7 @@ from schemas.messages.commands import (
     GetMemory,
     RenameMode,
     RunJob,
+    RunRefresh,
     SetDefaultMode,
     SetMemoryMode,
 )
@@ -164,8 +165,9 @@ class HandleCommands:
         return CommandResult(result, Change(scope=scope, action="forget", memory_id=memory_id, result=result))
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
-        """Start a backfill, rebuild, reconcile or retry_failed job, over the scope alone or over all projects."""
-        wanted, declared = parse_arguments(RunJob, command), self._declared(command)
+        """Start a job, over the scope alone or over all projects."""
+        arguments = RunRefresh if command.command == "refresh" else RunJob
+        wanted, declared = parse_arguments(arguments, command), self._declared(command)
         if wanted.all_projects:
             command.require_all_projects()
         projects = None if wanted.all_projects else (command.scope.project_id,)
@@ -175,9 +177,8 @@ class HandleCommands:
             scope=command.scope,
             job_id=f"{command.command}-{self._partition}-{offset}",
             kind=command.command,
-            mode=wanted.mode,
-            all_projects=wanted.all_projects,
             started_at=self._clock.now(),
+            **wanted.model_dump(),
         )
         return CommandResult({}, job=job)
 

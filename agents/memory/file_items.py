@@ -57,11 +57,21 @@ class FileItems:
             for memory_id in list_ids(columns) if scope is None else list_ids_in_scope(columns, scope):
                 yield self._refile(self._memories.get(memory_id)), ()
 
-    def add_model_categories(self, memory: Memory | None, found: Iterable[FoundCategory]) -> None:
-        """Add a language model's categories of a turn to an item that was found in it."""
-        categories = top_model_categories(found)
-        if categories and memory is not None and memory.item is not None:
-            self._assign(memory, merge_assignments(memory.item.categories, categories))
+    def add_model_categories(
+        self, memory: Memory | None, found: Iterable[FoundCategory], *, again: str | None = None
+    ) -> None:
+        """Add a language model's categories of a turn to an item that was found in it.
+
+        `again` is the id of a turn that was understood again: they replace those of the earlier answer, unless other
+        turns support the item as well.
+        """
+        if memory is None or memory.item is None:
+            return
+        categories, before = top_model_categories(found), memory.item.categories
+        if again is not None and {one.memory_id for one in memory.item.supports} == {again}:
+            before = tuple(one for one in before if one.by != "model")
+        if categories or before != memory.item.categories:
+            self._assign(memory, merge_assignments(before, categories))
 
     def with_current_names(self, event: Embedded, memory: Memory) -> Embedded:
         """Return the event with the current names of its categories."""

@@ -20,7 +20,9 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.item_merging import (
+    ItemDiff,
     build_item,
+    diff_items,
     is_supported_by_any,
     modeless_item_id,
     replace_supports,
@@ -61,10 +63,23 @@ class KeepItems:
 
     def refresh_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> Slices[WrittenTurn]:
         """Write the turn again with its current supports, and with these items as far as they are new."""
+        return self.write_in_slices(turn, self.supports_after(turn, found, keeps=True))
+
+    def supports_after(self, turn: Memory, found: Iterable[ExtractedItem], *, keeps: bool) -> list[Support]:
+        """Return the supports for these items; with `keeps` the current ones, and those for new items."""
+        if not keeps:
+            return supports_of(turn, found)
         current = self.turn_supports(turn)
         current_ids = {support_item_id(turn, one) for one in current}
         added = (one for one in supports_of(turn, found) if support_item_id(turn, one) not in current_ids)
-        return self.write_in_slices(turn, [*current, *added])
+        return [*current, *added]
+
+    def diff(self, turn: Memory, supports: Sequence[Support]) -> ItemDiff:
+        """Return what writing the turn with these supports changes."""
+        supports_by_item, merged = self._group_supports(turn, supports)
+        given = [(one, self._memories.get(one), some) for one, some in supports_by_item.items()]
+        dropped = [self._memories.get(one) for one in turn.items if one not in {*supports_by_item, *merged}]
+        return diff_items(turn, given, [item for item in dropped if item is not None])
 
     def turn_supports(self, turn: Memory) -> list[Support]:
         """Return all supports by the turn's current text."""

@@ -18,6 +18,7 @@ from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import Move
 from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
+from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodResult, join_events
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.categories import Categories
@@ -33,15 +34,13 @@ from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
     is_about_earlier_edit,
-    is_in_flight,
     mark_pending,
     mark_stale,
     orphaned_location,
     written_location,
 )
 from agents.rules.memory.forgetting import is_affected, list_ids_in_mode
-from agents.rules.memory.superseding import restore_source
-from agents.rules.memory.understanding import is_about_current_text, with_interaction, with_understanding
+from agents.rules.memory.understanding import with_interaction
 from agents.rules.memory.versions import (
     build_acceptance,
     build_forgotten_acceptance,
@@ -51,18 +50,14 @@ from agents.rules.memory.versions import (
     is_stale_redelivery,
     next_memory,
 )
-from agents.rules.modes.declaring import mode_after_answer, mode_on_arrival, with_decay, with_mode_source
+from agents.rules.modes.declaring import mode_on_arrival, with_decay
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import Distilled, ItemsMerged
-from schemas.internal.events import Embedded, Forgotten, Remembered, Understood
+from schemas.internal.events import Embedded, Forgotten, Remembered, Reread, Understood
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn, TurnAccepted
 from schemas.moments import moment_of
-from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, VectorLocation, index_names
-
-DerivedEvent = Remembered | Forgotten | None
-"""The event that must follow a write of one memory, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +72,7 @@ class TurnResult:
     @property
     def events(self) -> list[MemoryEvent]:
         """All events that must follow."""
-        return _join_events(self.event, self.item_events)
-
-
-@dataclass(frozen=True, slots=True)
-class UnderstoodResult:
-    """The events that must follow an `Understood` event, as for a turn.
-
-    `agrees_with_default`: whether a model chose the default mode; None without a model's choice.
-    """
-
-    event: DerivedEvent = None
-    agrees_with_default: bool | None = None
-    item_events: tuple[MemoryEvent, ...] = ()
-
-    @property
-    def events(self) -> list[MemoryEvent]:
-        """All events that must follow."""
-        return _join_events(self.event, self.item_events)
+        return join_events(self.event, self.item_events)
 
 
 class Remember:
@@ -127,6 +105,9 @@ class Remember:
         self._file_items = FileItems(memories, words, categories, write)
         self._move = Move(modes, self._items, self._supersede)
         self._count = CountInteractions(interactions)
+        self._understood = ApplyUnderstood(
+            memories, modes, self._items, self._supersede, self._file_items, self._move, self._count
+        )
         self._correct = CorrectInteraction(memories, write, self._count)
 
     def turn(self, turn: Turn, record: Record, read: ReadText | None = None) -> Slices[TurnResult]:
@@ -178,38 +159,14 @@ class Remember:
             return self._supersede.apply_merge(event)
         return self._supersede.apply_distilled(event)
 
-    def understood(self, event: Understood, read: ReadText | None = None) -> Slices[UnderstoodResult]:
+    def understood(self, event: Understood | Reread, read: ReadText | None = None) -> Slices[UnderstoodResult]:
         """Store how a turn was understood; if a model chose another mode, the turn and its vector move.
 
         `read` is the turn's text, by rules and by the model, if that was read before.
         """
-        memory = self._memories.get(event.memory_id)
-        if memory is None or not is_about_current_text(memory, event):
-            return UnderstoodResult()
-        self._count.add_classification(memory, event.interaction, event.at)
-        understood = with_understanding(memory, event)
-        analysis = analysis_of(understood, read, event.found)
-        answered = event.found.mode if event.found else None
-        declared, project = self._modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
-        mode, source = mode_after_answer(understood, answered, project, declared)
-        agrees = mode == declared.default(project)[0] if answered and source == "model" else None
-        moves = mode != understood.mode
-        released = self._supersede.release(memory) if moves else []
-        if moves:
-            updated = restore_source(self._move.into((mode, source), understood))
-        else:
-            updated = with_mode_source(source, understood)
-        if event.found is None:
-            written, events = yield from self._items.refresh_items(updated, analysis.items)
-        else:
-            written, events = yield from self._items.replace_items(updated, analysis.items)
-            for memory_id in written.items:
-                self._file_items.add_model_categories(self._memories.get(memory_id), event.found.categories)
-                yield
-        events += [*released, *self._learned(written, analysis, had_signals=has_signals(memory))]
-        # A redelivered answer: the worker may have been killed after the move and before it notified the indexer.
-        resends = answered is not None and memory.reading.status == "model" and is_in_flight(written)
-        return UnderstoodResult(Remembered(memory=written) if moves or resends else None, agrees, tuple(events))
+        if isinstance(event, Reread):
+            return self._understood.reread(event, read)
+        return self._understood.understood(event, read)
 
     def changed(self, change: Change) -> Iterator[WriteStep]:
         """Apply a command's effect, a step for one memory or for none; memories that have it already are skipped.
@@ -300,7 +257,3 @@ class Remember:
         pending = mark_pending(memory)
         self._write(pending)
         return Remembered(memory=pending, strays=() if stray is None else (stray,))
-
-
-def _join_events(event: DerivedEvent, item_events: Sequence[MemoryEvent]) -> list[MemoryEvent]:
-    return [*([] if event is None else [event]), *item_events]

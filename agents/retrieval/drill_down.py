@@ -5,21 +5,20 @@ Layers contain only what derives from existing memories. Awaits nothing.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
 from agents.ports.run_timer import step
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import LayerResult, category_layer, group_by_part, intention_layer, select_scopes
+from agents.rules.answer.layer_judging import Depth, Layers
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.view import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
-
-Depth = Literal["intention", "categories", "items"]
 
 MAX_MEMBERS = 100
 """Records that are read to find the turns behind a layer: a category's summary derives from some eight."""
@@ -44,10 +43,13 @@ class DrillDown:
         self._categories = categories
         self._memories = memories
 
-    def levels(self, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Iterator[DrillDownLevel]:
+    def levels(
+        self, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns, decided: Depth | None = None
+    ) -> Iterator[DrillDownLevel]:
         """Yield the sufficient layers from the top; the items always come last.
 
         `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
+        Instead of the rules, `decided` says which layer suffices.
         """
         with step("retrieve.route"):
             coverage = TermCoverage.of(features, columns, weigh_unknown=True)
@@ -55,13 +57,18 @@ class DrillDown:
             views = [(scope, self._intentions.get(scope)) for scope in scopes]
             above = intention_layer(views, features.question, coverage)
             shown = group_by_part(above.shown)
-        if above.suffices:
+        if _suffices(above, "intention", decided):
             yield DrillDownLevel("intention", above.rests_on, shown)
         with step("retrieve.route"):
             found = self._category_layer(scopes, features, coverage)
-        if found.suffices:
+        if _suffices(found, "categories", decided):
             yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
         yield DrillDownLevel("items", None, shown, found.shown)
+
+    def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
+        """Return what matches a question above the items."""
+        *_, last = self.levels(where, features, columns, "items")
+        return Layers(question, last.intention, last.categories)
 
     def _category_layer(
         self, scopes: Sequence[ScopeFields], features: QueryFeatures, coverage: TermCoverage
@@ -78,3 +85,7 @@ class DrillDown:
         found = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
         turns = (one.memory_id for memory in found if memory for one in memory.evidence if one.memory_id)
         return memory_ids | frozenset(turns)
+
+
+def _suffices(layer: LayerResult, depth: Depth, decided: Depth | None) -> bool:
+    return layer.suffices if decided is None else decided == depth

@@ -9,18 +9,13 @@ from collections.abc import Sequence
 from modestream_client.hits import Hit
 
 from agents.ports.language_model import LanguageModel
+from agents.retrieval.asking import NoModelAnswer, RequestModel
 from agents.rules.answer.reranking import RankedHits, RerankAnswer, build_rerank_prompt, read_order
 from agents.rules.prompts.prompting import Template
-from schemas.failures import Unavailable
 from schemas.messages.retrieval import RetrieveRequest
-from schemas.models.language import Unanswerable
 
-RERANK_STEP, RERANK_ROLE = "retrieve.rerank", "retrieve"
-"""Names by which a deployment selects the language model profile."""
-
-
-class NotReranked(Exception):
-    """The hits keep their order; the message says why."""
+RERANK_STEP = "retrieve.rerank"
+"""The name by which a deployment selects the language model profile."""
 
 
 class Rerank:
@@ -41,9 +36,7 @@ class Rerank:
         `is_on`: the pipelines have this step.
         """
         self._is_on = is_on
-        self.timeout_s = timeout_s
-        """Time limit of `order`, for its caller."""
-        self._model = model
+        self.model = RequestModel(model, RERANK_STEP, timeout_s)
         self._template = template
         self._candidates = candidates
         self._by_default = by_default
@@ -56,19 +49,11 @@ class Rerank:
         """Return the request with as many hits as the model is shown, or more."""
         return request.model_copy(update={"top_k": max(request.top_k, self._candidates)})
 
-    async def order(self, question: str, hits: Sequence[Hit]) -> RankedHits | None:
-        """Return the order of the best hits; None if there is nothing to order. Raises NotReranked."""
+    async def order(self, question: str, hits: Sequence[Hit]) -> RankedHits:
+        """Return the order of the best of at least two hits. Raises NoModelAnswer."""
         shown = hits[: self._candidates]
-        if len(shown) < 2:
-            return None
-        if not self._model.available(RERANK_STEP, RERANK_ROLE):
-            raise NotReranked("no language model is available, see LLM_PROFILES and the models of the health command")
-        prompt = build_rerank_prompt(self._template, question, shown)
-        try:
-            answered = await self._model.ask(RERANK_STEP, RERANK_ROLE, prompt, RerankAnswer)
-        except (Unavailable, Unanswerable) as problem:
-            raise NotReranked(str(problem)) from problem
+        answered = await self.model.ask(build_rerank_prompt(self._template, question, shown), RerankAnswer)
         ranked = read_order(answered.answer, shown, answered.profile)
         if not ranked.order:
-            raise NotReranked("the language model found none of them helpful")
+            raise NoModelAnswer("the language model found none of them helpful")
         return ranked

@@ -28,6 +28,7 @@ from agents.retrieval.hits import HitRanker
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
+from agents.rules.answer.layer_judging import Depth, Layers
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
@@ -86,20 +87,33 @@ class Retrieve:
         self._layers = layers
         self._elapsed = elapsed
 
-    async def answer(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """Return result and warnings. Raises Rejected for an undeclared mode, and if there is no mode at all."""
-        return await self._answer(request, bare=False)
+    async def answer(self, request: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
+        """Return result and warnings; `decided` is the layer that suffices where rules are not to say.
+
+        Raises Rejected for an undeclared mode, and if there is no mode at all.
+        """
+        return await self._answer(request, bare=False, decided=decided)
+
+    async def layers(self, request: RetrieveRequest) -> tuple[Layers, Warnings]:
+        """Return the layers above the items that match the question. Raises Rejected as `answer` does."""
+        search = self._searches(request)[0]
+        words = LexicalFeatures(self._words, self._clock, replace(search, where=where_of(request)))
+        if self._layers is None:
+            return Layers(request.query, None, ()), []
+        return self._layers.layers(request.query, where_of(request), words.now(), words.memory_columns()), []
 
     async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         """Return the same without details of hits."""
         return await self._answer(request, bare=True)
 
-    async def _answer(self, request: RetrieveRequest, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
+    async def _answer(
+        self, request: RetrieveRequest, *, bare: bool, decided: Depth | None = None
+    ) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
         with step("retrieve.recall"):
             parts = [await self._found(search) for search in self._searches(request)]
         # The index may have changed during the search: from here on all is read again, and nothing awaited.
-        level, hits, candidates = self._first_sufficient(parts, request, bare=bare)
+        level, hits, candidates = self._first_sufficient(parts, request, decided, bare=bare)
         warnings = self._warnings(parts)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(
@@ -126,23 +140,25 @@ class Retrieve:
         return _Found(search, words, await self._vectors.nearest(search, words))
 
     def _first_sufficient(
-        self, parts: Sequence[_Found], request: RetrieveRequest, *, bare: bool
+        self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None, *, bare: bool
     ) -> tuple[DrillDownLevel, list[Hit], int]:
         """Return the topmost layer that is sufficient and has a visible memory; otherwise the items."""
-        for level in self._levels(parts, request):
+        for level in self._levels(parts, request, decided):
             with step("retrieve.rank"):
                 hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
             if hits or level.within is None:
                 break
         return level, hits, candidates
 
-    def _levels(self, parts: Sequence[_Found], request: RetrieveRequest) -> Iterable[DrillDownLevel]:
+    def _levels(
+        self, parts: Sequence[_Found], request: RetrieveRequest, decided: Depth | None
+    ) -> Iterable[DrillDownLevel]:
         if request.depth == "items" or self._layers is None:
             return [DrillDownLevel()]
         search, where = parts[0].search, where_of(request)
         turns = parts[0].words if search.where.boundary == where.boundary else None
         turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
-        return self._layers.levels(where, turns.now(), turns.memory_columns())
+        return self._layers.levels(where, turns.now(), turns.memory_columns(), decided)
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """Return the best hits of all parts by score, ties by id, and the number of candidates."""

@@ -14,13 +14,13 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.interaction.decision import apply_threshold
-from agents.rules.memory.understanding import current_text_hash, needs_understanding
-from agents.rules.prompts.prompting import RecentTurn, Template, build_understanding_prompt
+from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.events import Understood
-from schemas.models.language import Unanswerable
+from schemas.internal.events import Refresh, Understood
+from schemas.models.language import Prompt, Unanswerable
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
@@ -30,9 +30,6 @@ from schemas.state.understanding import Understanding
 
 UNDERSTAND_STEP, UNDERSTAND_ROLE = "understand.turn", "understand"
 """Names by which a deployment selects the language model profile."""
-
-UNANSWERABLE_PROFILE = "unanswerable"
-"""Recorded in place of a profile if no answer is valid."""
 
 MAX_RECENT_TURNS = 6
 """Previous turns in the prompt with their modes, so that a conversation tends to stay in one mode."""
@@ -57,7 +54,7 @@ class Understand:
     ) -> None:
         """`is_on`: a model is asked at all. `revision` is that of the pipelines."""
         self.is_on = is_on
-        self._revision = revision
+        self.revision = revision
         self._categories = categories
         self._reader = reader
         self._model = model
@@ -77,9 +74,33 @@ class Understand:
         """Wait until the model may be asked; never returns without one."""
         await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
 
-    async def by_model(self, memory: Memory) -> Understood:
-        """Ask a language model about a turn. Raises Unavailable if it must be asked again."""
-        prompt = build_understanding_prompt(
+    async def by_model(self, memory: Memory, refresh: Refresh | None = None) -> Understood:
+        """Ask a language model about a turn; `refresh` is the job that asks again.
+
+        Raises Unavailable if it must be asked again.
+        """
+        prompt = self._prompt(memory)
+        try:
+            answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
+        except Unanswerable as problem:
+            return self._event(memory, None, None, UNANSWERABLE_PROFILE, problem.tokens, refresh)
+        found = self._with_known_categories(answered.answer, memory)
+        interaction = await self._with_vote(memory, found)
+        tokens = answered.tokens_in + answered.tokens_out
+        return self._event(memory, interaction, found, answered.profile, tokens, refresh)
+
+    def expected_tokens(self, memory: Memory) -> int:
+        """Return the number of tokens that asking about a turn takes before it is answered, rather more than less."""
+        prompt = self._prompt(memory)
+        return (len(prompt.system) + len(prompt.user)) // CHARS_PER_TOKEN
+
+    @property
+    def prompt_version(self) -> str:
+        """The version of the template that a turn is understood by."""
+        return self._template.version
+
+    def _prompt(self, memory: Memory) -> Prompt:
+        return build_understanding_prompt(
             self._template.text,
             self._template.version,
             turn_text=memory.text,
@@ -90,13 +111,6 @@ class Understand:
             recent=self._recent(memory),
             categories=[(one.name, one.description) for one in self._taxonomy(memory).all()],
         )
-        try:
-            answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
-        except Unanswerable:
-            return self._event(memory, None, None, UNANSWERABLE_PROFILE)
-        found = self._with_known_categories(answered.answer, memory)
-        interaction = await self._with_vote(memory, found)
-        return self._event(memory, interaction, found, answered.profile)
 
     async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:
         if memory.role != "user":
@@ -135,7 +149,13 @@ class Understand:
         return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 
     def _event(
-        self, memory: Memory, interaction: Interaction | None, found: Understanding | None, profile: str
+        self,
+        memory: Memory,
+        interaction: Interaction | None,
+        found: Understanding | None,
+        profile: str,
+        tokens: int,
+        refresh: Refresh | None,
     ) -> Understood:
         return Understood(
             memory_id=memory.memory_id,
@@ -145,5 +165,7 @@ class Understand:
             profile=profile,
             prompt=self._template.version,
             at=self._clock.now(),
-            revision=self._revision,
+            revision=self.revision,
+            tokens=tokens,
+            refresh=refresh,
         )

@@ -17,6 +17,7 @@ from schemas.messages.commands import (
     ListCategories,
     ListRuns,
     RunJob,
+    RunRefresh,
     SetDefaultMode,
     SetIntention,
 )
@@ -55,6 +56,7 @@ class Shapes:
         self.intention = self._write("IntentionBody", SetIntention, examples=[{"goals": ["ship the beta"]}])
         self.consolidation = self._write("ConsolidationBody", ConsolidationTrigger, examples=[{"mode": "journal"}])
         self.job = self._write("JobBody", RunJob, examples=[{"all_projects": True}])
+        self.refresh = self._write("RefreshBody", RunRefresh, examples=[{"max_calls": 100}])
         self.pipeline_edits = _own("PipelineEditsBody", EditPipeline, [EXAMPLE_EDITS])
         self.pipeline_rollback = _own("PipelineRollbackBody", RollbackPipeline, [{"revision": 0}])
         self.project = self._query("ProjectQuery", Nothing, scope)

@@ -35,7 +35,7 @@ LINKS = (
     *_to("declare_mode", "200", NAMED, "rename_mode", "delete_mode"),
     *_to("declare_category", "200", NAMED, "get_category", "delete_category"),
     *_to("delete_category", "200", NAMED, "get_category"),
-    *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed")
+    *(link for name in ("backfill", "rebuild", "reconcile", "retry_failed", "refresh")
       for link in _to(f"run_{name}", "202", JOB, "get_job")),
     *_to("consolidate", "202", JOB, "get_job"),
 )  # fmt: skip

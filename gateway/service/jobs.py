@@ -13,7 +13,7 @@ from gateway.service.calls import Call
 from gateway.service.requests import CheckedRequests, refused_by_service
 from gateway.service.wire import Json
 
-JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders"]
+JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders", "refresh"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 CONSOLIDATE = "consolidate"
 

@@ -108,7 +108,7 @@ def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:
     return dict(latest[-max(fitting, 1) :])
 
 
-JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "verify", "compare_embedders"]
+JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed", "verify", "compare_embedders", "refresh"]
 
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """The commands that start a job."""
@@ -118,6 +118,7 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery.
 
     It covers the memories of its scope, or with `all_projects` those of its boundary, as a record without this field.
+    The last three are those of `refresh`: turns of earlier revisions are understood again, at most so much is spent.
     """
 
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")
@@ -127,6 +128,9 @@ class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     mode: str | None = None
     all_projects: bool = True
     started_at: datetime
+    before_revision: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
 
 
 @dataclass(slots=True)

@@ -63,11 +63,18 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     run: str | None = None
 
 
+class Refresh(BaseModel, frozen=True):
+    """The job that has turns understood again."""
+
+    job_id: str
+
+
 class Understood(BaseModel, frozen=True, populate_by_name=True):
     """A language model was asked about a turn's text with this `text_hash`.
 
     `found` is its answer, None if it was invalid; `interaction` is the turn's interaction mode, read without the turns
-    before it and with the model's vote. `revision` is that of the pipelines.
+    before it and with the model's vote. `revision` is that of the pipelines. `tokens` is what the answer cost.
+    `refresh` is there if the turn had been understood before: `found` then replaces what an earlier answer has said.
     """
 
     schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
@@ -77,6 +84,22 @@ class Understood(BaseModel, frozen=True, populate_by_name=True):
     found: Understanding | None = None
     profile: str
     prompt: str
+    at: datetime
+    revision: int = 0
+    tokens: int = 0
+    refresh: Refresh | None = None
+
+
+class Reread(BaseModel, frozen=True, populate_by_name=True):
+    """The rules are to read a turn's text with this `text_hash` again: those of another release have read it.
+
+    `revision` is that of the pipelines.
+    """
+
+    schema_: Literal["reread.v1"] = Field(default="reread.v1", alias="schema")
+    memory_id: str
+    text_hash: str
+    refresh: Refresh
     at: datetime
     revision: int = 0
 

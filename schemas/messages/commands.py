@@ -170,6 +170,18 @@ class RunJob(_Arguments):
     all_projects: bool = False
 
 
+class RunRefresh(RunJob):
+    """The arguments of `refresh`: which turns are understood again, and how much that may cost at most.
+
+    With `before_revision` those that an earlier revision of the pipelines has understood are among them. Without
+    `max_calls` and `max_tokens`, and above them, the deployment's limits hold.
+    """
+
+    before_revision: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    max_calls: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+
+
 class GetJob(_Arguments):
     """The arguments of `get_job`."""
 

@@ -39,6 +39,8 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     include_superseded: bool = False
     rerank: bool | None = None
     """Whether a language model orders the best hits; None is the deployment's default."""
+    sufficiency: Literal["rules", "model"] | None = None
+    """What says whether a layer suffices with `depth` `auto`; None is the deployment's default."""
 
 
 class RetrieveResult(BaseModel):

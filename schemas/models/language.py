@@ -97,3 +97,6 @@ class ModelAnswer(Generic[AnswerT]):
 
 class Unanswerable(Exception):
     """The model's answer is invalid, also after one repair, or it refuses the text. Asking again won't help."""
+
+    tokens: int = 0
+    """What the answers cost, all the same."""

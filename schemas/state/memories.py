@@ -51,13 +51,31 @@ class Embedding(BaseModel, frozen=True):
         return self.place.space if self.place and self.status == "ready" else None
 
 
+class Refreshed(BaseModel, frozen=True):
+    """What understanding a turn again has changed: ids of items that it made, removed, or gave other evidence.
+
+    `job_id` and `at` are those of the event. `tokens` is what the language model's answer cost; without `is_answered`
+    it was not valid, and nothing has changed.
+    """
+
+    job_id: str
+    at: datetime
+    tokens: int = 0
+    is_answered: bool = True
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
 class TurnUnderstanding(BaseModel, frozen=True):
     """The understanding of a turn's text with this `text_hash`.
 
     `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
     alone, before smoothing by earlier turns; `is_corrected`: a user has set it. `model` and `prompt` name the profile
     and the prompt version of the answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer
-    on how the turn changes the user's intention. `revision` is that of the pipelines with which a model was asked.
+    on how the turn changes the user's intention. `revision` is that of the pipelines with which it was understood, 0 of
+    the rules. `tried` is the version of a later prompt without a valid answer. `refreshed` is what the last job has
+    changed that had the turn understood again.
     """
 
     status: UnderstandingStatus = "rules"
@@ -72,6 +90,8 @@ class TurnUnderstanding(BaseModel, frozen=True):
     prompt: str | None = None
     aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)
     revision: int = Field(default=0, exclude_if=lambda revision: revision == 0)
+    tried: str | None = Field(default=None, exclude_if=lambda tried: tried is None)
+    refreshed: Refreshed | None = Field(default=None, exclude_if=lambda refreshed: refreshed is None)
 
 
 class TextVersion(BaseModel, frozen=True):

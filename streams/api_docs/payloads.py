@@ -29,6 +29,7 @@ from schemas.messages.commands import (
     RenameCategory,
     RenameMode,
     RunJob,
+    RunRefresh,
     SetDefaultMode,
     SetIntention,
     SetInteractionMode,
@@ -66,6 +67,7 @@ COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "list_revisions": ListRevisions,
     "rollback_pipeline": RollbackPipeline,
     **dict.fromkeys(JOB_KINDS, RunJob),
+    "refresh": RunRefresh,
 }
 """The argument model of every command; None for a command without arguments."""
 

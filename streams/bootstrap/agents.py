@@ -36,54 +36,40 @@ from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
+from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.interaction.stability import FALLBACK_REASONS
-from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, SelectConfig
+from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
 from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
+from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.stability import AssessStability
-from agents.understanding.understand import Understand
+from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP, Understand
 from streams.adapters.language.chosen_profile import model_of
 from streams.adapters.maps.layout_files import LayoutFiles
 from streams.adapters.maps.layout_threads import LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
+from streams.bootstrap.prompts import open_prompts
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents, PartitionAgents
 from streams.settings import Settings
 
-PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
-
-
-def read_prompt(version: str) -> str:
-    """Return the template of a version such as `understand-1`. Raises FileNotFoundError for an unknown one."""
-    return (PROMPTS / f"{version}.md").read_text(encoding="utf-8")
-
-
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 """The weights that are part of the project."""
 
-UNDERSTANDING_PROMPT = "understand-1"
-"""The version of the prompt for turns."""
-
 STEP_PROMPTS = {
-    "memorize.understand": UNDERSTANDING_PROMPT,
-    "retrieve.rerank": "rerank-1",
-    "evolve.summarise": "distil-1",
-    "evolve.recluster": "categorize-1",
+    "memorize.understand": "understand",
+    "retrieve.rerank": "rerank",
+    "retrieve.route": "suffice",
+    "evolve.summarise": "distil",
+    "evolve.recluster": "categorize",
 }
-"""The versions of the prompts by step."""
-
-
-def prompt_versions(version: str) -> frozenset[str]:
-    """Return all versions of the prompt of which this is one."""
-    name = version.rpartition("-")[0]
-    return frozenset(one.stem for one in PROMPTS.glob(f"{name}-*.md"))
-
+"""The names of the steps' prompt templates."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
 """The state of the worker, for `health`."""
@@ -106,6 +92,7 @@ class BuildAgents:
         self._ctx = ctx
         self._deployment = deployment
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
+        self._prompts = open_prompts(settings)
         self._category_vectors = CategoryVectors()
         self._layout_files = LayoutFiles(settings.data_dir / "maps")
         self._layout_threads = LayoutThreads()
@@ -147,6 +134,7 @@ class BuildAgents:
             Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down, give_way=give_way),
             active,
         )
+        understand = self._understand(stores, active)
         jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
         health = Health(words, stores.modes, spaces, index, jobs, self._deployment_status, usage)
         return PartitionAgents(
@@ -161,9 +149,11 @@ class BuildAgents:
                 asks_model=self._asks_model(active),
                 revision=active.number,
             ),
-            understand=self._understand(stores, active),
+            understand=understand,
+            refresh=self._refresh(understand, stores, active),
             retrieve=retrieve,
             rerank=self._rerank(active),
+            judge_layers=self._judge_layers(active),
             assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces),
@@ -188,14 +178,20 @@ class BuildAgents:
     def _edit_pipelines(self, partition: int) -> EditPipelines:
         pipelines = self._ctx.pipelines
         profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
-        available = Available(profiles, {step: prompt_versions(prompt) for step, prompt in STEP_PROMPTS.items()})
+        templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
+        available = Available(profiles, templates)
         return EditPipelines(partition, pipelines.history, pipelines.installed, available, self._ctx.clock)
 
     def _model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
         """Return the language models of a step, and the template of its prompt."""
         config = active.config(step)
         assert isinstance(config, ModelConfig)
-        return model_of(self._models.language, config.profile), _template(config.template or STEP_PROMPTS[step])
+        return model_of(self._models.language, config.profile), self._template(config, step)
+
+    def _template(self, config: ModelConfig, step: str) -> Template:
+        """Return the template that the pipelines have chosen, or else the deployment, or else the project."""
+        name = STEP_PROMPTS[step]
+        return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
 
     def _understand(self, stores: PartitionStores, active: ActivePipelines) -> Understand:
         return Understand(
@@ -210,6 +206,13 @@ class BuildAgents:
             revision=active.number,
         )
 
+    def _refresh(self, understand: Understand, stores: PartitionStores, active: ActivePipelines) -> Refresh:
+        chosen, config = self._settings, active.config("memorize.understand")
+        assert isinstance(config, ModelConfig)
+        profile = config.profile or chosen.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
+        limits = RefreshLimits(chosen.refresh_calls, chosen.refresh_tokens)
+        return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits)
+
     def _rerank(self, active: ActivePipelines) -> Rerank:
         chosen, config = self._settings, active.config("retrieve.rerank")
         if not isinstance(config, RerankConfig):
@@ -217,11 +220,22 @@ class BuildAgents:
             config = RerankConfig()
         return Rerank(
             model_of(self._models.language, config.profile),
-            _template(config.template or STEP_PROMPTS["retrieve.rerank"]),
+            self._template(config, "retrieve.rerank"),
             config.candidates or chosen.rerank_candidates,
             config.timeout_s or chosen.rerank_timeout_s,
             by_default=chosen.rerank if config.by_default is None else config.by_default,
             is_on=active.is_on("retrieve.rerank"),
+        )
+
+    def _judge_layers(self, active: ActivePipelines) -> JudgeLayers:
+        chosen, config = self._settings, active.config("retrieve.route")
+        assert isinstance(config, RouteConfig)
+        return JudgeLayers(
+            model_of(self._models.language, config.profile),
+            self._template(config, "retrieve.route"),
+            config.timeout_s or chosen.sufficiency_timeout_s,
+            by_default=chosen.sufficiency == "model" if config.by_model is None else config.by_model,
+            is_on=active.is_on("retrieve.route"),
         )
 
     def _assemble(self, stores: PartitionStores, retrieve: SearchWithOwnSteps, active: ActivePipelines) -> Assemble:
@@ -286,7 +300,3 @@ def build_agents(
     build = BuildAgents(settings, models, index, ctx, deployment)
     embed = Embed(build.spaces, index, ctx.clock, build.matcher_of_new)
     return Agents(build, embed, lambda: ctx.pipelines.current.number)
-
-
-def _template(version: str) -> Template:
-    return Template(read_prompt(version), version)

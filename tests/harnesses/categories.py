@@ -12,12 +12,11 @@ from agents.categories.vectors import CategoryVectors
 from agents.embedding.embed import Embed
 from agents.ports.command_types import CommandHandler
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.prompts.prompting import Template
 from schemas.internal.events import Embedded, Remembered
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import Item, Memory, Origin
-from streams.bootstrap.agents import STEP_PROMPTS, read_prompt
+from streams.bootstrap.prompts import Prompts
 from tests.builders.memories import made
 from tests.harnesses.worker import HERE, WorkerHarness
 
@@ -38,7 +37,7 @@ class CategoriesHarness:
         self.members = CategoryMembers(stores.words)
         self.matcher = CategoryMatcher(categories, memories, self.members, index, spaces, CategoryVectors())
         self.embed = Embed(lambda _: spaces, index, worker.clock, lambda _: self.matcher)
-        template = Template(read_prompt(STEP_PROMPTS["evolve.recluster"]), STEP_PROMPTS["evolve.recluster"])
+        template = Prompts().of("categorize")
         best = CategoryMedoids(memories, index, spaces)
         model = SummaryModel(worker.language, template) if asks else None
         self.refreshing = RefreshCategories(categories, memories, self.members, best, model)

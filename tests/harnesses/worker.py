@@ -10,7 +10,6 @@ from agents.commands.admit import Admit
 from agents.embedding.embed import Embed
 from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
-from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
 from schemas.internal.changes import Change, IssuedCommands
@@ -23,7 +22,7 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL_MODE, Mode, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import shipped_classifier
-from streams.bootstrap.agents import UNDERSTANDING_PROMPT, read_prompt
+from streams.bootstrap.prompts import Prompts
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader
@@ -102,7 +101,7 @@ class WorkerHarness:
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         self.draw_map = draw_map_over(here, self.spaces, self.index, self.clock, directory / "maps")
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier())
-        template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
+        template = Prompts().of("understand")
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
 
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:

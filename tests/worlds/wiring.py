@@ -40,6 +40,9 @@ FORGET_USER = {
 }
 
 
+FEWER_CANDIDATES = {"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 5}}
+
+
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Return the topics that each agent writes to, observed while every kind of record is processed."""
     async with InMemoryPipeline(directory, profiles=ONE_PROFILE).running() as pipeline:
@@ -52,6 +55,8 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         accepted = await pipeline.ask(names.turns, turn_message("Tea, please.", "t-1"))
         await pipeline.until(lambda: pipeline.memory("Tea, please.").reading.status == "model")
         await pipeline.retrieve("tea")
+        await pipeline.command("edit_pipeline", edits=[FEWER_CANDIDATES])
+        await pipeline.command("refresh", before_revision=1)
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
         await pipeline.ask(names.consolidate, trigger)
         await pipeline.command("declare_mode", name="code", embedder="tiny32")

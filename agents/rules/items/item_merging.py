@@ -6,6 +6,7 @@ Enters: extracted items of a turn; the supports of an item and its latest turn. 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 from math import prod
+from typing import NamedTuple
 
 from modestream_client.hits import Evidence
 
@@ -76,6 +77,42 @@ def replace_supports(item: Memory | None, turns: Collection[str], new: Iterable[
     """Return the supports of an item with those from `turns` replaced by `new`, the latest last."""
     others = () if item is None else [one for one in _supports(item) if one.memory_id not in turns]
     return _limit_chars(sorted({*others, *new}, key=_order)[-MAX_SUPPORTS:])
+
+
+class ItemDiff(NamedTuple):
+    """Ids of items that a turn makes, removes, or gives other evidence; each in one of the lists, in order."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+def diff_items(
+    turn: Memory, given: Iterable[tuple[str, Memory | None, Sequence[Support]]], dropped: Iterable[Memory]
+) -> ItemDiff:
+    """Compare items with what they will be: those that get these supports of a turn, and those that lose its own."""
+    turns, added, removed, changed = (turn.memory_id,), set[str](), set[str](), set[str]()
+    for memory_id, before, supports in given:
+        if before is None:
+            added.add(memory_id)
+        elif set(replace_supports(before, turns, supports)) != set(_supports(before)):
+            changed.add(memory_id)
+    for item in dropped:
+        if is_supported_by_any(item, turns):
+            (changed if replace_supports(item, turns) else removed).add(item.memory_id)
+    return ItemDiff(*(tuple(sorted(ids)) for ids in (added, removed, changed)))
+
+
+def sum_diffs(diffs: Iterable[ItemDiff]) -> ItemDiff:
+    """Return what changes of several turns come to: an item that one removed and another made is a changed one."""
+    added, removed, changed = (set[str]() for _ in ItemDiff._fields)
+    for diff in diffs:
+        added |= {*diff.added}
+        removed |= {*diff.removed}
+        changed |= {*diff.changed}
+    both = added & removed
+    added, removed = added - both, removed - both
+    return ItemDiff(*(tuple(sorted(ids)) for ids in (added, removed, (changed | both) - added - removed)))
 
 
 def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:

@@ -2,13 +2,19 @@
 
 from modestream_client.vocabulary import InteractionMode
 
-from schemas.internal.events import Understood
+from agents.rules.cues.intents import intent_of
+from agents.rules.text.dates import find_dates
+from agents.rules.text.entities import extract_entities
+from schemas.internal.events import Reread, Understood
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Memory, TurnUnderstanding
+from schemas.state.memories import Memory, Refreshed, TurnUnderstanding
 
 MAX_MEMORY_ENTITIES = 64
 """Entities of one memory: those found by rules first, then the model's."""
+
+UNANSWERABLE_PROFILE = "unanswerable"
+"""Recorded in place of a profile if no answer is valid."""
 
 
 def current_text_hash(memory: Memory) -> str:
@@ -21,7 +27,7 @@ def needs_understanding(memory: Memory) -> bool:
     return memory.role == "user" and memory.type == "episodic" and memory.reading.interaction is None
 
 
-def is_about_current_text(memory: Memory, event: Understood) -> bool:
+def is_about_current_text(memory: Memory, event: Understood | Reread) -> bool:
     """True if the event is about the memory's current text, not about a replaced one."""
     return event.text_hash == current_text_hash(memory)
 
@@ -52,13 +58,16 @@ def with_correction(memory: Memory, mode: InteractionMode) -> Memory:
 
 def with_understanding(memory: Memory, event: Understood) -> Memory:
     """Add a model's answer to the memory. What the rules found stays where the model says nothing."""
-    before, found = memory.reading, event.found
-    if found is None and before.status == "model":
-        return memory  # Asked twice, answered once: keep the valid answer.
+    found = event.found
+    if found is None and memory.reading.status == "model":
+        return _with_attempt(memory, event)
     if found is None:
         # The answer is invalid, and asking again would give the same: stop waiting for the model.
-        reading = before.model_copy(update={"status": "rules", "model": event.profile, "prompt": event.prompt})
-        return memory.model_copy(update={"reading": reading})
+        invalid = {"status": "rules", "model": event.profile, "prompt": event.prompt}
+        return memory.model_copy(update={"reading": memory.reading.model_copy(update=invalid)})
+    if event.refresh is not None:
+        memory = as_read_by_rules(memory)
+    before = memory.reading
     reading = TurnUnderstanding(
         status="model",
         text_hash=event.text_hash,
@@ -77,3 +86,40 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
     added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]
     entities = (*memory.entities, *added)[:MAX_MEMORY_ENTITIES]
     return memory.model_copy(update={"reading": reading, "entities": entities})
+
+
+def as_read_by_rules(memory: Memory) -> Memory:
+    """Return a turn as rules alone understand it: what an earlier answer has said does not outlive it.
+
+    The interaction mode stays until another one is found.
+    """
+    before = memory.reading
+    reading = TurnUnderstanding(
+        text_hash=before.text_hash,
+        intent=intent_of(memory.text),
+        times=find_dates(memory.text, memory.occurred_at),
+        interaction=before.interaction,
+        is_corrected=before.is_corrected,
+    )
+    return memory.model_copy(update={"reading": reading, "entities": extract_entities(memory.text)})
+
+
+def with_refreshed(memory: Memory, refreshed: Refreshed, revision: int) -> Memory:
+    """Note on a turn what understanding it again, by this revision of the pipelines, has changed."""
+    reading = memory.reading.model_copy(update={"refreshed": refreshed, "revision": revision})
+    return memory.model_copy(update={"reading": reading})
+
+
+def is_answered_again(memory: Memory, event: Understood | Reread) -> bool:
+    """True if another event of the same job has been applied: a job that was killed may have asked twice."""
+    done = memory.reading.refreshed
+    if event.refresh is None or done is None:
+        return False
+    return done.job_id == event.refresh.job_id and done.at != event.at
+
+
+def _with_attempt(memory: Memory, event: Understood) -> Memory:
+    """Keep the valid answer, and note that a later prompt gave none."""
+    if event.refresh is None:
+        return memory
+    return memory.model_copy(update={"reading": memory.reading.model_copy(update={"tried": event.prompt})})

@@ -32,7 +32,8 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
     if memory.item is not None:
         view |= _item_view(memory.item)
     reading = memory.reading.model_dump(
-        mode="json", exclude={"status", "text_hash", "interaction", "is_corrected", "aims", "revision"}
+        mode="json",
+        exclude={"status", "text_hash", "interaction", "is_corrected", "aims", "revision", "tried", "refreshed"},
     )
     interaction = memory.reading.interaction
     current = memory.versions[memory.current]

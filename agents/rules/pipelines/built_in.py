@@ -5,7 +5,7 @@ Kafka is the runner: steps of one pipeline run in the consumers of several topic
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, SelectConfig
+from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
 from agents.rules.pipelines.contract import StepContract
 from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Topology
 
@@ -54,7 +54,7 @@ RETRIEVE: Sequence[StepContract] = (
     StepContract(
         "retrieve.recall", "recall", _names("query"), _names("candidates"), _names("vector_search"), is_fixed=True
     ),
-    StepContract("retrieve.route", "route", _names("query"), _names("layers")),
+    StepContract("retrieve.route", "route", _names("query"), _names("layers"), config=RouteConfig),
     StepContract(
         "retrieve.rank",
         "rank",

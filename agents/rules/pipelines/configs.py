@@ -28,6 +28,13 @@ class RerankConfig(ModelConfig):
     timeout_s: Annotated[float, Field(gt=0, le=60)] | None = None
 
 
+class RouteConfig(ModelConfig):
+    """`retrieve.route`: whether a model judges the layers of requests that do not say so, and its time limit."""
+
+    by_model: bool | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=60)] | None = None
+
+
 class ContextConfig(_StepConfig):
     """`retrieve.build_context`: the floors of evidence, and the largest budget."""
 

@@ -46,7 +46,7 @@ SYSTEM_HEADING, USER_HEADING = "# System\n", "# User\n"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A prompt file of the project: its text, and the version that is recorded with its answers."""
+    """A prompt file: its text, and the version that is recorded with its answers."""
 
     text: str
     version: str
@@ -106,9 +106,17 @@ def fill_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt
 
     Raises ValueError for a template without its two parts or with a placeholder that is not in `parts`.
     """
-    system, user = _split_template(template)
+    system, user = split_template(template)
     parts = {**parts, "mark": fence_mark(parts.values())}
     return Prompt(system=system, user=_fill_placeholders(user, parts), version=version)
+
+
+def split_template(template: str) -> tuple[str, str]:
+    """Return the system text and the user text of a template. Raises ValueError without their two headings."""
+    if SYSTEM_HEADING not in template or USER_HEADING not in template:
+        raise ValueError("a prompt template needs the headings `# System` and `# User`")
+    system, user = template.split(SYSTEM_HEADING, 1)[1].split(USER_HEADING, 1)
+    return system.strip(), user.strip()
 
 
 def build_summary_prompt(template: str, version: str, category: Category, texts: Sequence[str]) -> Prompt:
@@ -166,13 +174,6 @@ class _SearchedText:
         words = list(NON_SPACE.finditer(self._text))
         offsets = [offset for word in words for offset in range(word.start(), word.end() + 1)]
         return " ".join(word[0] for word in words), offsets
-
-
-def _split_template(template: str) -> tuple[str, str]:
-    if SYSTEM_HEADING not in template or USER_HEADING not in template:
-        raise ValueError("a prompt template needs the headings `# System` and `# User`")
-    system, user = template.split(SYSTEM_HEADING, 1)[1].split(USER_HEADING, 1)
-    return system.strip(), user.strip()
 
 
 def _fill_placeholders(template: str, parts: Mapping[str, str]) -> str:

@@ -36,6 +36,7 @@ class ReadCalls(Session):
         explain: bool = False,
         include_superseded: bool = False,
         rerank: bool | None = None,
+        sufficiency: Literal["rules", "model"] | None = None,
         partial: bool = False,
         principal: str | None = None,
         timeout: float | None = None,
@@ -83,6 +84,9 @@ class ReadCalls(Session):
         rerank
             Let a language model of the service order the best hits; default: as the service is set. If it can't in
             time, the hits keep their order, and the answer has the warning `not_reranked`.
+        sufficiency
+            Let a language model of the service say with `depth="auto"` which layer suffices, or rules; default: as the
+            service is set. If the model can't in time, rules do, with the warning `sufficiency_by_rules`.
         partial
             False: the first failed request fails the call. True: a failed request becomes a warning, and the call
             fails only if the requests of all users failed.
@@ -104,6 +108,7 @@ class ReadCalls(Session):
             explain=explain,
             include_superseded=include_superseded,
             rerank=rerank,
+            sufficiency=sufficiency,
         )
         requests = [
             build_record(

@@ -5,7 +5,7 @@ from typing import Literal, Unpack
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.records import build_record
-from modestream_client.results.upkeep import Consolidation, FinishedJob, ServiceHealth
+from modestream_client.results.upkeep import Consolidation, FinishedJob, FinishedRefresh, ServiceHealth
 
 Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 
@@ -39,6 +39,33 @@ class UpkeepCalls(Session):
         1
         """
         return parse_as(FinishedJob, await self.command(job, {"mode": mode, "all_projects": all_projects}, **options))
+
+    async def refresh(
+        self,
+        *,
+        mode: str | None = None,
+        all_projects: bool = False,
+        before_revision: int | None = None,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[CallOptions],
+    ) -> FinishedRefresh:
+        """Have turns understood again that rules, or an earlier profile or prompt, have understood.
+
+        With `before_revision` those of earlier revisions, too. Until `remaining` is 0, the next call goes on.
+
+        >>> _ = await memory.remember("The kettle is blue.")
+        >>> (await memory.refresh()).remaining
+        0
+        """
+        asked = {
+            "mode": mode,
+            "all_projects": all_projects,
+            "before_revision": before_revision,
+            "max_calls": max_calls,
+            "max_tokens": max_tokens,
+        }
+        return parse_as(FinishedRefresh, await self.command("refresh", asked, **options))
 
     async def health(self, **options: Unpack[CallOptions]) -> ServiceHealth:
         """Return the state of this user's vectors by mode, and of the deployment.

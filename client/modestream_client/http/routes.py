@@ -37,7 +37,7 @@ COMMANDS = {
 }
 """Method and path of commands; names in braces are arguments, the others go into the query or the body."""
 
-JOBS = ("backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders")
+JOBS = ("backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders", "refresh")
 """Commands that are jobs of the gateway."""
 
 NULLABLE = {"set_default_mode": "name"}

@@ -20,6 +20,29 @@ class FinishedJob(BaseModel, frozen=True):
     orphans: int = 0
 
 
+class FinishedRefresh(BaseModel, frozen=True):
+    """A finished refresh: turns understood again `by` a model's profile or by rules, and what that has changed.
+
+    `remaining` turns are left for the next one. `added`, `removed` and `changed` are ids of items, at most 500 each.
+    """
+
+    job_id: str
+    by: str
+    total: int
+    processed: int
+    skipped: int
+    failed: int
+    remaining: int
+    calls: int
+    tokens: int
+    items_added: int
+    items_removed: int
+    items_changed: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
 class Consolidation(BaseModel, frozen=True):
     """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`."""
 

@@ -53,15 +53,17 @@ def job_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 
 
 def _add_job(router: APIRouter, service: MemoryService, shapes: Shapes, kind: JobKind) -> None:
+    body = shapes.refresh if kind == "refresh" else shapes.job
+
     @router.post(
         f"/v1/users/{{user_id}}/jobs/{kind}",
         operation_id=f"run_{kind}",
-        summary=f"Run {kind} over the user's vectors",
+        summary=f"Run {kind} over the user's {'turns' if kind == 'refresh' else 'vectors'}",
         responses=dict(ACCEPTED),
-        openapi_extra=shapes.job.openapi(is_optional=True),
+        openapi_extra=body.openapi(is_optional=True),
     )
     async def run_job(request: Request, call: ManageCall, later: AnswerLater) -> JSONResponse:
-        scope, fields = await shapes.job.read(request, is_optional=True)
+        scope, fields = await body.read(request, is_optional=True)
         if later:
             return _started(call, await service.jobs.start(call, kind, scope, fields))
         return JSONResponse(await service.jobs.run(call, kind, scope, fields))

@@ -42,6 +42,7 @@ class LiteLLMModels:
             value = await self._answer(endpoint, request, answer, calls)
         except Unanswerable as problem:
             endpoint.note_unanswerable(str(problem))
+            problem.tokens = sum(completion.tokens_in + completion.tokens_out for completion in calls)
             self._meters.answered(endpoint.name, "unanswerable")
             raise
         self._meters.answered(endpoint.name, "valid" if len(calls) == 1 else "repaired")

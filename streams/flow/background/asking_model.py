@@ -14,11 +14,12 @@ import structlog
 
 from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
-from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Understood
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
 from streams.flow.runs.parts import timed_part
+from streams.flow.support.own_understanding import UNDERSTAND, with_own_steps
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
@@ -26,7 +27,6 @@ log = structlog.get_logger()
 MemoryKey = tuple[int, str]
 """A partition and a memory id."""
 
-UNDERSTAND = "memorize.understand"
 """The built-in step after which own steps may change an answer."""
 
 MAX_FRESH = 1000
@@ -146,24 +146,13 @@ class UnderstandingQueue:
         with timed_part(self._ctx.runs, "understand", memory, partition) as part:
             with step(UNDERSTAND):
                 event = await self._understand_at(partition).by_model(memory)
-            event = await self._with_own_steps(event, memory)
+            event = await with_own_steps(event, memory, self._ctx.pipelines)
             part.outcome = _outcome(event)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
         if len(self._answered) > MAX_ANSWERED:
             self._answered.popitem(last=False)
-
-    async def _with_own_steps(self, event: Understood, memory: Memory) -> Understood:
-        """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
-        active = self._ctx.pipelines.at(event.revision)
-        if active is None or event.found is None or not active.has_own(UNDERSTAND):
-            return event
-        try:
-            own = await active.run_own(UNDERSTAND, {"memory": memory, "understanding": event.found})
-        except Rejected:
-            return event.model_copy(update={"found": None})
-        return event.model_copy(update={"found": own.value})
 
     def _is_asked(self, due: MemoryKey) -> bool:
         """True if there is nothing to ask: no record, a running call, or an answer that is not on the record yet."""

@@ -13,9 +13,6 @@ from agents.maps.draw_map import DrawMap
 from agents.ports.clock import Clock
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
-from agents.retrieval.rerank import Rerank
-from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
-from agents.rules.answer.reranking import arrange
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
@@ -23,7 +20,7 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
-from streams.flow.steps.order_hits import OrderHits
+from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels, Search
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
@@ -42,6 +39,9 @@ event loop's time with every question."""
 
 LIKELY_APPLIED_S = 0.25
 """How long an offset is awaited before Kafka is asked whether it exists: nearly all are applied within."""
+
+NOT_CAUGHT_UP = "not_caught_up"
+"""The warning for an answer without the writes that it was to wait for."""
 
 REPLY_MARGIN_S = 0.25
 """Time reserved before a deadline, so that the answer arrives in time."""
@@ -69,7 +69,7 @@ class OwnWrites:
         soon = min(within, LIKELY_APPLIED_S)
         if await self.progress.reached(partition, read_after, soon, boundary):
             return ()
-        late = (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
+        late = (ReplyWarning(NOT_CAUGHT_UP, f"offset {read_after} of partition {partition} is not applied yet"),)
         if await self._is_beyond(partition, read_after, within - soon):
             return late
         return () if await self.progress.reached(partition, read_after, within - soon, boundary) else late
@@ -96,8 +96,7 @@ class AnswerQuery:
 
     def __init__(
         self,
-        retrieve_at: Callable[[int], SearchWithOwnSteps],
-        rerank_at: Callable[[int], Rerank],
+        retrieval_at: Callable[[int], RetrievalAgents],
         assemble_at: Callable[[int], Assemble],
         list_at: Callable[[int], List],
         draw_map_at: Callable[[int], DrawMap],
@@ -105,15 +104,14 @@ class AnswerQuery:
         meters: Meters,
     ) -> None:
         """Take the agents by partition."""
-        self._retrieve_at = retrieve_at
-        self._rerank_at = rerank_at
+        self._retrieval_at = retrieval_at
         self._assemble_at = assemble_at
         self._list_at = list_at
         self._draw_map_at = draw_map_at
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
-        self._order_hits = OrderHits()
+        self._with_models = RetrieveWithModels()
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
 
     async def __call__(
@@ -129,44 +127,47 @@ class AnswerQuery:
             return await self._answer(self._list_at(record.partition).answer, request, record, options)
         if isinstance(request, MapRequest):
             return await self._answer(self._draw_map_at(record.partition).answer, request, record, options)
-        rerank = self._rerank_at(record.partition)
-        if rerank.is_asked(request):
-            handled = await self._reranked(rerank, request, record, options)
+        agents = self._retrieval_at(record.partition)
+        if agents.ask_models(request):
+            handled = await self._with_models(
+                agents, request, self._searcher(record, options), lambda: self._own_writes.time_left(options)
+            )
         else:
-            handled = await self._retrieved(request, record, options)
-        handled = await self._with_own_steps(handled, request, record)
+            handled = await self._retrieved(agents.retrieve.answer, request, record, options)
+        handled = await self._with_own_steps(agents, handled, request)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
 
-    async def _retrieved(self, request: RetrieveRequest, record: Record, options: ReplyOptions) -> HandlerResult:
-        with self._meters.retrieve_seconds.time():
-            return await self._answer(self._retrieve_at(record.partition).answer, request, record, options)
-
-    async def _reranked(
-        self, rerank: Rerank, request: RetrieveRequest, record: Record, options: ReplyOptions
+    async def _retrieved(
+        self, answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        """Search, ask the model for an order without a turn of its user, and search again: memories may have changed.
+        with self._meters.retrieve_seconds.time():
+            return await self._answer(answer, request, record, options)
 
-        What was forgotten meanwhile is in no answer.
-        """
-        found = await self._retrieved(rerank.widened(request), record, options)
-        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
-            return found
-        left_s = self._own_writes.time_left(options)
-        with step("retrieve.rerank"):
-            ranked, warnings = await self._order_hits(rerank, request, found.answer.result, left_s)
-        again = await self._retrieved(rerank.widened(request), record, options)
-        if again.answer is None or not isinstance(again.answer.result, RetrieveResult):
-            return again
-        result = arrange(again.answer.result, ranked, request)
-        return HandlerResult(SuccessReply(result, (*again.answer.warnings, *warnings)))
+    def _searcher(self, record: Record, options: ReplyOptions) -> Search:
+        """Return what searches for a request, several times: all but the first wait for no writes of its caller."""
+        late: tuple[ReplyWarning, ...] | None = None
 
-    async def _with_own_steps(self, found: HandlerResult, request: RetrieveRequest, record: Record) -> HandlerResult:
+        async def search(answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest) -> HandlerResult:
+            nonlocal late
+            if late is None:
+                found = await self._retrieved(answer, request, record, options)
+                late = tuple(one for one in _warnings(found) if one.code == NOT_CAUGHT_UP)
+                return found
+            found = await self._retrieved(answer, request.model_copy(update={"read_after": None}), record, options)
+            if found.answer is None:
+                return found
+            return HandlerResult(SuccessReply(found.answer.result, (*late, *_warnings(found))))
+
+        return search
+
+    @staticmethod
+    async def _with_own_steps(agents: RetrievalAgents, found: HandlerResult, request: RetrieveRequest) -> HandlerResult:
         """Run own steps that stand behind or instead of the model's order."""
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
             return found
-        result, warnings = await self._retrieve_at(record.partition).ordered(request, found.answer.result)
+        result, warnings = await agents.retrieve.ordered(request, found.answer.result)
         if result is found.answer.result:
             return found
         return HandlerResult(SuccessReply(result, (*found.answer.warnings, *starmap(ReplyWarning, warnings))))
@@ -188,3 +189,7 @@ class AnswerQuery:
         if isinstance(request, ListRequest) and request.reads_texts:
             return self._text_turns.turn(request.scope.boundary)
         return nullcontext()
+
+
+def _warnings(handled: HandlerResult) -> tuple[ReplyWarning, ...]:
+    return () if handled.answer is None else handled.answer.warnings

@@ -20,6 +20,7 @@ from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
 from streams.flow.steps.compare_embedders import run_comparison
+from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.steps.verify import run_verification
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
@@ -39,13 +40,18 @@ MAX_CONCURRENT_JOBS = 4
 
 
 class RunJobs:
-    """Handles `job.v1`: checks the vectors of a boundary and requests missing and stale ones; other jobs alike."""
+    """Handles `job.v1`: checks vectors and requests missing and stale ones, or has another job of its kind run."""
 
     def __init__(
-        self, maintain_at: Callable[[int], Maintain], compare_at: Callable[[int], CompareEmbedders], ctx: WorkerContext
+        self,
+        maintain_at: Callable[[int], Maintain],
+        compare_at: Callable[[int], CompareEmbedders],
+        refresh: RunRefreshes,
+        ctx: WorkerContext,
     ) -> None:
         self._maintain_at = maintain_at
         self._compare_at = compare_at
+        self._refresh = refresh
         self._ctx = ctx
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
 
@@ -55,6 +61,8 @@ class RunJobs:
             return await self._compare(job, record.partition)
         if job.kind == "verify":
             return await self._verify(job, record.partition)
+        if job.kind == "refresh":
+            return await self._refresh(job, record.partition)
         async with self._slots:
             with self._ctx.jobs.running(job) as tally:
                 running = JobRun(job, tally, self._maintain_at(record.partition), record.partition, self._ctx)

@@ -17,7 +17,7 @@ from agents.rules.items.read_text import ReadSource, ReadText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
 from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
-from schemas.internal.events import Embedded, Understood
+from schemas.internal.events import Embedded, Reread, Understood
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.turns import Turn
@@ -43,12 +43,13 @@ FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays
 EVENTS_PER_SLICE = 16
 """Events that are serialised before other records are handled: those of items take some 0.1 ms each."""
 
-MemoryInput = Embedded | Understood | Distilled | ItemsMerged | Consolidated
+MemoryInput = Embedded | Understood | Reread | Distilled | ItemsMerged | Consolidated
 """Events that `Remember` applies. The last of a consolidation is its summary and changes nothing."""
 
 MEMORY_EVENTS: Mapping[str, type[MemoryInput]] = {
     "embedded.v1": Embedded,
     "understood.v1": Understood,
+    "reread.v1": Reread,
     "distilled.v1": Distilled,
     "evolved.v1": ItemsMerged,
     "consolidated.v1": Consolidated,
@@ -154,7 +155,9 @@ class RememberEvents:
         event = await self._verified(await self._reader.read(record), record.partition)
 
         pending_writes: list[Awaitable[object]] = []
-        read = await self._read(event, record) if isinstance(event, Understood) else None
+        read: ReadText | None = None
+        if isinstance(event, Understood | Reread):
+            event, read = await self._read(event, record)
 
         async def apply() -> Sequence[MemoryEvent]:
             if event is None:
@@ -186,20 +189,28 @@ class RememberEvents:
         memory = self._stores.memories.get(partition, event.memory_id)
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
-    async def _read(self, event: Understood, record: Record) -> ReadText | None:
+    async def _read(
+        self, event: Understood | Reread, record: Record
+    ) -> tuple[Understood | Reread | None, ReadText | None]:
         """Read the items of a long text and a model's answer beside the event loop, and run own steps on them.
 
-        Where an own step fails the answer counts without items: asked again, the model would answer the same.
+        Where an own step fails the answer counts without items: asked again, the model would answer the same. A turn
+        that had been understood before keeps those that it has.
         """
         memory = self._stores.memories.get(record.partition, event.memory_id)
         if memory is None or not is_about_current_text(memory, event):
-            return None
-        understood = with_understanding(memory, event)
+            return event, None
+        found = event.found if isinstance(event, Understood) else None
+        understood = with_understanding(memory, event) if isinstance(event, Understood) else memory
         try:
-            return await self._prepare.items(understood, event.found)
+            return event, await self._prepare.items(understood, found)
         except Rejected as error:
             await self._reader.reject(record, error)
-            return ReadText(ReadSource.of(understood), event.found, [])
+        if isinstance(event, Reread):
+            return None, None
+        if event.refresh is not None:
+            event, found = event.model_copy(update={"found": None}), None
+        return event, ReadText(ReadSource.of(understood), found, [])
 
     def _apply(self, event: MemoryInput, record: Record, read: ReadText | None) -> Slices[Sequence[MemoryEvent]]:
         remember = self._remember_at(record.partition)
@@ -211,7 +222,7 @@ class RememberEvents:
             case Embedded():
                 derived = remember.embedded(event)
                 return [] if derived is None else [derived]
-            case Understood():
+            case Understood() | Reread():
                 result = yield from remember.understood(event, read)
                 if result.agrees_with_default is not None:
                     self._meters.usage.model_answered((record.key or b"").decode(), agrees=result.agrees_with_default)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.rules.consolidation.candidates import cluster_turns
-from streams.bootstrap.agents import STEP_PROMPTS
+from streams.bootstrap.prompts import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
 from streams.flow.consolidation.run_consolidations import RunConsolidations
@@ -164,7 +164,7 @@ async def test_category_summaries_use_the_runs_token_budget(tmp_path: Path) -> N
         await pipeline.topics.settled()
         pipeline.language.asked.clear()
         await consolidate(pipeline)
-        assert not [prompt for prompt in pipeline.language.asked if prompt.version == STEP_PROMPTS["evolve.recluster"]]
+        assert not [prompt for prompt in pipeline.language.asked if prompt.version == CATEGORY_PROMPT]
 
 
 async def test_finished_run_leaves_nothing_of_its_user(pipeline: InMemoryPipeline) -> None:

@@ -1,16 +1,17 @@
 """`Remember`: a language model's answer about a turn, and the move of its memory."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.memory.remember import UnderstoodResult
 from agents.memory.slices import finish
+from agents.memory.understood import UnderstoodResult
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.memory.understanding import current_text_hash
-from schemas.internal.events import Embedded, Remembered, Understood
+from schemas.internal.events import Embedded, Forgotten, Learned, Refresh, Remembered, Understood
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Mode, ModeDeclarations
@@ -20,6 +21,7 @@ from tests.builders.memories import START
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 
@@ -35,7 +37,8 @@ class UnderstoodHarness:
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
-        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.categories = FakeCategories({"music": "violins", "food": "soup", "pets": "cats"})
+        stores = fake_stores(words, self.memories, self.modes, categories=self.categories).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
         self.agent = remember_over(stores, FakeEmbedders(), asks_model=True)
         self.declare(CODE, DIARY, THEIRS)
@@ -63,8 +66,10 @@ class UnderstoodHarness:
         assert self.agent.embedded(event) is None
         return self.memory(memory)
 
-    def understood(self, of: Memory, valid: bool = True, **found: Any) -> UnderstoodResult:
-        """Apply a model's answer about the memory's text."""
+    def understood(
+        self, of: Memory, valid: bool = True, job: str | None = None, minutes: int = 0, **found: Any
+    ) -> UnderstoodResult:
+        """Apply a model's answer about the memory's text; `job` has it understood again, some minutes later."""
         event = Understood(
             memory_id=of.memory_id,
             text_hash=current_text_hash(of),
@@ -72,9 +77,17 @@ class UnderstoodHarness:
             interaction=Interaction(mode="LEARNING", confidence=0.9),
             profile="small",
             prompt="understand-1",
-            at=START,
+            at=START + timedelta(minutes=minutes),
+            tokens=7,
+            revision=0 if job is None else 3,
+            refresh=None if job is None else Refresh(job_id=job),
         )
         return finish(self.agent.understood(event))
+
+    def items(self, of: Memory) -> dict[str, Memory]:
+        """Return the turn's items by text."""
+        found = [self.memories.get(PARTITION, one) for one in self.memory(of).items]
+        return {one.text: one for one in found if one is not None}
 
     def memory(self, of: Memory) -> Memory:
         """Return the stored record."""
@@ -212,3 +225,92 @@ def test_entities_of_model_and_rules_are_indexed(harness: UnderstoodHarness) -> 
     harness.understood(memory, entities=("Riverside Café",))
     okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
     assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)
+
+
+def fact(text: str) -> dict[str, Any]:
+    return {"kind": "fact", "text": text, "quote": "violin", "confidence": 0.9}
+
+
+def filed(text: str) -> dict[str, Any]:
+    return {"name": text, "confidence": 0.8}
+
+
+def test_later_answer_replaces_what_the_earlier_one_found(harness: UnderstoodHarness) -> None:
+    memory = harness.say()
+    harness.understood(
+        memory,
+        topic="old",
+        entities=("Old",),
+        items=[fact("It is old."), fact("It stays.")],
+        categories=[filed("music")],
+    )
+    gone, kept = (harness.items(memory)[text] for text in ("It is old.", "It stays."))
+    result = harness.understood(
+        memory,
+        job="refresh-0-1",
+        entities=("New",),
+        items=[fact("It stays."), fact("It is new.")],
+        categories=[filed("food")],
+    )
+    after, items = harness.memory(memory), harness.items(memory)
+    assert sorted(items) == ["It is new.", "It stays."]
+    assert (after.reading.topic, "Old" in after.entities, "New" in after.entities) == (None, False, True)
+    stays = items[kept.text].item
+    assert stays is not None
+    assert [one.name for one in stays.categories] == ["food"]
+    note = after.reading.refreshed
+    assert note is not None
+    assert (note.added, note.removed) == ((items["It is new."].memory_id,), (gone.memory_id,))
+    assert (note.job_id, note.tokens, note.is_answered, after.reading.revision) == ("refresh-0-1", 7, True, 3)
+    assert Forgotten(memory_id=gone.memory_id, places=()) in result.events
+    assert any(isinstance(one, Learned) for one in result.events)
+    assert harness.memories.get(PARTITION, gone.memory_id) is None
+    assert not harness.words.has(PARTITION, gone.memory_id)
+
+
+def test_categories_stay_where_another_turn_supports_the_item(harness: UnderstoodHarness) -> None:
+    memory = harness.say()
+    other = finish(harness.agent.turn(turn("violin", turn_id="other"), record(offset=2))).event
+    assert other is not None
+    harness.understood(other.memory, items=[fact("It stays.")], categories=[filed("pets")])
+    harness.understood(memory, items=[fact("It stays.")], categories=[filed("music")])
+    harness.understood(memory, job="refresh-0-1", items=[fact("It stays.")], categories=[filed("food")])
+    [item] = harness.items(memory).values()
+    assert item.item is not None
+    assert [one.name for one in item.item.categories] == ["food", "music", "pets"]
+
+
+def test_second_answer_to_the_same_job_is_not_applied(harness: UnderstoodHarness) -> None:
+    memory = harness.say()
+    harness.understood(memory, job="refresh-0-1", items=[fact("It is first.")])
+    before = harness.memory(memory)
+    assert harness.understood(memory, job="refresh-0-1", minutes=1, items=[fact("It is second.")]) == UnderstoodResult()
+    assert harness.memory(memory) == before
+    harness.understood(memory, job="refresh-0-2", minutes=1, items=[fact("It is second.")])
+    assert list(harness.items(memory)) == ["It is second."]
+
+
+def test_redelivered_answer_repeats_its_events_and_keeps_the_count(harness: UnderstoodHarness) -> None:
+    memory = harness.say()
+    harness.understood(memory, items=[fact("It is old.")], intention={"goals": ["to play"]})
+    [gone] = harness.items(memory).values()
+    harness.understood(memory, job="refresh-0-1")
+    before = harness.memory(memory)
+    again = harness.understood(memory, job="refresh-0-1")
+    assert harness.memory(memory) == before
+    assert before.reading.refreshed is not None
+    assert before.reading.refreshed.removed == (gone.memory_id,)
+    assert Forgotten(memory_id=gone.memory_id, places=()) in again.events
+    [learned] = [one for one in again.events if isinstance(one, Learned)]
+    assert (learned.update, learned.items) == (None, ())
+
+
+def test_invalid_later_answer_keeps_the_earlier_one(harness: UnderstoodHarness) -> None:
+    memory = harness.say()
+    harness.understood(memory, topic="music", items=[fact("It stays.")])
+    harness.understood(memory, valid=False, job="refresh-0-1")
+    after = harness.memory(memory)
+    assert (list(harness.items(memory)), after.reading.topic) == (["It stays."], "music")
+    assert (after.reading.status, after.reading.tried) == ("model", "understand-1")
+    assert after.reading.refreshed is not None
+    assert (after.reading.refreshed.is_answered, after.reading.refreshed.removed) == (False, ())

@@ -7,10 +7,10 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.interaction.decision import apply_threshold
-from agents.rules.memory.understanding import current_text_hash
+from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
-from agents.understanding.understand import MAX_RECENT_TURNS, UNANSWERABLE_PROFILE, Understand
+from agents.understanding.understand import MAX_RECENT_TURNS, Understand
 from schemas.failures import Unavailable
 from schemas.internal.events import Understood
 from schemas.state.interaction import Interaction

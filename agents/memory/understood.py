@@ -1,0 +1,171 @@
+"""Apply how turns were understood: by a language model, by one that was asked again, or by the rules of a new release.
+
+Enters: `Understood` and `Reread` events. Leaves: turns and items, written, and the events that must follow. Guaranteed:
+what an earlier answer has found, and the new one has not, is removed with its evidence, claims, categories and vectors,
+as if it had been forgotten, except that it may be found again. What changed is noted on the turn, with the write that
+begins the change: however often an event or its job is repeated, it is counted once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.memory.file_items import FileItems
+from agents.memory.interactions import CountInteractions
+from agents.memory.items import KeepItems, MemoryEvent
+from agents.memory.move import Move
+from agents.memory.slices import Slices
+from agents.memory.supersede import Supersede
+from agents.ports.stores import Memories, Modes
+from agents.rules.cues.labels import has_signals
+from agents.rules.items.extracting import Analysis
+from agents.rules.items.read_text import ReadText, analysis_of
+from agents.rules.memory.embedding_status import is_in_flight
+from agents.rules.memory.superseding import restore_source
+from agents.rules.memory.understanding import (
+    as_read_by_rules,
+    is_about_current_text,
+    is_answered_again,
+    with_refreshed,
+    with_understanding,
+)
+from agents.rules.modes.declaring import mode_after_answer, with_mode_source
+from schemas.internal.events import Forgotten, Remembered, Reread, Understood
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory, Refreshed, Support
+
+DerivedEvent = Remembered | Forgotten | None
+"""The event that must follow a write of one memory, if any."""
+
+
+def join_events(event: DerivedEvent, others: Sequence[MemoryEvent]) -> list[MemoryEvent]:
+    """Return all events that must follow."""
+    return ([] if event is None else [event]) + list(others)
+
+
+@dataclass(frozen=True, slots=True)
+class UnderstoodResult:
+    """The events that must follow an `Understood` event, as for a turn.
+
+    `agrees_with_default`: whether a model chose the default mode; None without a model's choice.
+    """
+
+    event: DerivedEvent = None
+    agrees_with_default: bool | None = None
+    item_events: tuple[MemoryEvent, ...] = ()
+
+    @property
+    def events(self) -> list[MemoryEvent]:
+        """All events that must follow."""
+        return join_events(self.event, self.item_events)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyUnderstood:
+    """The part of `Remember` that stores how turns were understood."""
+
+    memories: Memories
+    modes: Modes
+    items: KeepItems
+    supersede: Supersede
+    file_items: FileItems
+    move: Move
+    count: CountInteractions
+
+    def understood(self, event: Understood, read: ReadText | None) -> Slices[UnderstoodResult]:
+        """Store an answer; if the model chose another mode, the turn and its vector move."""
+        memory = self._concerned(event)
+        if memory is None:
+            return UnderstoodResult()
+        self.count.add_classification(memory, event.interaction, event.at)
+        understood = with_understanding(memory, event)
+        analysis = analysis_of(understood, read, event.found)
+        answered = event.found.mode if event.found else None
+        declared, project = self.modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
+        mode, source = mode_after_answer(understood, answered, project, declared)
+        agrees = mode == declared.default(project)[0] if answered and source == "model" else None
+        moves = mode != understood.mode
+        released = self.supersede.release(memory) if moves else []
+        if moves:
+            updated = restore_source(self.move.into((mode, source), understood))
+        else:
+            updated = with_mode_source(source, understood)
+        supports = self.items.supports_after(updated, analysis.items, keeps=event.found is None)
+        noted = self._noted(updated, memory, event, supports)
+        written, events = yield from self.items.write_in_slices(noted, supports)
+        if event.found is not None:
+            again = None if event.refresh is None else written.memory_id
+            for memory_id in written.items:
+                self.file_items.add_model_categories(self.memories.get(memory_id), event.found.categories, again=again)
+                yield
+        events += [*released, *self._removed_before(memory, event), *self._learned(written, memory, analysis, event)]
+        # A redelivered answer: the worker may have been killed after the move and before it notified the indexer.
+        resends = answered is not None and memory.reading.status == "model" and is_in_flight(written)
+        agreement = agrees if event.refresh is None else None
+        return UnderstoodResult(Remembered(memory=written) if moves or resends else None, agreement, tuple(events))
+
+    def reread(self, event: Reread, read: ReadText | None) -> Slices[UnderstoodResult]:
+        """Store the items that the rules find in a turn now; those that a model has found stay."""
+        memory = self._concerned(event)
+        if memory is None:
+            return UnderstoodResult()
+        analysis, is_by_model = analysis_of(memory, read), memory.reading.status == "model"
+        updated = memory if is_by_model else as_read_by_rules(memory)
+        supports = self.items.supports_after(updated, analysis.items, keeps=is_by_model)
+        noted = self._noted(updated, memory, event, supports)
+        written, events = yield from self.items.write_in_slices(noted, supports)
+        events += [*self._removed_before(memory, event), *self._learned(written, memory, analysis, event)]
+        return UnderstoodResult(item_events=tuple(events))
+
+    def _concerned(self, event: Understood | Reread) -> Memory | None:
+        """Return the turn of an event; None if it is gone or has another text, or its job has had its answer."""
+        memory = self.memories.get(event.memory_id)
+        if memory is None or not is_about_current_text(memory, event) or is_answered_again(memory, event):
+            return None
+        return memory
+
+    def _noted(self, turn: Memory, before: Memory, event: Understood | Reread, supports: Sequence[Support]) -> Memory:
+        """Note what these supports will change; a repeated event finds it noted."""
+        if event.refresh is None:
+            return turn
+        done = before.reading.refreshed
+        if done is None or done.job_id != event.refresh.job_id:
+            done = self._compare(turn, event, event.refresh.job_id, supports)
+        return with_refreshed(turn, done, event.revision)
+
+    def _compare(self, turn: Memory, event: Understood | Reread, job_id: str, supports: Sequence[Support]) -> Refreshed:
+        added, removed, changed = self.items.diff(turn, supports)
+        is_answered, tokens = True, 0
+        if isinstance(event, Understood):
+            is_answered, tokens = event.found is not None, event.tokens
+        return Refreshed(
+            job_id=job_id,
+            at=event.at,
+            tokens=tokens,
+            is_answered=is_answered,
+            added=added,
+            removed=removed,
+            changed=changed,
+        )
+
+    def _removed_before(self, before: Memory, event: Understood | Reread) -> list[MemoryEvent]:
+        """Return the events of items that an earlier delivery of the event removed.
+
+        A killed worker may have published none of them, and the commit of another event may have removed their words,
+        by which a restart would find them.
+        """
+        done = before.reading.refreshed
+        if event.refresh is None or done is None or done.job_id != event.refresh.job_id:
+            return []
+        gone = [one for one in done.removed if self.memories.is_removed(one)]
+        return [Forgotten.last_in(one, self.memories.last_place(one)) for one in gone]
+
+    def _learned(
+        self, written: Memory, before: Memory, analysis: Analysis, event: Understood | Reread
+    ) -> list[MemoryEvent]:
+        """Return the event for agents that derive more from turns.
+
+        A turn that is understood again always has one: a killed worker may have written the record without it, and the
+        record no longer tells that an earlier answer had changed the intention.
+        """
+        is_due = has_signals(before) or written.items or analysis.has_signals or event.refresh is not None
+        return [self.items.learned_event(written)] if is_due else []

@@ -1,0 +1,246 @@
+"""The job `refresh` on its topic: turns are understood again, within a budget, and the job answers what has changed.
+
+A job stores no progress: what it has done is noted on the turns. If a kill interrupts it, it is delivered again, finds
+these notes, and goes on; nothing is counted twice. Users take turns at the model, whose limits of calls hold as for new
+turns. What the budget leaves, or a model that is away, is due for the next job.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import structlog
+from pydantic import BaseModel
+
+from agents.rules.items.extracting import extract_items
+from agents.rules.items.item_merging import ItemDiff, sum_diffs
+from agents.understanding.refresh import Refresh
+from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.internal.changes import Job, JobProgress
+from schemas.internal.events import Understood
+from schemas.messages.replies import ReplyWarning, SuccessReply
+from schemas.state.memories import Memory
+from streams.batching import batches
+from streams.flow.requests.channel import HandlerResult
+from streams.flow.requests.events import event_out
+from streams.flow.steps.prepare_turn import PrepareTurns
+from streams.flow.support.awaiting import await_all
+from streams.flow.support.backoff import until_available
+from streams.flow.support.fair_turns import FairTurns
+from streams.flow.support.own_understanding import with_own_steps
+from streams.flow.worker_context import WorkerContext
+
+log = structlog.get_logger()
+
+MAX_ASKED_AT_ONCE = 8
+"""Turns about which models are asked for jobs at a time, in one worker; new turns have calls of their own."""
+
+MAX_ASKED_BY_JOB = 4
+"""Turns of one job among them."""
+
+MAX_MODEL_TURN_S = 60.0
+"""Seconds of a user's turn at the model: what takes longer holds up no other."""
+
+MAX_OUTAGE_S = 30.0
+"""Seconds that a job waits for a model that is away; then it ends, and the rest is due for the next one."""
+
+MAX_APPLYING_S = 60.0
+"""Seconds that a job waits for answers to be on their records: a few milliseconds, unless many events wait. An answer
+that is refused, because its items are too large, never is."""
+
+APPLIED_POLL_INTERVAL_S = 0.02
+"""Between two looks at the records."""
+
+PAGE_SIZE = 20
+"""Records that are read at a stretch, some 2 ms."""
+
+MAX_IDS = 500
+"""Ids of each kind in an answer; the counts are complete."""
+
+
+class RunRefreshes:
+    """Handles jobs of the kind `refresh`, one of a boundary at a time."""
+
+    def __init__(self, refresh_at: Callable[[int], Refresh], ctx: WorkerContext) -> None:
+        self._refresh_at = refresh_at
+        self._ctx = ctx
+        self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def __call__(self, job: Job, partition: int) -> HandlerResult:
+        """Run the job to its end. Without an answer, the worker that has the partition now gets the job again."""
+        lock = self._locks.setdefault(job.scope.boundary, asyncio.Lock())
+        async with lock:
+            with self._ctx.jobs.running(job) as tally:
+                running = RefreshRun(job, tally, self._refresh_at(partition), partition, self._ctx, self._turns)
+                if not await running.run_to_end():
+                    return HandlerResult(None)
+        return HandlerResult(running.answer())
+
+
+class RefreshRun:
+    """One running job."""
+
+    def __init__(
+        self, job: Job, tally: JobProgress, refresh: Refresh, partition: int, ctx: WorkerContext, turns: FairTurns
+    ) -> None:
+        self._job, self._tally, self._refresh = job, tally, refresh
+        self._partition = partition
+        self._ctx = ctx
+        self._turns = turns
+        self._prepare = PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text)
+        self._done: dict[str, None] = {}
+        """Turns with a note of this job, whose costs count."""
+        self._calls = self._tokens = self._remaining = 0
+        self._ends_because: str | None = None
+
+    async def run_to_end(self) -> bool:
+        """Have all due turns understood that the budget allows; False if the partition has left."""
+        due = await self._due_ids()
+        self._tally.total = len(self._done) + len(due)
+        understand = self._read_by_rules if self._refresh.profile is None else self._ask
+        for some in batches(due, MAX_ASKED_BY_JOB):
+            if self._ends_because is None:
+                await understand(some)
+            if not self._is_assigned():
+                return False
+        self._remaining = len([one for one in due if self._is_left(one)])
+        return True
+
+    def answer(self) -> SuccessReply:
+        """Return what has been done, what has changed, and what is left."""
+        notes = [turn.reading.refreshed for one in self._done if (turn := self._refresh.turn(one)) is not None]
+        diff = sum_diffs(ItemDiff(one.added, one.removed, one.changed) for one in notes if one is not None)
+        tally = self._tally
+        result: dict[str, Any] = {
+            "job_id": self._job.job_id,
+            "by": self._refresh.profile or "rules",
+            **{name: getattr(tally, name) for name in ("total", "processed", "skipped", "failed")},
+            "remaining": self._remaining,
+            "calls": self._calls,
+            "tokens": self._tokens,
+            **{f"items_{name}": len(ids) for name, ids in diff._asdict().items()},
+            **{name: list(ids[:MAX_IDS]) for name, ids in diff._asdict().items()},
+        }
+        why = f"{self._remaining} turns are left for the next refresh: {self._ends_because or 'they have changed'}"
+        return SuccessReply(result, (ReplyWarning("unfinished", why),) if self._remaining else ())
+
+    async def _due_ids(self) -> list[str]:
+        """Return the turns that may be due, and note those that this job has done before it was interrupted."""
+        due: list[str] = []
+        for page in batches(self._refresh.turn_ids(self._job), PAGE_SIZE):
+            began = asyncio.get_running_loop().time()
+            for turn in filter(None, map(self._refresh.turn, page)):
+                if self._refresh.is_done(turn, self._job):
+                    self._count(turn)
+                elif self._refresh.may_be_due(turn, self._job):
+                    due.append(turn.memory_id)
+            await self._ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
+        return due
+
+    async def _ask(self, memory_ids: Sequence[str]) -> None:
+        """Ask the model about turns, as far as the budget allows; return when the answers are on the records."""
+        turns: list[Memory] = []
+        limits, reserved = self._refresh.limits.of(self._job), 0
+        for turn in self._still_due(memory_ids):
+            reserved += self._refresh.expected_tokens(turn)
+            if self._calls + len(turns) >= limits.calls:
+                self._ends_because = f"{limits.calls} calls are the limit"
+            elif self._tokens + reserved > limits.tokens:
+                self._ends_because = f"{limits.tokens} tokens are the limit"
+            if self._ends_because is not None:
+                break
+            turns.append(turn)
+        answers = await asyncio.gather(*(self._answer_about(turn) for turn in turns))
+        await self._publish(turns, answers)
+
+    async def _answer_about(self, turn: Memory) -> Understood | None:
+        def ask() -> Awaitable[Understood]:
+            return self._refresh.ask(turn, self._job)
+
+        try:
+            async with self._turns.turn(self._job.scope.boundary):
+                answered = await until_available(ask, "language model", self._ctx.meters, at_most_s=MAX_OUTAGE_S)
+            return await with_own_steps(answered, turn, self._ctx.pipelines)
+        except (Unavailable, ModelMissing) as problem:
+            self._ends_because = str(problem)
+        except Exception:
+            log.exception("understanding a turn again failed", partition=self._partition)
+            self._tally.failed += 1
+        return None
+
+    async def _read_by_rules(self, memory_ids: Sequence[str]) -> None:
+        """Have the rules read the turns in which they find other items now; the others are as they would be."""
+        turns = []
+        for turn in self._still_due(memory_ids):
+            began = asyncio.get_running_loop().time()
+            if await self._is_due_by_rules(turn):
+                turns.append(turn)
+            await self._ctx.foreground.give_way(asyncio.get_running_loop().time() - began)
+        await self._publish(turns, [self._refresh.reread(turn, self._job) for turn in turns])
+
+    async def _is_due_by_rules(self, turn: Memory) -> bool:
+        try:
+            read = await self._prepare.items(turn)
+        except Rejected as problem:
+            log.warning("own step refuses a turn", problem=problem.code, partition=self._partition)
+            self._tally.failed += 1
+            return False
+        items = extract_items(turn) if read is None else read.items
+        is_due = self._refresh.is_due_by_rules(turn, self._job, items)
+        self._tally.skipped += not is_due
+        return is_due
+
+    async def _publish(self, turns: Sequence[Memory], events: Sequence[BaseModel | None]) -> None:
+        """Publish events, and wait until their turns have a note of this job, are gone, or have another text."""
+        pairs = [(turn, event) for turn, event in zip(turns, events, strict=True) if event is not None]
+        outs = [event_out(self._ctx.topics.understood, self._job.scope.boundary, event) for _, event in pairs]
+        await await_all([await self._ctx.publisher.send(out) for out in outs])
+        await self._settle([turn for turn, _ in pairs])
+
+    async def _settle(self, waiting: list[Memory]) -> None:
+        until = asyncio.get_running_loop().time() + MAX_APPLYING_S
+        while (waiting := self._unsettled(waiting)) and self._is_assigned():
+            if asyncio.get_running_loop().time() > until:
+                self._tally.failed += len(waiting)
+                return
+            await asyncio.sleep(APPLIED_POLL_INTERVAL_S)
+
+    def _unsettled(self, turns: Sequence[Memory]) -> list[Memory]:
+        return [turn for turn in turns if not self._is_settled(turn)]
+
+    def _is_settled(self, before: Memory) -> bool:
+        turn = self._refresh.turn(before.memory_id)
+        if turn is not None and self._refresh.is_done(turn, self._job):
+            self._count(turn)
+        elif turn is None or turn.latest != before.latest:
+            self._tally.skipped += 1
+        else:
+            return False
+        return True
+
+    def _count(self, turn: Memory) -> None:
+        """Count a turn with a note of this job, once."""
+        note = turn.reading.refreshed
+        if note is None or turn.memory_id in self._done:
+            return
+        self._done[turn.memory_id] = None
+        self._calls += self._refresh.profile is not None
+        self._tokens += note.tokens
+        self._tally.processed += note.is_answered
+        self._tally.failed += not note.is_answered
+
+    def _still_due(self, memory_ids: Sequence[str]) -> list[Memory]:
+        """Return the turns that are still due: others may have been changed or forgotten since."""
+        turns = [turn for one in memory_ids if (turn := self._refresh.turn(one)) is not None]
+        due = [turn for turn in turns if self._refresh.may_be_due(turn, self._job)]
+        self._tally.skipped += len(memory_ids) - len(due)
+        return due
+
+    def _is_left(self, memory_id: str) -> bool:
+        turn = self._refresh.turn(memory_id)
+        return self._refresh.profile is not None and turn is not None and self._refresh.may_be_due(turn, self._job)
+
+    def _is_assigned(self) -> bool:
+        return self._ctx.is_assigned(self._partition)

@@ -1,0 +1,149 @@
+"""Retrieval with a language model, where it was asked for: which layer suffices, and in which order the best hits are.
+
+Each is one call: users in turn, within the question's deadline. A search comes after each call, because memories may
+have changed meanwhile: what was forgotten is in no answer. Where no model can be asked, nothing is searched twice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from agents.ports.run_timer import step
+from agents.retrieval.asking import NO_MODEL, NoModelAnswer, RequestModel
+from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.rerank import Rerank
+from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.rules.answer.layer_judging import JudgedDepth, Layers
+from agents.rules.answer.reranking import RankedHits, arrange
+from schemas.messages.replies import ReplyWarning, SuccessReply
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from streams.flow.requests.channel import HandlerResult
+from streams.flow.support.fair_turns import FairTurns
+
+MAX_ASKED_AT_ONCE = 8
+"""Questions about which models are asked at a time, four of one user: a flood of one leaves a turn to the next one."""
+
+MAX_MODEL_TURN_S = 60.0
+"""A turn ends with its question's time limit; this bounds nothing that is set sensibly."""
+
+MIN_ORDERED_HITS = 2
+"""Hits of which there is an order."""
+
+Answer = TypeVar("Answer")
+
+Search = Callable[[Callable[[RetrieveRequest], Awaitable[Any]], RetrieveRequest], Awaitable[HandlerResult]]
+"""Has an agent answer a request, in a turn of the request's user; without an answer once its deadline is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalAgents:
+    """The agents of a partition that answer questions."""
+
+    retrieve: SearchWithOwnSteps
+    rerank: Rerank
+    judge_layers: JudgeLayers
+
+    def ask_models(self, request: RetrieveRequest) -> bool:
+        """True if a model takes part in the answer."""
+        return self.rerank.is_asked(request) or self.judge_layers.is_asked(request)
+
+
+class RetrieveWithModels:
+    """Questions in, answers out. One in a worker."""
+
+    def __init__(self) -> None:
+        self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
+
+    async def __call__(
+        self, agents: RetrievalAgents, request: RetrieveRequest, search: Search, time_left: Callable[[], float]
+    ) -> HandlerResult:
+        """Answer a question; `time_left` returns the seconds until its deadline."""
+        judged: JudgedDepth | None = None
+        warnings: tuple[ReplyWarning, ...] = ()
+        if agents.judge_layers.is_asked(request):
+            judged, warnings = await self._judge(agents, request, search, time_left)
+        answer = partial(agents.retrieve.answer, decided=None if judged is None else judged.depth)
+        if agents.rerank.is_asked(request):
+            found = await self._reranked(agents.rerank, request, partial(search, answer), time_left)
+        else:
+            found = await search(answer, request)
+        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
+            return found
+        result = found.answer.result if judged is None else judged.noted(found.answer.result, explain=request.explain)
+        return HandlerResult(SuccessReply(result, (*found.answer.warnings, *warnings)))
+
+    async def _judge(
+        self, agents: RetrievalAgents, request: RetrieveRequest, search: Search, time_left: Callable[[], float]
+    ) -> tuple[JudgedDepth | None, tuple[ReplyWarning, ...]]:
+        """Return the depth that the model decides; None with a warning if the rules do, and if there are no layers."""
+        judge = agents.judge_layers
+        if not judge.model.is_available():
+            return None, _by_rules(NO_MODEL)
+        found = await search(agents.retrieve.layers, request)
+        layers = None if found.answer is None else found.answer.result
+        if not isinstance(layers, Layers) or not layers.depths:
+            return None, ()
+        try:
+            asking = partial(judge.judge, layers)
+            # The search is still to come, and maybe the order of its hits.
+            with step("retrieve.route"):
+                return await self._ask(judge.model, request, time_left() / 2, asking), ()
+        except NoModelAnswer as problem:
+            return None, _by_rules(problem)
+
+    async def _reranked(
+        self,
+        rerank: Rerank,
+        request: RetrieveRequest,
+        search: Callable[[RetrieveRequest], Awaitable[HandlerResult]],
+        time_left: Callable[[], float],
+    ) -> HandlerResult:
+        """Search, ask the model for an order without a turn of its user, and search again."""
+        found = await search(rerank.widened(request))
+        if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
+            return found
+        hits = found.answer.result.hits
+        if len(hits) < MIN_ORDERED_HITS:
+            return _arranged(found, None, request)
+        if not rerank.model.is_available():
+            return _arranged(found, None, request, _not_reranked(NO_MODEL))
+        ranked: RankedHits | None = None
+        warnings: tuple[ReplyWarning, ...] = ()
+        try:
+            order = partial(rerank.order, request.query, hits)
+            with step("retrieve.rerank"):
+                ranked = await self._ask(rerank.model, request, time_left(), order)
+        except NoModelAnswer as problem:
+            warnings = _not_reranked(problem)
+        return _arranged(await search(rerank.widened(request)), ranked, request, warnings)
+
+    async def _ask(
+        self, model: RequestModel, request: RetrieveRequest, left_s: float, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
+        """Return the model's answer within both time limits. Raises NoModelAnswer."""
+        within_s = min(model.timeout_s, left_s)
+        try:
+            async with asyncio.timeout(within_s), self._turns.turn(request.scope.boundary):
+                return await ask()
+        except TimeoutError as late:
+            raise NoModelAnswer(f"the language model did not answer within {within_s:.1f} s") from late
+
+
+def _arranged(
+    found: HandlerResult, ranked: RankedHits | None, request: RetrieveRequest, warnings: tuple[ReplyWarning, ...] = ()
+) -> HandlerResult:
+    """Return the answer of a widened search as the request asked for it."""
+    if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
+        return found
+    result = arrange(found.answer.result, ranked, request)
+    return HandlerResult(SuccessReply(result, (*found.answer.warnings, *warnings)))
+
+
+def _not_reranked(reason: object) -> tuple[ReplyWarning, ...]:
+    return (ReplyWarning("not_reranked", f"the hits have the order of the search: {reason}"),)
+
+
+def _by_rules(reason: object) -> tuple[ReplyWarning, ...]:
+    return (ReplyWarning("sufficiency_by_rules", f"rules decided which layer suffices: {reason}"),)

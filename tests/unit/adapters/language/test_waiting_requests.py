@@ -1,0 +1,68 @@
+"""Questions that wait for a real provider in trouble: answered in time, without it, and with a warning."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.rerank import Rerank
+from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.rules.answer.hits import hit_of
+from agents.rules.answer.layer_judging import Layers
+from schemas.messages.replies import SuccessReply
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from streams.bootstrap.prompts import Prompts
+from streams.flow.requests.channel import HandlerResult
+from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels
+from tests.builders.memories import made
+from tests.fakes.model_server import Behaviour
+from tests.harnesses.language_models import LanguageModelHarness
+
+# LiteLLM leaves coroutines behind where a call is cancelled in the middle.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+TIMEOUT_S = 0.3
+LAYERS = Layers("which beta?", {"goals": [{"text": "ship the beta", "score": 1.0}]}, [])
+RESULT = RetrieveResult(
+    hits=[hit_of(made(f"tea {number}", number), 0.5) for number in range(3)], modes=[], strategy="hybrid"
+)
+
+
+class FixedRetrieve:
+    """Answers every question alike. `depths` are the decided ones."""
+
+    def __init__(self) -> None:
+        self.depths: list[str | None] = []
+
+    async def layers(self, _request: RetrieveRequest) -> Layers:
+        return LAYERS
+
+    async def answer(self, _request: RetrieveRequest, decided: str | None = None) -> RetrieveResult:
+        self.depths.append(decided)
+        return RESULT
+
+
+async def searched(answer: Callable[[RetrieveRequest], Awaitable[Any]], request: RetrieveRequest) -> HandlerResult:
+    return HandlerResult(SuccessReply(await answer(request)))
+
+
+@pytest.mark.parametrize("trouble", ["hang", "garbage", "close", 429])
+async def test_provider_in_trouble_leaves_the_answer_without_it(rig: LanguageModelHarness, trouble: Behaviour) -> None:
+    rig.server.become(trouble)
+    models, prompts, retrieve = rig.models(), Prompts(), FixedRetrieve()
+    await models.prepare()
+    rerank = Rerank(models, prompts.of("rerank"), 20, TIMEOUT_S, by_default=True)
+    judge = JudgeLayers(models, prompts.of("suffice"), TIMEOUT_S, by_default=True)
+    agents = RetrievalAgents(cast("SearchWithOwnSteps", retrieve), rerank, judge)
+    scope = {"user_id": "ana"}
+    request = RetrieveRequest.model_validate({"scope": scope, "query": "which beta?", "depth": "auto"})
+    began = asyncio.get_running_loop().time()
+    handled = await RetrieveWithModels()(agents, request, searched, lambda: math.inf)
+    assert asyncio.get_running_loop().time() - began < 10 * TIMEOUT_S
+    assert handled.answer is not None
+    assert handled.answer.result == RESULT
+    assert {one.code for one in handled.answer.warnings} == {"not_reranked", "sufficiency_by_rules"}
+    assert set(retrieve.depths) == {None}
