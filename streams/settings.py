@@ -168,8 +168,11 @@ class Settings(BaseSettings):
     worker_id: str | None = None
     """Identifies a worker, so that it gets its partitions back at once after a restart; none: from a file."""
 
+    metrics_host: str = "127.0.0.1"
+    """The address of `/metrics`, `/live` and `/health`, which need no key and show no memories."""
+
     metrics_port: int = Field(default=0, ge=0, lt=65536)
-    """The loopback port of `/metrics` and `/live`; 0: a free one, written to `run/metrics.port`."""
+    """The port of `/metrics` and `/live`; 0: a free one, written to `run/metrics.port`."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Level of the structured logs on standard error. Texts of memories are never logged at info or above."""

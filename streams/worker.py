@@ -175,7 +175,8 @@ class WorkerParts:
         # Not before: a directory that a refused worker has marked would refuse the right settings.
         save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
-        await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
+        port_file = self.settings.data_dir / "run" / "metrics.port"
+        await self.monitoring.start(self.settings.metrics_host, self.settings.metrics_port, port_file)
         # Last: of two workers that start together, the later one is to see the earlier one in the group.
         await until_available(self._check_member, "kafka", self.meters)
 

@@ -1,4 +1,4 @@
-"""Monitoring over HTTP, on loopback only: `/metrics` for Prometheus, `/live`, `/health`."""
+"""Monitoring over HTTP at `METRICS_HOST`, by default loopback: `/metrics` for Prometheus, `/live`, `/health`."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class MonitoringServer:
         self._status = status
         self._runner: web.AppRunner | None = None
 
-    async def start(self, port: int, port_file: Path) -> None:
+    async def start(self, host: str, port: int, port_file: Path) -> None:
         """Listen, and write the port to a file for the supervisor."""
         application = web.Application()
         application.router.add_get("/metrics", self._metrics)
@@ -28,7 +28,7 @@ class MonitoringServer:
         application.router.add_get("/health", self._health)
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        site = web.TCPSite(self._runner, host, port)
         await site.start()
         await asyncio.to_thread(_write_port, port_file, self._runner.addresses[0][1])
 
