@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 from gateway.settings import GatewaySettings
 from streams.settings import Settings
 from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.broker_settings import MAX_MESSAGE_BYTES
 from streams.up.jars import locked_jars
+from tests.builders.compose import compose_services
 
 ROOT = Path(__file__).parents[3]
 PREFIX = "MODESTREAM_"
@@ -20,8 +20,7 @@ PREFIX = "MODESTREAM_"
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    return found
+    return compose_services()
 
 
 @pytest.fixture

@@ -1,0 +1,68 @@
+"""The manifests of `deploy/kubernetes`, by file, kind and name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+KUBERNETES = Path(__file__).parents[2] / "deploy/kubernetes"
+
+Manifest = dict[str, Any]
+
+
+def kustomizations() -> dict[Path, Manifest]:
+    """Return each kustomization by its directory."""
+    files = sorted(KUBERNETES.rglob("kustomization.yaml"))
+    return {file.parent: yaml.safe_load(file.read_text()) for file in files}
+
+
+def manifests() -> list[Manifest]:
+    """Return all objects of base and components."""
+    files = [file for file in sorted(KUBERNETES.rglob("*.yaml")) if file.name != "kustomization.yaml"]
+    return [one for file in files for one in yaml.safe_load_all(file.read_text())]
+
+
+def of_kind(kind: str) -> dict[str, Manifest]:
+    """Return the objects of a kind by name."""
+    return {one["metadata"]["name"]: one for one in manifests() if one["kind"] == kind}
+
+
+def workloads() -> dict[str, Manifest]:
+    """Return what runs pods, by name."""
+    return of_kind("StatefulSet") | of_kind("Deployment")
+
+
+def container_of(workload: str) -> Manifest:
+    """Return the only container of a workload."""
+    [container] = workloads()[workload]["spec"]["template"]["spec"]["containers"]
+    found: Manifest = container
+    return found
+
+
+def config() -> dict[str, str]:
+    """Return the settings that all pods share."""
+    [generated] = kustomizations()[KUBERNETES / "base"]["configMapGenerator"]
+    return dict(one.split("=", 1) for one in generated["literals"])
+
+
+def environment_of(workload: str) -> dict[str, str]:
+    """Return the environment of a workload's container; secrets are `secret`."""
+    own = {one["name"]: one.get("value", "secret") for one in container_of(workload)["env"]}
+    return config() | own
+
+
+def pointed_at(manifest: Manifest, pointer: str) -> Any:
+    """Return what a JSON pointer names. Raises LookupError."""
+    found: Any = manifest
+    for part in pointer.split("/")[1:]:
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    return found
+
+
+def patches() -> Iterator[tuple[Manifest, str, list[Manifest]]]:
+    """Yield the target, its name, and the operations of every patch."""
+    for kustomization in kustomizations().values():
+        for patch in kustomization.get("patches", []):
+            target = patch["target"]
+            yield of_kind(target["kind"])[target["name"]], target["name"], yaml.safe_load(patch["patch"])
