@@ -1,0 +1,1 @@
+"""What each fault costs: turns lost or doubled, time until all is well, and what another user notices."""

@@ -1,0 +1,41 @@
+"""`docs/faults.md` from the rows that were measured."""
+
+from collections.abc import Sequence
+
+from bench.faults.row import Row
+
+HEAD = """# Faults
+
+What each fault costs, from `python -m bench.faults --write` on {cores} cores, with a load average of {least:.0f} to
+{most:.0f} in the end of each row. {users} users write {per_second:g} turns a second and another user asks one question
+a second; the fault comes in the middle.
+
+- **in**: turns that were acknowledged, by Kafka or by the gateway. **found**: listed afterwards, and those of a sample
+  answered to a question. **doubled**: memories too many.
+- **again**: writes that were not acknowledged and were sent again, some of which had been written.
+- **well**: seconds from the fault, its own duration included, until all turns that were acknowledged by its end are
+  found and embedded.
+- **p95**: milliseconds of the other user's questions before the fault, and from it until all is well. A question that
+  fails is asked again, and its time runs on.
+
+| fault | in | found | doubled | again | well s | p95 before | during | remark |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page(rows: Sequence[Row], cores: int, users: int, per_second: float, missing: Sequence[str]) -> str:
+    """Return the page; `missing` says what was not run, and why."""
+    loads = [row.load for row in rows]
+    head = HEAD.format(cores=cores, least=min(loads), most=max(loads), users=users, per_second=per_second)
+    body = "".join(line(row) + "\n" for row in rows)
+    foot = "".join(f"- {one}\n" for one in missing)
+    return head + body + ("\nNot run:\n\n" + foot if foot else "")
+
+
+def line(row: Row) -> str:
+    """Return the row of a table."""
+    cells = (
+        *(row.fault, f"{row.turns:,}", f"{row.found:,}", str(row.doubled), str(row.retried), f"{row.well_s:g}"),
+        *(f"{row.before_ms:,.0f}", f"{row.during_ms:,.0f}", row.remark),
+    )
+    return "| " + " | ".join(cells) + " |"
