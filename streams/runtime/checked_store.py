@@ -1,8 +1,10 @@
 """RocksDB stores of tables whose damage is noticed, and which are made again from the changelog.
 
 Enters: the calls of Faust and of `AwaitableTable` on the database of a partition. Leaves: their results. Guaranteed:
-no row is taken for missing because it cannot be read. A damaged database is set aside; where that happens at opening,
-an empty one takes its place and Faust's recovery fills it; in use, the process ends, and its next start does that.
+no row is taken for missing because it cannot be read. A write that fails for want of room or by a disk that is away is
+`Unavailable`: RocksDB writes again some seconds after there is room, and no record is refused meanwhile. A damaged
+database is set aside; where that happens at opening, an empty one takes its place and Faust's recovery fills it; in
+use, the process ends, and its next start does that.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from typing import Any
 from faust.stores import STORES
 from faust.stores.rocksdb import Store
 
+from schemas.failures import Unavailable
 from streams.damaged_stores import OnDamage, set_aside
 from streams.runtime.process_end import end_process
 
@@ -29,6 +32,11 @@ def is_damage(error: Exception) -> bool:
     """True if files of a database are broken or missing. `rocksdict` raises plain exceptions with RocksDB's status."""
     message = str(error)
     return message.startswith("Corruption") or "No such file or directory" in message
+
+
+def is_disk_trouble(error: Exception) -> bool:
+    """True if the disk is full or fails; nothing was written, and the same write may succeed later."""
+    return str(error).startswith("IO error") and not is_damage(error)
 
 
 class CheckedDatabase:
@@ -84,6 +92,8 @@ class CheckedDatabase:
             function(*arguments)
         except Exception as error:
             self._on_error(error)
+            if is_disk_trouble(error):
+                raise Unavailable(f"a table can't be written: {error}") from error
             raise
 
 

@@ -8,9 +8,10 @@ import faust
 import pytest
 from faust.types import TP
 
+from schemas.failures import Unavailable
 from streams.damaged_stores import StoresSetAside
 from streams.runtime.awaited_table import AwaitableTable, create_table
-from streams.runtime.checked_store import CHECKED_ROCKSDB
+from streams.runtime.checked_store import CHECKED_ROCKSDB, CheckedDatabase
 
 ROWS = 5_000
 
@@ -159,3 +160,41 @@ def test_scan_yields_rows_only_and_begins_where_it_is_told(tmp_path: Path) -> No
         store._db_for_partition(0).put(key, b"1")
     assert list(table.scan(0)) == [(b"a", b"1"), (b"b", b"1"), (b"c", b"1")]
     assert list(table.keys_from(0, b"b")) == [b"b", b"c"]
+
+
+class FullDisk:
+    """A database that has no room, until it gets some. The text is RocksDB's."""
+
+    def __init__(self) -> None:
+        self.has_room = False
+        self.rows: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.rows.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if not self.has_room:
+            message = "IO error: No space left on device: While appending to file: /data/4.log: No space left on device"
+            raise RuntimeError(message)
+        self.rows[key] = value
+
+
+def test_write_to_a_full_disk_is_unavailable_and_succeeds_later() -> None:
+    disk, seen = FullDisk(), list[Exception]()
+    database = CheckedDatabase(disk, seen.append)
+    with pytest.raises(Unavailable, match="No space left"):
+        database.put(b"k", b"v")
+    disk.has_room = True
+    database.put(b"k", b"v")
+    assert disk.rows == {b"k": b"v"}
+
+
+@pytest.mark.parametrize("message", ["Corruption: bad block", "IO error: No such file or directory: 4.sst", "Busy"])
+def test_other_errors_of_a_write_stay_what_they_are(message: str) -> None:
+    class Broken(FullDisk):
+        def put(self, key: bytes, value: bytes) -> None:
+            raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match=message) as raised:
+        CheckedDatabase(Broken(), lambda _: None).put(b"k", b"v")
+    assert type(raised.value) is RuntimeError
