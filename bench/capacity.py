@@ -1,7 +1,8 @@
-"""`python -m bench.capacity [--turns 4000]`: what a memory takes on disk, and a turn and a question of each process.
+"""`python -m bench.capacity [--turns 4000] [--filled N]`: what a memory, a turn and a question take.
 
 Writes longer turns of users with 200 memories each to a system in a temporary directory, waits until all are embedded,
-and looks at the sizes of each store, at memory and at processor time. Then every user asks a question.
+and looks at the sizes of each store, at memory and at processor time. Then every user asks a question. With `--filled`
+it instead writes N memories into the stores of a stopped worker, looks at their sizes, and times a start with them.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from modestream_client import MemoryClient
 
+from bench.harness.filling import prepare
 from bench.harness.processes import cpu_seconds, resident
 from bench.harness.report import Report
 from bench.harness.system import System, running
@@ -34,10 +36,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=__doc__)
     parser.add_argument("--turns", type=int, default=4000)
+    parser.add_argument("--filled", type=int, help="memories that are written without a model")
     options = parser.parse_args()
     report = Report(print)
     with tempfile.TemporaryDirectory(prefix="modestream-capacity-") as directory:
-        asyncio.run(_measure(Path(directory), options.turns, report))
+        if options.filled:
+            asyncio.run(_measure_filled(Path(directory), options.filled, report))
+        else:
+            asyncio.run(_measure(Path(directory), options.turns, report))
     report.print()
     sys.stdout.flush()
 
@@ -66,6 +72,17 @@ async def _measure(directory: Path, turns: int, report: Report) -> None:
         _report_each(report, "question", spent, cpu_seconds(system), len(asked))
 
 
+async def _measure_filled(directory: Path, memories: int, report: Report) -> None:
+    users = [(f"user-{number}", USER_MEMORIES) for number in range(memories // USER_MEMORIES)]
+    await prepare(directory, users, lambda _: None)
+    report.section(f"{memories:,} memories of {len(users):,} users")
+    for store in STORES:
+        report.number(f"{store}_bytes", f"a memory, {store}", bytes_of(directory / store) / memories, "bytes")
+    async with running(directory) as system:
+        report.number("start_s", "a start", system.seconds_to_ready, "s")
+        report.number("worker_mib", "memory of the worker", resident(system)["worker"]["rss"], "MiB")
+
+
 def _report_each(
     report: Report, what: str, before: Mapping[str, float], after: Mapping[str, float], count: int
 ) -> None:
@@ -77,15 +94,15 @@ def _report_each(
 
 def stored(system: System) -> dict[str, int]:
     """Return the bytes on disk by store, those of Kafka by the purpose of the topic."""
-    found = {name: _bytes_of(system.data_dir / name) for name in STORES}
-    logs = {place.name: _bytes_of(place) for place in (system.data_dir / "kafka").iterdir() if place.is_dir()}
+    found = {name: bytes_of(system.data_dir / name) for name in STORES}
+    logs = {place.name: bytes_of(place) for place in (system.data_dir / "kafka").iterdir() if place.is_dir()}
     found["log of turns"] = sum(size for name, size in logs.items() if name.startswith(TURNS_LOG))
     found["changelogs"] = sum(size for name, size in logs.items() if CHANGELOGS in name)
     found["events, replies"] = sum(logs.values()) - found["log of turns"] - found["changelogs"]
     return found
 
 
-def _bytes_of(directory: Path) -> int:
+def bytes_of(directory: Path) -> int:
     """Return the bytes that are allocated: indexes of Kafka are sparse files."""
     sizes = 0
     for path in directory.rglob("*"):

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -47,6 +48,8 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="write docs/faults.md")
     options = parser.parse_args()
+    # Ended like Ctrl-C: systems are stopped, and file systems unmounted.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # A broker that is away would be hundreds of lines.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     usual = QUICK if options.quick else FULL

@@ -14,6 +14,7 @@ from bench.faults.poisoned import MARKER
 from bench.faults.row import Fault
 from bench.faults.world import World, new_up
 from bench.harness.flood_loads import FLOODER, FLOODS
+from streams.settings import Settings
 
 TURNS, DEAD_LETTERS = "memory.turns", "memory.dead-letters"
 GARBAGE_SHARE = 0.01
@@ -118,8 +119,7 @@ async def _count_from(world: World, topic: str, count: int) -> int:
 async def _records(world: World, topic: str) -> AsyncIterator[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
     """Yield key, value and headers of what a topic has by now."""
     async with AIOKafkaConsumer(bootstrap_servers=world.bootstrap, auto_offset_reset="earliest") as consumer:
-        numbers = await consumer._client.fetch_all_metadata() and consumer.partitions_for_topic(topic)  # noqa: SLF001
-        places = [TopicPartition(topic, number) for number in numbers or ()]
+        places = [TopicPartition(topic, number) for number in range(Settings().partitions)]
         consumer.assign(places)
         for place, end in (await consumer.end_offsets(places)).items():
             await consumer.seek_to_beginning(place)

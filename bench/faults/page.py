@@ -7,14 +7,14 @@ from bench.faults.row import Row
 HEAD = """# Faults
 
 What each fault costs, from `python -m bench.faults --write` on {cores} cores, with a load average of {least:.0f} to
-{most:.0f} in the end of each row. {users} users write {per_second:g} turns a second and another user asks one question
-a second; the fault comes in the middle.
+{most:.0f} in the end of each row, as others used the machine. {users} users write {per_second:g} turns a second and
+another user asks one question a second; the fault comes in the middle.
 
 - **in**: turns that were acknowledged, by Kafka or by the gateway. **found**: listed afterwards, and those of a sample
   answered to a question. **doubled**: memories too many.
 - **again**: writes that were not acknowledged and were sent again, some of which had been written.
-- **well**: seconds from the fault, its own duration included, until all turns that were acknowledged by its end are
-  found and embedded.
+- **well**: seconds from the fault, its own duration included, until all turns that were acknowledged until a
+  second after its end are found and embedded.
 - **p95**: milliseconds of the other user's questions before the fault, and from it until all is well. A question that
   fails is asked again, and its time runs on.
 

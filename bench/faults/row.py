@@ -22,6 +22,9 @@ WARM_UP_S = 2.0
 BEFORE_S = 8.0
 """How long questions are measured before a fault, at least."""
 
+AFTER_S = 1.0
+"""Turns of so long after a fault count for the time until all is well: some of what a killed process missed."""
+
 Act = Callable[[World, Load], Awaitable[str]]
 """Makes a fault and ends it; returns a remark."""
 
@@ -85,6 +88,7 @@ async def measure(world: World, fault: Fault, size: Size, name: str) -> Row:
             await asyncio.sleep(max(BEFORE_S + WARM_UP_S, size.turns / size.per_second / 3))
             faulted = time.perf_counter()
             remark = await fault.act(world, load)
+            await asyncio.sleep(AFTER_S)
             await load.until_well()
             well = time.perf_counter()
             await asyncio.sleep(max(0.0, faulted + MIN_DURING_S - well))
