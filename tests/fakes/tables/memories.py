@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
+from schemas.failures import Unavailable
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
 
@@ -16,6 +17,8 @@ class FakeMemories:
 
     def __init__(self) -> None:
         self.outage = False
+        self.full = False
+        """True while no row can be written."""
         self._kept: dict[int, dict[str, str]] = {}
         self._removed: dict[tuple[int, str], VectorLocation | None] = {}
         self._forgotten: set[tuple[int, str]] = set()
@@ -61,6 +64,8 @@ class FakeMemories:
 
     def put(self, partition: int, memory: Memory) -> None:
         """Replace a record."""
+        if self.full:
+            raise Unavailable("no room on the disk")
         self._removed.pop((partition, memory.memory_id), None)
         self._forgotten.discard((partition, memory.memory_id))
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()

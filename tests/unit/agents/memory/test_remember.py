@@ -125,6 +125,16 @@ def test_turn_failed_by_a_full_disk_is_new_on_retry(harness: RememberHarness) ->
     assert accepted.event is not None
 
 
+def test_turn_that_a_full_table_failed_is_new_on_retry(harness: RememberHarness) -> None:
+    harness.memories.full = True
+    with pytest.raises(Unavailable):
+        harness.say("violin", 3)
+    harness.memories.full = False
+    accepted = harness.say("violin", 3)
+    assert (accepted.result.duplicate, harness.count_postings("violin")) == (False, 1)
+    assert accepted.event is not None
+
+
 def test_turn_has_the_mode_and_decay_of_its_caller(harness: RememberHarness) -> None:
     harness.modes.declare(CODE, boundary="u1", partition=PARTITION)
     accepted = harness.say("violin", 3, mode="code")
