@@ -61,7 +61,7 @@ def main() -> None:
     if options.write:
         rows = _kept(options.rows) | measured
         ordered = [rows[fault.name] for fault in _chosen([])[0] if fault.name in rows]
-        PAGE.write_text(page(ordered, len(os.sched_getaffinity(0)), USERS, size.per_second, missing))
+        PAGE.write_text(page(ordered, len(os.sched_getaffinity(0)), USERS, size, missing))
     sys.exit(0 if len(measured) == len(faults) and all(row.is_right for row in measured.values()) else 1)
 
 

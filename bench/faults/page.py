@@ -1,14 +1,15 @@
 """`docs/faults.md` from the rows that were measured."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from bench.faults.row import Row
+from bench.faults.row import Row, Size
 
 HEAD = """# Faults
 
-What each fault costs, from `python -m bench.faults --write` on {cores} cores, with a load average of {least:.0f} to
-{most:.0f} in the end of each row, as others used the machine. {users} users write {per_second:g} turns a second and
-another user asks one question a second; the fault comes in the middle.
+What each fault costs, from `python -m bench.faults --turns {turns} --per-second {per_second:g} --write` on {cores}
+cores, with a load average of {least:.0f} to {most:.0f} in the end of each row, as others used the machine. {users}
+users write {per_second:g} turns a second and another user asks one question a second; the fault comes in the middle.
 
 - **in**: turns that were acknowledged, by Kafka or by the gateway. **found**: listed afterwards, and those of a sample
   answered to a question. **doubled**: memories too many.
@@ -23,10 +24,10 @@ another user asks one question a second; the fault comes in the middle.
 """
 
 
-def page(rows: Sequence[Row], cores: int, users: int, per_second: float, missing: Sequence[str]) -> str:
+def page(rows: Sequence[Row], cores: int, users: int, size: Size, missing: Sequence[str]) -> str:
     """Return the page; `missing` says what was not run, and why."""
     loads = [row.load for row in rows]
-    head = HEAD.format(cores=cores, least=min(loads), most=max(loads), users=users, per_second=per_second)
+    head = HEAD.format(cores=cores, least=min(loads), most=max(loads), users=users, **asdict(size))
     body = "".join(line(row) + "\n" for row in rows)
     foot = "".join(f"- {one}\n" for one in missing)
     return head + body + ("\nNot run:\n\n" + foot if foot else "")

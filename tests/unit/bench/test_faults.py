@@ -12,7 +12,7 @@ from modestream_client.failures import MemoryUnreachable
 from bench.faults.cluster import Brokers
 from bench.faults.load import Load, word
 from bench.faults.page import page
-from bench.faults.row import Row
+from bench.faults.row import Row, Size
 from streams.up.installation import KafkaInstallation
 
 
@@ -93,9 +93,9 @@ def test_row_is_right_with_nothing_lost_or_doubled(found: int, doubled: int, is_
 
 
 def test_page_has_a_line_for_each_row_and_says_what_was_not_run() -> None:
-    text = page([row(), row(load=9.0)], 2, 8, 10.0, ["clocks: none"])
+    text = page([row(), row(load=9.0)], 2, 8, Size(turns=160, per_second=8.0), ["clocks: none"])
     assert text.count("| worker, `kill -9` | 10 | 10 | 0 |") == 2
-    assert "load average of 3 to\n9" in text
+    assert "--turns 160 --per-second 8 --write` on 2\ncores, with a load average of 3 to 9 " in text
     assert text.endswith("Not run:\n\n- clocks: none\n")
 
 
