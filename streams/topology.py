@@ -114,6 +114,7 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "set_default_mode": commands.set_default_mode,
         "list_modes": commands.list_modes,
         "set_memory_mode": commands.set_memory_mode,
+        "set_memory_visibility": commands.set_memory_visibility,
         "set_interaction_mode": commands.set_interaction_mode,
         "suggest_modes": agents.suggest_modes.suggest_modes,
         "get_memory": commands.get_memory,

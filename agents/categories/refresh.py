@@ -121,8 +121,11 @@ class RefreshCategories:
         """Return the category with a new summary and anchors."""
         sources = await self._medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
         anchors = sources[:MAX_ANCHORS]
-        written = None if model is None or not sources else await _ask(model, category, sources, allowance)
-        if written is None:
+        shown = [memory for memory in sources if not memory.visibility.private]
+        written = None if model is None or not shown else await _ask(model, category, shown, allowance)
+        if written is not None:
+            sources = [*shown, *(memory for memory in anchors if memory not in shown)]
+        else:
             sources, written = anchors, (summary_of(memory.text for memory in anchors), None)
         return category.model_copy(
             update={

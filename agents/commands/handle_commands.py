@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from agents.commands.correct_interaction import request_correction
+from agents.commands.set_visibility import request_visibility
 from agents.ports.clock import Clock
 from agents.ports.command_types import BeforeForgetting, CommandResult, ResultBody, parse_arguments
 from agents.ports.embedder import Embedders
@@ -35,6 +36,7 @@ from schemas.messages.commands import (
     RunRefresh,
     SetDefaultMode,
     SetMemoryMode,
+    SetMemoryVisibility,
 )
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode, ModeDeclarations
@@ -64,7 +66,7 @@ class HandleCommands:
         self._clock = clock
 
     async def declare_mode(self, command: Command, offset: int) -> CommandResult:
-        """Declare or update a mode; a changed embedder leaves a change that makes its memories stale."""
+        """Declare or update a mode; another embedder or visibility leaves a change of its memories."""
         wanted, project = parse_arguments(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
@@ -78,9 +80,10 @@ class HandleCommands:
         mode = require_mode(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = build_mode_view(mode, after, project)
         # A project's mode replaces the user's mode of that name there, for existing memories, too.
-        if mode.embedded_since != offset:
+        if offset not in (mode.embedded_since, mode.filtered_since):
             return CommandResult(result)
-        return CommandResult(result, _change_mode("stale", mode, before, command, result))
+        action = "stale" if mode.embedded_since == offset else "filter"
+        return CommandResult(result, _change_mode(action, mode, before, command, result))
 
     async def rename_mode(self, command: Command, _offset: int) -> CommandResult:
         """Rename a mode; leaves a change that moves its memories."""
@@ -121,10 +124,8 @@ class HandleCommands:
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
         """Move one memory or several to another mode; each that was in another one counts as a correction, once."""
         wanted, declared = parse_arguments(SetMemoryMode, command), self._declared(command)
-        if (wanted.memory_id is None) is (wanted.memory_ids is None):
-            raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         require_mode(declared, wanted.mode, command.scope.project_id, "arguments.mode")
-        memories = self._memories_to_move(command, wanted)
+        memories = self._named_memories(command, wanted)
         corrections = self._count_corrections(command, sum(one.mode != wanted.mode for one in memories), offset)
         if wanted.memory_id is not None:
             change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
@@ -132,6 +133,12 @@ class HandleCommands:
         ids, result = tuple(one.memory_id for one in memories), {"moved": 0}
         change = Change(scope=command.scope, action="move", memory_ids=ids, to=wanted.mode, result=result)
         return CommandResult(result, change, corrections)
+
+    async def set_memory_visibility(self, command: Command, _offset: int) -> CommandResult:
+        """Set the filters of one memory or several; leaves a change."""
+        wanted = parse_arguments(SetMemoryVisibility, command)
+        memories = self._named_memories(command, wanted)
+        return CommandResult(*request_visibility(command, wanted, memories))
 
     async def set_interaction_mode(self, command: Command, _offset: int) -> CommandResult:
         """Correct the interaction mode of a memory; leaves a change."""
@@ -194,8 +201,10 @@ class HandleCommands:
         memory = self._memories.get(memory_id)
         return memory if memory is not None and memory.scope == command.scope.model_dump() else None
 
-    def _memories_to_move(self, command: Command, wanted: SetMemoryMode) -> list[Memory]:
+    def _named_memories(self, command: Command, wanted: SetMemoryMode | SetMemoryVisibility) -> list[Memory]:
         """Return the named memories of the scope, each once. Raises Rejected, `not_found`, if there is none."""
+        if (wanted.memory_id is None) is (wanted.memory_ids is None):
+            raise Rejected("invalid_value", "give either memory_id or memory_ids", "arguments.memory_id")
         named = (wanted.memory_id,) if wanted.memory_ids is None else dict.fromkeys(wanted.memory_ids)
         memories = [memory for one in named if one is not None and (memory := self._find(one, command)) is not None]
         if not memories:

@@ -1,6 +1,6 @@
 """Report the health of a boundary and of the deployment."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from modestream_client.vocabulary import EmbeddingStatus
@@ -15,7 +15,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
-from schemas.state.memories import index_names
+from schemas.state.memories import all_item_index_names, turn_index_names
 from schemas.state.modes import Mode
 
 StatusSource = Callable[[], Mapping[str, Any]]
@@ -36,7 +36,7 @@ class UsageSource(Protocol):
 
 
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
-"""The reported statuses; their sum is the number of memories that are eligible for a vector."""
+"""The statuses of memories that are eligible for a vector; `not_applicable` is counted apart."""
 
 StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
@@ -70,8 +70,9 @@ class Health:
         A mode's counts cover all memories with vectors: turns, distilled memories, and items, which `items` counts.
         """
         boundary, projects = command.scope.boundary, command.permitted_projects
-        turns, items = (self._words.counts(index_name, projects) for index_name in index_names(boundary))
-        counts = {name: _add(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
+        turns = self._counts(turn_index_names(boundary), projects)
+        items = self._counts(all_item_index_names(boundary), projects)
+        counts = _add(turns, items)
         visible = self._spaces.visible(boundary, projects)
         names = sorted({*counts, *(mode.name for mode in visible)})
         last = self._jobs.last_backfill(boundary)
@@ -91,6 +92,12 @@ class Health:
             **self._deployment(),
         }
 
+    def _counts(self, index_names: Iterable[str], projects: Collection[str] | None) -> StatusCounts:
+        counts: StatusCounts = {}
+        for index_name in index_names:
+            counts = _add(counts, self._words.counts(index_name, projects))
+        return counts
+
     def _last_jobs(self, boundary: str, projects: Collection[str] | None) -> list[dict[str, Any]]:
         """Return the last jobs that ended, the newest first, without texts of memories."""
         ended = [job for job in self._jobs.last(boundary) if job.answer is not None]
@@ -109,7 +116,8 @@ class Health:
             else:
                 fingerprint = fingerprint or digest
         eligible = sum(by_status.values())
-        return {"eligible": eligible, **by_status, "fingerprint": fingerprint, "error": error}
+        filtered = {"not_applicable": counts.get("not_applicable", 0)}
+        return {"eligible": eligible, **by_status, **filtered, "fingerprint": fingerprint, "error": error}
 
     def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
         """Return how modes are used: in this boundary, then by this worker since it started.
@@ -139,7 +147,11 @@ class Health:
         return f"ready; set aside as damaged and made again: {', '.join(damaged)}" if damaged else "ready"
 
 
-def _add(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
+def _add(one: StatusCounts, other: StatusCounts) -> StatusCounts:
+    return {mode: _sum(one.get(mode, {}), other.get(mode, {})) for mode in {**one, **other}}
+
+
+def _sum(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
     return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
 
 

@@ -25,6 +25,7 @@ from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.identity import derive_distilled_id
 from agents.rules.memory.superseding import SupersedeState, supersede_state
 from agents.rules.modes.declaring import unknown_mode_error
+from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger, Distilled
 from schemas.models.vectors import Matrix
 from schemas.scopes import PROJECT_FIELD
@@ -154,7 +155,7 @@ class Consolidate:
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
         """Distil a cluster."""
-        summary = await self._distil.text(cluster)
+        summary = await self._distil.text(cluster, may_ask=not self._is_private_now(run, mode, cluster))
         memory = distilled_memory(
             run.scope,
             run.trigger.scope.boundary,
@@ -167,6 +168,15 @@ class Consolidate:
         )
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
         return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), summary)
+
+    def _is_private_now(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> bool:
+        """True if a language model may not read a turn any more since it was planned with."""
+        try:
+            declared = self._spaces.mode(run.trigger.scope.boundary, mode, run.scope)
+        except Rejected:
+            return True  # The mode was deleted meanwhile.
+        turns = (self._memories.get(source.memory_id) for source in cluster.sources)
+        return declared.private or any(turn is None or turn.visibility.private for turn in turns)
 
     def outcome_of(self, event: Distilled) -> SupersedeState:
         """Return the state of a published event."""

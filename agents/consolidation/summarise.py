@@ -1,4 +1,4 @@
-"""Write the text of a distilled memory: by a language model if one is available, otherwise by extraction.
+"""Write the text of a distilled memory: by a language model if one may read its turns, otherwise by extraction.
 
 A model's answer that is empty, invalid or not grounded in the turns is not used. The turns' texts are data in the
 prompt, never an instruction.
@@ -53,17 +53,13 @@ class Summarise:
         self._template = template
 
     def expected_tokens(self, cluster: TurnCluster) -> int:
-        """Return the number of tokens that a cluster may cost; 0 if no model is available."""
-        return (
-            len(self._prompt(cluster).user) // CHARS_PER_TOKEN
-            if self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
-            else 0
-        )
+        """Return the number of tokens that a cluster may cost; 0 if no model is asked."""
+        return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._may_ask(cluster) else 0
 
-    async def text(self, cluster: TurnCluster) -> ClusterSummary:
-        """Return a cluster's text. A model's failure raises nothing: the extract is used."""
+    async def text(self, cluster: TurnCluster, *, may_ask: bool = True) -> ClusterSummary:
+        """Return a cluster's text. A model's failure raises nothing: the extract is used, as without `may_ask`."""
         by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
-        if not self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE):
+        if not may_ask or not self._may_ask(cluster):
             return by_rules
         try:
             answered = await self._model.ask(
@@ -75,6 +71,9 @@ class Summarise:
         if not is_grounded(text, cluster.sources):
             return ClusterSummary(by_rules.text, by_rules.confidence, tokens=cost)
         return ClusterSummary(text, answered.answer.confidence, by_model=True, tokens=cost)
+
+    def _may_ask(self, cluster: TurnCluster) -> bool:
+        return not cluster.is_private and self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
 
     def _prompt(self, cluster: TurnCluster) -> Prompt:
         said = render_sources(cluster.sources[:MAX_SHOWN_TURNS], lambda text: clip_text(text, MAX_SHOWN_CHARS))

@@ -31,7 +31,7 @@ MAX_ERROR_CHARS = 300
 class EncodedMemory:
     """A memory with its vectors and their space, or with an error; `strays` are locations of outdated vectors.
 
-    `memory` is None for a forgotten one.
+    `memory` is None for a forgotten one; one that is not searchable has no vector.
     """
 
     memory_id: str
@@ -77,6 +77,8 @@ class Embed:
         memory = event.memory
         last = () if memory.embedding.place is None else (memory.embedding.place,)
         due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
+        if not memory.visibility.searchable:
+            return due
         try:
             embedder, space = self._spaces_at(partition).of(memory)
         except (ModelMissing, Rejected) as missing:
@@ -94,7 +96,7 @@ class Embed:
             return replace(due, space=space, error=_error_text(problem))
 
     async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
-        """Write a batch; return an event for each memory that is not forgotten."""
+        """Write a batch; return an event for each memory that is searchable and not forgotten."""
         latest = {one.memory_id: one for one in batch}
         due = list(latest.values())
         for space in dict.fromkeys(one.space for one in due):
@@ -114,7 +116,7 @@ class Embed:
         return [
             self._event(one, one.memory, categories[memory_id])
             for memory_id, one in latest.items()
-            if one.memory is not None
+            if one.memory is not None and one.memory.visibility.searchable
         ]
 
     async def has_written(self, event: Embedded) -> bool:

@@ -121,8 +121,10 @@ class Maintain:
     def _orphan(self, memory_id: str, place: VectorLocation) -> Embedded | None:
         memory = self._memories.get(memory_id)
         digest = None if memory is None else self._spaces.digest(memory)
+        if memory is not None and not memory.visibility.searchable:
+            digest = ""
         # While in flight, a vector is removed from its old location and reaches the new one before the record does.
-        if memory is not None and (memory.embedding.place == place or is_in_flight(memory) or digest is None):
+        elif memory is not None and (memory.embedding.place == place or is_in_flight(memory) or digest is None):
             return None
         is_due_here = memory is not None and place == VectorLocation(mode=memory.mode, space=digest or "")
         return Embedded(

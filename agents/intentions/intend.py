@@ -1,6 +1,6 @@
 """Maintain intentions by `Learned` events and commands: the only writer of the table `intentions`.
 
-Idempotent. Views contain only entries that derive from existing memories.
+Idempotent. Views contain only entries that derive from existing memories which searches find.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from agents.rules.intentions.view import ReadMemory, build_intention_view, visib
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command, SetIntention
 from schemas.state.intention import Intention, IntentionPart
+from schemas.state.memories import Memory
 
 
 class Intend:
@@ -40,8 +41,8 @@ class Intend:
         before = self._intentions.get(event.scope)
         if not self._learns:
             event = Learned(memory_id=event.memory_id, scope=event.scope)
-        if self._memories.get(event.memory_id) is None:
-            # The turn was forgotten since, and that event is in flight: this one must not restore its text.
+        if self._found(event.memory_id) is None:
+            # The turn was forgotten or filtered since, and that event is in flight: this one must not restore its text.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
             after = drop_stale_entries(apply_learned(before, event), self._cached_reader())
         else:
@@ -77,7 +78,12 @@ class Intend:
 
     def _cached_reader(self) -> ReadMemory:
         """Return a reader that caches records: many entries may derive from one memory."""
-        return cache(self._memories.get)
+        return cache(self._found)
+
+    def _found(self, memory_id: str) -> Memory | None:
+        """Return a memory that an intention may rest on: one that searches find."""
+        memory = self._memories.get(memory_id)
+        return memory if memory is not None and memory.visibility.searchable else None
 
     def _put(self, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
         if after != before:

@@ -15,7 +15,7 @@ from agents.rules.categories.assignment import merge_assignments, rename_assignm
 from agents.rules.memory.forgetting import list_ids, list_ids_in_scope
 from schemas.internal.changes import Change
 from schemas.internal.events import Embedded
-from schemas.state.memories import CategoryAssignment, Memory, index_names
+from schemas.state.memories import CategoryAssignment, Memory, all_index_names
 from schemas.state.understanding import FoundCategory
 
 FilingStep = tuple[Memory | None, tuple[()]]
@@ -41,7 +41,7 @@ class FileItems:
 
     def refile(self, change: Change) -> Iterator[FilingStep]:
         """File the items in the change's categories anew; yields a step for each, those of other scopes included."""
-        for index_name in index_names(change.scope.boundary):
+        for index_name in all_index_names(change.scope.boundary):
             columns = self._words.memory_columns(index_name)
             postings = self._words.category_postings(index_name, change.categories)
             # A snapshot, because the writes change the columns.
@@ -52,7 +52,7 @@ class FileItems:
     def refile_rest(self, change: Change) -> Iterator[FilingStep]:
         """File the items anew that are left of a forgotten project or user, whose categories are gone."""
         scope = None if change.whole == "user" else change.scope.model_dump()
-        for index_name in index_names(change.scope.boundary):
+        for index_name in all_index_names(change.scope.boundary):
             columns = self._words.memory_columns(index_name)
             for memory_id in list_ids(columns) if scope is None else list_ids_in_scope(columns, scope):
                 yield self._refile(self._memories.get(memory_id)), ()

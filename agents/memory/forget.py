@@ -15,6 +15,7 @@ from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.cues.labels import has_signals
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.forgetting import (
     is_affected,
     is_distilled_from,
@@ -28,7 +29,7 @@ from agents.rules.memory.forgetting import (
 from agents.rules.memory.superseding import restore_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Learned
-from schemas.state.memories import Memory, index_names, item_index_name
+from schemas.state.memories import Memory, all_index_names, all_item_index_names, turn_index_names
 
 NO_STEP: WriteStep = (None, ())
 """Nothing was done: a place to pause."""
@@ -66,7 +67,7 @@ class ForgetMemories:
         """Remove memories from the lexical index that a killed worker removed from the table alone."""
         if change.memory_id is not None and not self._memories.is_removed(change.memory_id):
             return
-        columns = [self._words.memory_columns(index_name) for index_name in index_names(change.scope.boundary)]
+        columns = [self._words.memory_columns(index_name) for index_name in all_index_names(change.scope.boundary)]
         for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, columns))):
             if self._memories.is_removed(memory_id):
                 self._words.remove(memory_id)
@@ -79,7 +80,11 @@ class ForgetMemories:
         """Return the candidate ids: a snapshot, because the writes change the columns."""
         if change.memory_id is not None:
             return [change.memory_id]
-        columns, scope = self._words.memory_columns(change.scope.boundary), change.scope.model_dump()
+        columns = list(map(self._words.memory_columns, turn_index_names(change.scope.boundary)))
+        return chain.from_iterable([self._selected_in(one, change) for one in columns])
+
+    def _selected_in(self, columns: MemoryColumns, change: Change) -> Iterable[str]:
+        scope = change.scope.model_dump()
         if change.conversation_id is not None:
             return self._conversation(change.conversation_id, list_conversations(columns, scope))
         if change.whole is not None:
@@ -95,7 +100,8 @@ class ForgetMemories:
     def _items_in_mode(self, change: Change) -> Sequence[str]:
         if change.mode is None:
             return []
-        return list_ids_in_mode(self._words.memory_columns(item_index_name(change.scope.boundary)), change.mode)
+        columns = map(self._words.memory_columns, all_item_index_names(change.scope.boundary))
+        return [memory_id for one in columns for memory_id in list_ids_in_mode(one, change.mode)]
 
     def _forget_moved_items(self, item_ids: Iterable[str], change: Change) -> Iterator[WriteStep]:
         """Forget the items that were moved into a deleted mode while their turns are in another."""
@@ -146,7 +152,8 @@ class ForgetMemories:
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
         elif memory.origin == "extracted":
-            ids = list_superseded_ids(self._words.memory_columns(memory.index_name), memory.scope)
+            columns = map(self._words.memory_columns, all_item_index_names(memory.boundary))
+            ids = [memory_id for one in columns for memory_id in list_superseded_ids(one, memory.scope)]
         else:
             ids = ()
         for one in self._read(ids):

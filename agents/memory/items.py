@@ -31,7 +31,7 @@ from agents.rules.items.item_merging import (
     supports_from_turn,
     supports_of,
 )
-from agents.rules.memory.embedding_status import is_in_flight
+from agents.rules.memory.visibility import awaits_indexer
 from schemas.internal.events import Forgotten, Learned, Remembered
 from schemas.state.memories import Memory, Support
 
@@ -132,7 +132,7 @@ class KeepItems:
         written, others = self._claims.resolve(before, item)
         self._write(written)
         learned = self._learned_of(others)
-        return written, [*([Remembered(memory=written)] if is_in_flight(written) else []), *learned]
+        return written, [*([Remembered(memory=written)] if awaits_indexer(written) else []), *learned]
 
     def forget_item(self, item: Memory) -> list[MemoryEvent]:
         """Replace an item by tombstones, so that it is not made again in any mode; its turns no longer name it."""

@@ -6,9 +6,9 @@ Idempotent: a repeated move changes no record, and publishes again the events th
 from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
 from agents.ports.stores import Modes
-from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.versions import move_to_mode
+from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
 from agents.rules.modes.declaring import ModeChoice, with_decay, with_mode_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered
@@ -18,10 +18,12 @@ from schemas.state.memories import Memory
 class Move:
     """The part of `Remember` that moves memories between modes."""
 
-    def __init__(self, modes: Modes, items: KeepItems, supersede: Supersede) -> None:
+    def __init__(self, modes: Modes, items: KeepItems, supersede: Supersede, *, asks_model: bool) -> None:
+        """`asks_model`: a language model will be asked about turns that are not private."""
         self._modes = modes
         self._items = items
         self._supersede = supersede
+        self._asks_model = asks_model
 
     def apply(self, memory: Memory, change: Change) -> WriteStep:
         """Move a memory as a change demands."""
@@ -36,7 +38,10 @@ class Move:
 
     def into(self, mode: ModeChoice, memory: Memory) -> Memory:
         """Return the memory in another mode; writes nothing."""
-        return with_decay(move_to_mode(memory, mode), self._modes.get(memory.boundary))
+        declared = self._modes.get(memory.boundary)
+        moved = with_decay(move_to_mode(memory, mode), declared)
+        of_mode = mode_visibility(moved, declared)
+        return with_visibility(moved, memory.own_visibility, of_mode, asks_model=self._asks_model)
 
     def _move(self, mode: ModeChoice, memory: Memory) -> WriteStep:
         """Write a memory in a mode; if it is there already, it needs no new vector.
@@ -49,4 +54,4 @@ class Move:
         moved, events = self._items.write_turn(moved, self._items.turn_supports(moved))
         learned = [self._items.learned_event(moved)] if moved.items else []
         # A memory that is there already may have been moved by this same change before a worker was killed.
-        return moved, [*([Remembered(memory=moved)] if is_in_flight(moved) else []), *events, *learned]
+        return moved, [*([Remembered(memory=moved)] if awaits_indexer(moved) else []), *events, *learned]

@@ -24,7 +24,7 @@ def find_removed_but_indexed(memories: MemoryWriter, words: LexicalWriter) -> It
 
 
 def repair_superseded_flags(memories: MemoryWriter, words: LexicalWriter) -> Iterator[None]:
-    """Re-index each memory with another superseded flag than its record; yields a step for each memory.
+    """Re-index each memory with another superseded flag, or in another index, than its record; yields a step for each.
 
     Only needed after `find_removed_but_indexed` found one: sources are restored when their distilled memory is removed.
     """
@@ -32,6 +32,7 @@ def repair_superseded_flags(memories: MemoryWriter, words: LexicalWriter) -> Ite
         memory = memories.get(memory_id)
         if memory is not None:
             columns, document = words.memory_columns(memory.index_name), LexicalDocument(memory)
-            if bool(columns.columns.superseded[columns.number_of[memory_id]]) != document.is_superseded:
+            number = columns.number_of.get(memory_id)
+            if number is None or bool(columns.columns.superseded[number]) != document.is_superseded:
                 words.put(document)
         yield None

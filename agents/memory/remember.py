@@ -10,12 +10,14 @@ What writes many memories is done in slices, and between two of them other event
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agents.memory.affected import affected_memories
 from agents.memory.claims import ResolveClaims
 from agents.memory.file_items import FileItems
 from agents.memory.forget import ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import Move
+from agents.memory.set_visibility import SetVisibility
 from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
 from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodResult, join_events
@@ -35,11 +37,9 @@ from agents.rules.memory.embedding_status import (
     awaits_model,
     is_about_earlier_edit,
     mark_pending,
-    mark_stale,
     orphaned_location,
     written_location,
 )
-from agents.rules.memory.forgetting import is_affected, list_ids_in_mode
 from agents.rules.memory.understanding import with_interaction
 from agents.rules.memory.versions import (
     build_acceptance,
@@ -50,6 +50,7 @@ from agents.rules.memory.versions import (
     is_stale_redelivery,
     next_memory,
 )
+from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
 from agents.rules.modes.declaring import mode_on_arrival, with_decay
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import Distilled, ItemsMerged
@@ -57,7 +58,7 @@ from schemas.internal.events import Embedded, Forgotten, Remembered, Reread, Und
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn, TurnAccepted
 from schemas.moments import moment_of
-from schemas.state.memories import Memory, VectorLocation, index_names
+from schemas.state.memories import Memory, VectorLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ class Remember:
         self._supersede = Supersede(memories, words, self._items, write)
         self._forget = ForgetMemories(memories, words, self._items, write)
         self._file_items = FileItems(memories, words, categories, write)
-        self._move = Move(modes, self._items, self._supersede)
+        self._move = Move(modes, self._items, self._supersede, asks_model=asks_model)
+        self._visibility = SetVisibility(modes, self._items, self._supersede, write, asks_model=asks_model)
         self._count = CountInteractions(interactions)
         self._understood = ApplyUnderstood(
             memories, modes, self._items, self._supersede, self._file_items, self._move, self._count
@@ -126,7 +128,8 @@ class Remember:
             turn, identity, known, mode, record.offset, asks_model=self._asks_model, revision=self._revision
         )
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
-        memory = with_decay(memory, declared)
+        of_mode = mode_visibility(memory, declared)
+        memory = with_visibility(with_decay(memory, declared), memory.own_visibility, of_mode)
         with step("memorize.extract_items"):
             analysis = analysis_of(memory, read)
         had_signals = known is not None and has_signals(known)
@@ -142,8 +145,8 @@ class Remember:
         memory = self._memories.get(event.memory_id)
         if memory is None:
             return Forgotten(memory_id=event.memory_id, places=(place,)) if place else None
-        if event.mode != memory.mode:
-            # The memory has moved since: no search reads this vector any more.
+        if event.mode != memory.mode or not memory.visibility.searchable:
+            # The memory has moved since, or was filtered: no search reads this vector any more.
             return Remembered(memory=memory, strays=(place,)) if place else None
         if event.content_hash != memory.content_hash:
             # A vector of another text lies where the current one was or will be, or where none can be made.
@@ -186,33 +189,12 @@ class Remember:
         if change.action == "correct":
             yield from self._correct.apply(change)
             return
-        for memory in self._affected(change):
+        for memory in affected_memories(change, self._memories, self._words):
             yield self._step(memory, change)
 
-    def _affected(self, change: Change) -> Iterator[Memory]:
-        """Yield the memories to change, selected before the first: what is stored meanwhile is of later turns.
-
-        Turns before items: a turn's items are rebuilt in its mode; the remaining ones were moved there on their own.
-        """
-        selected = {name: self._candidates(change, name) for name in index_names(change.scope.boundary)}
-        for index_name, memory_ids in selected.items():
-            remaining = set(self._candidates(change, index_name))
-            for memory in map(self._memories.get, filter(remaining.__contains__, memory_ids)):
-                if memory is not None and memory.index_name == index_name and is_affected(memory, change):
-                    yield memory
-
-    def _candidates(self, change: Change, index_name: str) -> list[str]:
-        """Return the candidate ids: a snapshot, because the writes change the columns."""
-        if change.ids:
-            return list(change.ids)
-        return list_ids_in_mode(self._words.memory_columns(index_name), change.mode)
-
     def _step(self, memory: Memory, change: Change) -> WriteStep:
-        if change.action == "stale":
-            stale = mark_stale(memory)
-            self._write(stale)
-            return stale, ()
-        return self._move.apply(memory, change)
+        apply = self._visibility.apply if change.action in ("filter", "stale") else self._move.apply
+        return apply(memory, change)
 
     def _repeat(self, known: Memory, record: Record, read: ReadText | None) -> Slices[TurnResult]:
         """Write a turn again if this same record was redelivered; a duplicate is left alone.
@@ -225,7 +207,8 @@ class Remember:
         known, events = yield from self._items.refresh_items(known, analysis.items)
         # For an edited turn, only the event of its earlier text may have been published.
         events += self._learned(known, analysis, had_signals=known.version > 1)
-        event = Remembered(memory=known) if known.embedding.status == "pending" else None
+        is_due = known.embedding.status == "pending" or awaits_indexer(known)
+        event = Remembered(memory=known) if is_due else None
         return TurnResult(build_acceptance(known, duplicate=False), event, tuple(events))
 
     def _learned(self, turn: Memory, analysis: Analysis, *, had_signals: bool) -> list[MemoryEvent]:

@@ -26,12 +26,16 @@ MAX_MEMBERS = 100
 
 @dataclass(frozen=True, slots=True)
 class DrillDownLevel:
-    """The depth of a search, the content of the layers above, and the memories that may be found (None: any)."""
+    """The depth of a search, the content of the layers above, and the memories that may be found (None: any).
+
+    `rests_on` are the memories behind the layers above the items.
+    """
 
     depth: Depth = "items"
     within: frozenset[str] | None = None
     intention: dict[str, Any] | None = None
     categories: list[dict[str, Any]] = field(default_factory=list)
+    rests_on: frozenset[str] = frozenset()
 
 
 class DrillDown:
@@ -63,12 +67,14 @@ class DrillDown:
             found = self._category_layer(scopes, features, coverage)
         if _suffices(found, "categories", decided):
             yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
-        yield DrillDownLevel("items", None, shown, found.shown)
+        yield DrillDownLevel("items", None, shown, found.shown, above.rests_on | found.rests_on)
 
     def layers(self, question: str, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Layers:
         """Return what matches a question above the items."""
         *_, last = self.levels(where, features, columns, "items")
-        return Layers(question, last.intention, last.categories)
+        behind = map(self._memories.get, last.rests_on)
+        is_private = any(memory is not None and memory.visibility.private for memory in behind)
+        return Layers(question, last.intention, last.categories, is_private=is_private)
 
     def _category_layer(
         self, scopes: Sequence[ScopeFields], features: QueryFeatures, coverage: TermCoverage

@@ -69,9 +69,9 @@ class HitDetails:
         return rank_evidence([one for one in memory.evidence if one.memory_id not in missing], texts, self._coverage)
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
-        """Return the existing records, in the order of the ids."""
+        """Return the existing records that searches find, in the order of the ids."""
         found = (self._memories.get(memory_id) for memory_id in memory_ids)
-        return [memory for memory in found if memory is not None]
+        return [memory for memory in found if memory is not None and memory.visibility.searchable]
 
 
 class HitRanker:

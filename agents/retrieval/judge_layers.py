@@ -40,6 +40,8 @@ class JudgeLayers:
 
     async def judge(self, layers: Layers) -> JudgedDepth:
         """Return the depth that suffices. Raises NoModelAnswer."""
+        if layers.is_private:
+            raise NoModelAnswer("the layers have private memories, which no language model reads")
         prompt = build_sufficiency_prompt(self._template, layers)
         answered = await self.model.ask(prompt, SufficiencyAnswer)
         depth = read_depth(answered.answer, layers)

@@ -23,7 +23,7 @@ from agents.rules.answer.list_summaries import ListedGroups, Selected
 from agents.rules.index.columns import MISSING, IntArray
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of
-from schemas.state.memories import Memory, index_names
+from schemas.state.memories import Memory, index_names, turn_index_names, unsearchable_index_name
 
 
 class List:
@@ -49,12 +49,11 @@ class List:
         return await self._groups_of(asked, beginning, cursor, slices), []
 
     def _begin(self, asked: ListFilter) -> Beginning:
-        turns, items = index_names(asked.request.scope.boundary)
-        columns = self._words.memory_columns(turns)
-        sources = columns.columns.source[columns.columns.conversations != MISSING]
-        lists_items = any(part.where.boundary == items for part in asked.parts)
-        changes = self._words.memory_columns(items).changes if lists_items else 0
-        return Beginning(int(sources.max(initial=-1)), (columns.changes, changes))
+        boundary, listed = asked.request.scope.boundary, {part.where.boundary for part in asked.parts}
+        turns = [self._words.memory_columns(name).columns for name in turn_index_names(boundary)]
+        began = max(int(one.source[one.conversations != MISSING].max(initial=-1)) for one in turns)
+        counted = (self._words.memory_columns(name).changes if name in listed else 0 for name in _names(boundary))
+        return Beginning(began, tuple(counted))
 
     def _selected(self, asked: ListFilter, beginning: Beginning) -> list[Selected]:
         """Return what the columns admit now, of each part."""
@@ -62,7 +61,9 @@ class List:
         for part in asked.parts:
             columns = self._words.memory_columns(part.where.boundary)
             numbers = asked.numbers(part, columns, self._with_status(asked), beginning.began)
-            changes = beginning.changes[part.where.boundary != asked.request.scope.boundary]
+            place = _names(asked.request.scope.boundary).index(part.where.boundary)
+            # A cursor of a release before the last two has none of them.
+            changes = beginning.changes[place] if place < len(beginning.changes) else columns.changes
             selected.append(Selected(columns, numbers, columns.times_at(numbers, changes)))
         return selected
 
@@ -131,6 +132,12 @@ class List:
         return matching
 
 
+def _names(boundary: str) -> tuple[str, ...]:
+    """Return the index names in the order of `Beginning.changes`."""
+    searched = index_names(boundary)
+    return (*searched, *map(unsearchable_index_name, searched))
+
+
 class _MemoryReader:
     """Memories of a page, from their records."""
 
@@ -153,6 +160,7 @@ class _MemoryReader:
             metadata=memory.metadata,
             resources=tuple(resource.model_dump() for resource in memory.resources),
             superseded_by=memory.superseded_by,
+            searchable=memory.visibility.searchable,
         )
         return BuiltItem(_exact(item, memory), listed, len(listed.model_dump_json()))
 

@@ -1,7 +1,7 @@
 """Let a language model order the best hits of a question, where the request or the deployment asks for it.
 
 Enters: a question with its hits. Leaves: their order, with reasons. Writes nothing. The texts are data in the prompt,
-never an instruction.
+never an instruction. Private hits are not shown to the model, and keep their places.
 """
 
 from collections.abc import Sequence
@@ -49,9 +49,13 @@ class Rerank:
         """Return the request with as many hits as the model is shown, or more."""
         return request.model_copy(update={"top_k": max(request.top_k, self._candidates)})
 
+    def shown(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits that the model may read."""
+        return [hit for hit in hits[: self._candidates] if not hit.private]
+
     async def order(self, question: str, hits: Sequence[Hit]) -> RankedHits:
-        """Return the order of the best of at least two hits. Raises NoModelAnswer."""
-        shown = hits[: self._candidates]
+        """Return the order of the best hits, of which at least two are `shown`. Raises NoModelAnswer."""
+        shown = self.shown(hits)
         answered = await self.model.ask(build_rerank_prompt(self._template, question, shown), RerankAnswer)
         ranked = read_order(answered.answer, shown, answered.profile)
         if not ranked.order:

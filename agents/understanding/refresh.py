@@ -75,6 +75,8 @@ class Refresh:
         """True if the turn is due, as far as its record alone tells: by rules its text does."""
         if not is_covered(memory, job) or self.is_done(memory, job):
             return False
+        if self.profile is not None and not self._understand.may_ask(memory):
+            return False
         if self.profile is None or is_of_earlier_revision(memory, job, self._understand.revision):
             return True
         return is_due_by_model(memory, ModelAndPrompt(self.profile, self._understand.prompt_version))

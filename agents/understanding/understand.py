@@ -15,6 +15,7 @@ from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.interaction.decision import apply_threshold
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
+from agents.rules.memory.visibility import may_show_model
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text
 from agents.understanding.interaction_reader import InteractionReader
@@ -73,6 +74,10 @@ class Understand:
     async def until_available(self) -> None:
         """Wait until the model may be asked; never returns without one."""
         await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
+
+    def may_ask(self, memory: Memory) -> bool:
+        """True if a language model may read this turn now."""
+        return may_show_model(memory, self._modes.get(memory.boundary))
 
     async def by_model(self, memory: Memory, refresh: Refresh | None = None) -> Understood:
         """Ask a language model about a turn; `refresh` is the job that asks again.
@@ -135,7 +140,7 @@ class Understand:
         return found.model_copy(update={"categories": keep_known_categories(found.categories, self._taxonomy(memory))})
 
     def _recent(self, memory: Memory) -> Sequence[RecentTurn]:
-        """Return the previous turns of the conversation, oldest first."""
+        """Return the previous turns of the conversation that a model may read, oldest first."""
         where = MemoryFilter(
             boundary=memory.boundary,
             scope={name: (value,) for name, value in memory.scope.items()},
@@ -145,7 +150,7 @@ class Understand:
             where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
         )
         before = [self._memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
-        turns = [one for one in before if one is not None][-MAX_RECENT_TURNS:]
+        turns = [one for one in before if one is not None and self.may_ask(one)][-MAX_RECENT_TURNS:]
         return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 
     def _event(

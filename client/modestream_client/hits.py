@@ -58,9 +58,10 @@ class ShownMemory(BaseModel):
 
 
 class MemoryFields(ShownMemory):
-    """What hits and lists show of a memory."""
+    """What hits and lists show of a memory. No language model of the deployment reads a `private` one."""
 
     embedding_status: EmbeddingStatus
+    private: bool = Field(default=False, exclude_if=lambda private: not private)
 
 
 class Hit(MemoryFields):

@@ -10,13 +10,15 @@ from modestream_client.hits import MemoryFields
 class ListedMemory(MemoryFields):
     """One memory of a list. `importance` is the one that the turn was given, `superseded_by` a memory id.
 
-    `resources` are the turn's attachments, as they were published; left out where there are none.
+    `resources` are the turn's attachments, as they were published; left out where there are none. No search finds a
+    memory that is not `searchable`.
     """
 
     importance: float | None
     metadata: dict[str, Any]
     resources: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=lambda resources: not resources)
     superseded_by: str | None
+    searchable: bool = Field(default=True, exclude_if=lambda searchable: searchable)
 
 
 class ListedConversation(BaseModel):

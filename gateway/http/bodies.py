@@ -16,11 +16,16 @@ class NewName(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for."""
+    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for.
+
+    `searchable` and `private`, or one of them, say whether searches find it, and whether a language model may read it.
+    """
 
     mode: ModeName | None = None
     text: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)] | None = None
     interaction_mode: InteractionMode | None = None
+    searchable: bool | None = None
+    private: bool | None = None
 
 
 class Confirmed(BaseModel):

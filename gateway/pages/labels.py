@@ -24,7 +24,7 @@ EMBEDDING_STATUSES = {
     "pending": "pending: by words until it is embedded",
     "stale": "stale: of an earlier text or embedder",
     "failed": "failed: by words alone",
-    "not_applicable": "not applicable",
+    "not_applicable": "not applicable: no search finds it",
 }
 
 MODE_SOURCES = {

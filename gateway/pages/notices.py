@@ -10,6 +10,7 @@ NOTICES = {
     "edited": "The text was changed; it is a new version.",
     "restored": "The text before stands again.",
     "corrected": "The interaction mode was corrected.",
+    "filtered": "Saved what may find and read it.",
     "saved": "Saved {name}.",
     "renamed": "Renamed to {name}.",
     "deleted": "Deleted {name}.",

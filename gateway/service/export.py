@@ -20,6 +20,9 @@ PAGE_WAIT_S = 30.0
 SAME_FIELDS = ("turn_id", "scope", "conversation_id", "role", "speaker", "occurred_at", "mode", "importance")
 """Fields of a listed turn that the record has under the same name."""
 
+FILTERS = ("searchable", "private")
+"""Fields that a listed turn has where they are not the usual ones."""
+
 
 class Export:
     """Pages of turns in, records out."""
@@ -56,11 +59,16 @@ class Export:
 
 
 def turn_of(item: Json) -> Json:
-    """Return the record that this listed turn was made from, with the mode that it is in now."""
+    """Return the record that this listed turn was made from, with the mode and the filters that it has now.
+
+    Filters of its mode are the turn's own there: in a deployment without that mode they hold all the same.
+    """
     same = {name: item[name] for name in SAME_FIELDS}
+    filters = {name: item[name] for name in FILTERS if name in item}
     return {
         "schema": "turn.v1",
         **same,
+        **filters,
         "content": item["text"],
         "resources": item.get("resources", []),
         "metadata": item["metadata"],

@@ -1,4 +1,4 @@
-"""One memory, or what is to be forgotten: show, move, edit, correct, forget.
+"""One memory, or what is to be forgotten: show, move, edit, correct, filter, forget.
 
 A memory of another user, and one that is in no project of this user, are the same: not found.
 """
@@ -78,6 +78,12 @@ class Memories:
         where = (await self.get(call, scope, memory_id))["scope"]
         arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
         await self._command(call, "set_interaction_mode", where, arguments)
+        return await self._get(call, where, memory_id)
+
+    async def filter(self, call: Call, scope: Json, memory_id: str, filters: Mapping[str, bool]) -> Json:
+        """Say whether searches find a memory and whether a language model may read it; return its record."""
+        where = (await self.get(call, scope, memory_id))["scope"]
+        await self._command(call, "set_memory_visibility", where, {"memory_id": memory_id, **filters})
         return await self._get(call, where, memory_id)
 
     async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:

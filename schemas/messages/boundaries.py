@@ -14,12 +14,13 @@ class BoundaryMode(BaseModel, frozen=True):
 
 
 class EmbeddingCounts(BaseModel, frozen=True):
-    """Memories by the state of their vectors."""
+    """Memories by the state of their vectors; `not_applicable`, of those that no search finds, is left out if 0."""
 
     ready: int = 0
     pending: int = 0
     stale: int = 0
     failed: int = 0
+    not_applicable: int = Field(default=0, exclude_if=lambda count: count == 0)
 
 
 class Boundary(BaseModel, frozen=True, populate_by_name=True):

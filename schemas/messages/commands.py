@@ -111,6 +111,8 @@ class DeclareMode(_Arguments):
     passage_prefix: EmbeddingPrefix | None = None
     extraction_hints: DescriptionText | None = None
     decay: Decay | None = None
+    searchable: bool | None = None
+    private: bool | None = None
     is_default: bool = False
     for_project: bool = False
 
@@ -154,6 +156,15 @@ class SetMemoryMode(_Arguments):
     memory_id: MemoryId | None = None
     memory_ids: MovedMemoryIds | None = None
     mode: ModeName
+
+
+class SetMemoryVisibility(_Arguments):
+    """The arguments of `set_memory_visibility`: one memory, or several. A flag that is None keeps its value."""
+
+    memory_id: MemoryId | None = None
+    memory_ids: MovedMemoryIds | None = None
+    searchable: bool | None = None
+    private: bool | None = None
 
 
 class SetInteractionMode(_Arguments):

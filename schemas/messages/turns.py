@@ -56,7 +56,11 @@ def _depth(value: object) -> int:
 
 
 class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
-    """A turn as published. Unknown fields are ignored."""
+    """A turn as published. Unknown fields are ignored.
+
+    No search finds a turn that is not `searchable`, no language model reads a `private` one. None: as the turn that it
+    edits, else neither.
+    """
 
     turn_id: Identifier | None = None
     scope: Scope
@@ -71,6 +75,8 @@ class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
         tuple[Resource, ...], Field(fail_fast=True, max_length=MAX_RESOURCES), AfterValidator(_named_shortly)
     ] = ()
     metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
+    searchable: bool | None = None
+    private: bool | None = None
 
 
 class TurnAccepted(BaseModel):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from schemas.moments import milliseconds_of
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
+from schemas.state.visibility import EVERYWHERE, Visibility, is_everywhere
 
 UnderstandingStatus = Literal["rules", "pending", "model"]
 Origin = Literal["said", "extracted", "distilled"]
@@ -36,7 +37,7 @@ class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
     Unless the status is `ready`, that vector may belong to another text or mode, and no question is ranked by it.
-    `pending` with an `error` waits for the mode's model.
+    `pending` with an `error` waits for the mode's model; `not_applicable` is the status of what is not searchable.
     """
 
     status: EmbeddingStatus = "pending"
@@ -165,6 +166,8 @@ class Memory(BaseModel, frozen=True):
 
     A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
     `superseded_in` is the consolidation run that superseded it. `revision` is that of the pipelines that made it.
+
+    `visibility` holds for the memory now: `own_visibility`, limited by that of its mode. An item's own is its turn's.
     """
 
     memory_id: str
@@ -200,11 +203,14 @@ class Memory(BaseModel, frozen=True):
     items: tuple[str, ...] = ()
     item: Item | None = None
     revision: int = Field(default=0, exclude_if=lambda revision: revision == 0)
+    visibility: Visibility = Field(default=EVERYWHERE, exclude_if=is_everywhere)
+    own_visibility: Visibility = Field(default=EVERYWHERE, exclude_if=is_everywhere)
 
     @property
     def index_name(self) -> str:
-        """The index partition that holds it: that of its boundary's turns, or of its boundary's items."""
-        return item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
+        """The index partition that holds it: that of its boundary's turns or items, or of those not searchable."""
+        name = item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
+        return name if self.visibility.searchable else unsearchable_index_name(name)
 
     @property
     def version(self) -> int:
@@ -232,9 +238,29 @@ def item_index_name(boundary: str) -> str:
     return f"{boundary}//items"
 
 
+def unsearchable_index_name(index_name: str) -> str:
+    """Return the index name of memories that no search finds, which are otherwise in this index."""
+    return f"{index_name}//unsearchable"
+
+
 def index_names(boundary: str) -> tuple[str, str]:
-    """Return the index names of a boundary: of its turns and distilled memories, and of its items."""
+    """Return the index names that are searched: of a boundary's turns and distilled memories, and of its items."""
     return boundary, item_index_name(boundary)
+
+
+def turn_index_names(boundary: str) -> tuple[str, str]:
+    """Return the index names of all turns and distilled memories: of the searchable ones, and of the others."""
+    return boundary, unsearchable_index_name(boundary)
+
+
+def all_item_index_names(boundary: str) -> tuple[str, str]:
+    """Return the index names of all items: of the searchable ones, and of the others."""
+    return item_index_name(boundary), unsearchable_index_name(item_index_name(boundary))
+
+
+def all_index_names(boundary: str) -> tuple[str, ...]:
+    """Return the index names of everything that a boundary has, turns before items."""
+    return (*turn_index_names(boundary), *all_item_index_names(boundary))
 
 
 class ClaimEntry(NamedTuple):

@@ -11,6 +11,8 @@ from modestream_client.results.modes import ModeFields
 from modestream_client.vocabulary import ModeSource
 from pydantic import BaseModel, Field
 
+from schemas.state.visibility import Visibility
+
 GENERAL = "general"
 """The mode that every user has, and its embedder preset."""
 
@@ -24,12 +26,18 @@ GENERAL_DIM = 384
 class Mode(ModeFields, frozen=True):
     """A named register with a fixed embedder.
 
-    `formerly` holds earlier names. `embedded_since` is the offset of the command that changed the vector space, so that
-    a redelivered command is carried out again.
+    `formerly` holds earlier names. `embedded_since` is the offset of the command that changed the vector space, and
+    `filtered_since` of the one that changed the visibility, so that a redelivered command is carried out again.
     """
 
     formerly: tuple[str, ...] = ()
     embedded_since: int = -1
+    filtered_since: int = Field(default=-1, exclude_if=lambda offset: offset == -1)
+
+    @property
+    def visibility(self) -> Visibility:
+        """What limits the visibility of the mode's memories."""
+        return Visibility(searchable=self.searchable, private=self.private)
 
 
 GENERAL_MODE = Mode(

@@ -34,6 +34,7 @@ from schemas.messages.commands import (
     SetIntention,
     SetInteractionMode,
     SetMemoryMode,
+    SetMemoryVisibility,
 )
 from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from schemas.messages.replies import ReplyWarning
@@ -61,6 +62,7 @@ COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "set_intention": SetIntention,
     "set_interaction_mode": SetInteractionMode,
     "set_memory_mode": SetMemoryMode,
+    "set_memory_visibility": SetMemoryVisibility,
     "suggest_modes": None,
     "edit_pipeline": EditPipeline,
     "get_pipeline": GetPipeline,

@@ -174,6 +174,21 @@ class WithTopic:
         return {"understanding": understanding.model_copy(update={"topic": f"topic {answered.answer.mode}"})}
 
 
+class OrderedByModel(Reverse):
+    """Asks a language model about the hits, and reverses them."""
+
+    capabilities = ("language_model",)
+
+    def __init__(self, _config: Any, ports: StepPorts) -> None:
+        assert ports.language_model is not None
+        self._model = ports.language_model
+
+    async def __call__(self, hits: Sequence[Hit]) -> dict[str, list[Hit]]:
+        shown = "\n".join(hit.text for hit in hits)
+        await self._model.ask("own.order", self.role, Prompt("order them", shown, "order-1"), Topic)
+        return {"hits": [*hits][::-1]}
+
+
 class NothingOfMonday:
     """Leaves turns about a Monday out of consolidations."""
 

@@ -10,6 +10,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
+from schemas.state.visibility import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
@@ -153,3 +154,18 @@ def _described(words: LexicalStore) -> dict[str, tuple[object, ...]]:
         )
         for memory_id, number in columns.number_of.items()
     }
+
+
+def test_memory_that_no_search_finds_is_in_an_index_of_its_own(words: LexicalStore) -> None:
+    shown, other = made("violin and bow", speaker="Ana"), made("violin case", 1, speaker="Ana")
+    for memory in (shown, other):
+        words.put(0, LexicalDocument(memory))
+    hidden = shown.model_copy(update={"visibility": Visibility(searchable=False)})
+    words.put(0, LexicalDocument(hidden))
+    assert found(words, "violin") == {other.memory_id}
+    assert len(words.postings(0, "ana", ["bow"])[0].numbers) == 0, "nor do its words count for others"
+    assert list(words.memory_columns(0, hidden.index_name).number_of) == [shown.memory_id]
+    assert words.memory_columns(0, "ana").documents == 1
+    words.put(0, LexicalDocument(shown))
+    assert found(words, "violin") == {shown.memory_id, other.memory_id}
+    assert words.memory_columns(0, hidden.index_name).documents == 0

@@ -131,11 +131,11 @@ class WorkerHarness:
             worker_run_id=self.ctx.worker_run_id,
         )
 
-    def declare(self, name: str, embedder: str) -> None:
+    def declare(self, name: str, embedder: str, **filters: bool) -> None:
         """Declare or redeclare a mode."""
         declared = self.modes.get(HERE, "u1")
         others = tuple(mode for mode in declared.modes if mode.name != name)
-        mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder])
+        mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder], **filters)
         self.modes.put(HERE, "u1", declared.model_copy(update={"modes": (*others, mode)}))
 
     def say(self, text: str, offset: int, **fields: Any) -> Memory:

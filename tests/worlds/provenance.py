@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from modestream_client.hits import Evidence
 
-from schemas.state.memories import Memory, index_names
+from agents.rules.memory.visibility import mode_visibility
+from schemas.state.memories import Memory, all_index_names
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json
 from tests.worlds.user_actions import BYSTANDER, USER, ActionRunner
@@ -23,6 +25,7 @@ async def find_faults(runner: ActionRunner, pipeline: InMemoryPipeline, words: S
     found = [*check_turns(runner, known), *check_evidence(known), *check_chains(known), *check_items(known)]
     found += check_words(pipeline, words)
     found += await check_vectors(pipeline)
+    found += check_visibility(pipeline, known)
     shown = await show_everything(pipeline, runner)
     found += check_removed_texts(runner, known, pipeline, words, shown)
     return found + list(check_shown(shown, known))
@@ -75,7 +78,7 @@ def check_items(known: dict[str, Memory]) -> Iterator[str]:
 def check_words(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterator[str]:
     """Every index of the lexical store has its records with mode, status and whether they are current."""
     records = list(pipeline.memories.all())
-    for index_name in (index_name for boundary in (USER, BYSTANDER) for index_name in index_names(boundary)):
+    for index_name in (index_name for boundary in (USER, BYSTANDER) for index_name in all_index_names(boundary)):
         there = [one for one in records if one.index_name == index_name]
         columns_by_partition = [words.memory_columns(partition, index_name) for partition in range(pipeline.partitions)]
         live = [
@@ -95,9 +98,9 @@ def check_words(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterat
 
 
 async def check_vectors(pipeline: InMemoryPipeline) -> list[str]:
-    """Every memory has the vector of its current text in its mode's space, and there are no others."""
+    """Every searchable memory has the vector of its current text in its mode's space, and there are no others."""
     records = list(pipeline.memories.all())
-    found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != "ready"]
+    found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != _due_status(one)]
     stored: set[tuple[str, str, str]] = set()
     for name, fingerprint in (await pipeline.index.spaces()).items():
         space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
@@ -106,10 +109,28 @@ async def check_vectors(pipeline: InMemoryPipeline) -> list[str]:
         count = sum([await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)])
         if count != len(there):
             found.append(f"{count - len(there)} vectors in {space.mode} have no memory")
-    expected = {(one.memory_id, one.mode, one.content_hash) for one in records}
+    expected = {(one.memory_id, one.mode, one.content_hash) for one in records if one.visibility.searchable}
     return found + (
         [] if stored == expected else [f"vectors too many {stored - expected}, missing {expected - stored}"]
     )
+
+
+def _due_status(memory: Memory) -> str:
+    return "ready" if memory.visibility.searchable else "not_applicable"
+
+
+def check_visibility(pipeline: InMemoryPipeline, known: dict[str, Memory]) -> Iterator[str]:
+    """A memory's own filters and its mode's hold for it; an item has those of its turns, a summary all of them."""
+    for one in known.values():
+        declared = pipeline.modes.get(partition_of(USER.encode(), pipeline.partitions), USER)
+        expected = one.own_visibility.limited_by(mode_visibility(one, declared))
+        if one.visibility != expected:
+            yield f"{one.origin} {one.text!r} has {one.visibility!r}, expected {expected!r}"
+        turns = [known[span.memory_id] for span in one.evidence if span.memory_id in known]
+        if one.origin == "extracted" and any(turn.visibility != one.own_visibility for turn in turns):
+            yield f"item {one.text!r} has other filters than its turns"
+        if one.origin == "distilled" and any(turn.own_visibility.private > one.visibility.private for turn in turns):
+            yield f"summary {one.text!r} has the text of a private turn"
 
 
 def check_removed_texts(
@@ -151,7 +172,8 @@ def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
         for hit in result["hits"]:
             for one in (hit, *hit.get("items", ())):
                 memory = known.get(one["memory_id"])
-                if memory is None or memory.superseded_by is not None or memory.text != one["text"]:
+                is_found = memory is not None and memory.visibility.searchable and memory.superseded_by is None
+                if memory is None or not is_found or memory.text != one["text"]:
                     yield f"an outdated hit: {one['text']!r}"
     for intention, categories in shown["projects"]:
         entries = [
@@ -163,6 +185,8 @@ def check_shown(shown: Json, known: dict[str, Memory]) -> Iterator[str]:
             memory = known.get(memory_id)
             if memory is None or (memory_id in listed and memory.superseded_by is not None):
                 yield f"shown, but missing: {memory_id}"
+            elif not memory.visibility.searchable:
+                yield f"shown, but not searchable: {memory.text!r}"
 
 
 ASKED = "the deploy target, the login, the beta, the tomatoes in the greenhouse, where do I live, soup and notes"
@@ -179,5 +203,5 @@ def _text(span: Evidence, known: dict[str, Memory]) -> str | None:
 
 def _occurs(mark: str, words: SqliteLexicalIndex, partitions: int) -> Iterable[bool]:
     for partition in range(partitions):
-        for index_name in index_names(USER):
+        for index_name in all_index_names(USER):
             yield any(len(one.numbers) for one in words.postings(partition, index_name, [mark], fuzzy=False))

@@ -27,6 +27,8 @@ CONVERSATIONS = ("c0", "c1")
 MODES = ("garden", "code")
 NAMES = (*MODES, "plants")
 
+FILTERS = [{"searchable": searchable, "private": private} for private in (False, True) for searchable in (False, True)]
+
 SAID = (
     "The deploy target is fly.io now. Lunch was {mark} soup.",
     "No, the new deploy target is AWS, not fly.io. Lunch was {mark} soup.",
@@ -122,6 +124,16 @@ class ActionRunner:
         if (memory := self._pick_memory(number)) is not None:
             mode = (*NAMES, "general")[name]
             await self._command("set_memory_mode", memory.scope["project_id"], memory_id=memory.memory_id, mode=mode)
+
+    async def filter(self, number: int, filters: int) -> None:
+        """Set whether searches find a turn or a summary, and whether a language model reads it."""
+        if (memory := self._pick_memory(number)) is not None and memory.origin != "extracted":
+            given = {"memory_id": memory.memory_id, **FILTERS[filters]}
+            await self._command("set_memory_visibility", memory.scope["project_id"], **given)
+
+    async def filter_mode(self, name: int, filters: int) -> None:
+        """Set the same for a mode."""
+        await self._command("declare_mode", name=NAMES[name], embedder="tiny32", **FILTERS[filters])
 
     async def rename(self, name: int, new: int) -> None:
         """Rename a mode, if the name is free."""

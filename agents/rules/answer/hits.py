@@ -49,6 +49,7 @@ def memory_fields(memory: Memory, shown_as: MemoryType | None = None) -> dict[st
         "evidence": memory.evidence or ((own,) if own else ()),
         "version": memory.version,
         "embedding_status": memory.embedding.status,
+        "private": memory.visibility.private,
     }
 
 

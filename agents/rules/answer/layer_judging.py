@@ -35,11 +35,15 @@ class SufficiencyAnswer(BaseModel, frozen=True, extra="ignore"):
 
 
 class Layers(NamedTuple):
-    """The layers above the memories that match a question, as an answer shows them."""
+    """The layers above the memories that match a question, as an answer shows them.
+
+    `is_private`: one of the memories behind them is, so that no language model may read them.
+    """
 
     question: str
     intention: Mapping[str, Sequence[Mapping[str, Any]]] | None
     categories: Sequence[Mapping[str, Any]]
+    is_private: bool = False
 
     @property
     def depths(self) -> set[Depth]:

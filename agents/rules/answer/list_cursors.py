@@ -30,11 +30,11 @@ class Beginning(NamedTuple):
     """What was there when paging began.
 
     Turns with an offset above `began` were written later. `changes` counts the writes to the columns until then, of
-    turns and of items.
+    turns and of items, and then of those that are not searchable.
     """
 
     began: int
-    changes: tuple[int, int]
+    changes: tuple[int, ...]
 
 
 class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
@@ -46,7 +46,7 @@ class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     request: str
     began: Integer
-    changes: tuple[Integer, Integer]
+    changes: Annotated[tuple[Integer, ...], Field(min_length=2, max_length=4)]
     time_us: Integer
     key: str
     total: Annotated[Integer, Field(ge=0)] | None = None

@@ -3,7 +3,7 @@
 Columns decide first; a record has the last word, as it may have changed since, and has what columns lack.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +12,11 @@ from modestream_client.vocabulary import MemoryType
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.query.plans import declared_names, select_indexes, where_of
+from agents.rules.query.plans import IndexSelection, declared_names, select_indexes, where_of
 from schemas.messages.lists import ListRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, turn_index_names, unsearchable_index_name
 from schemas.state.modes import ModeDeclarations
 
 StatusNumbers = Callable[[str], IntArray]
@@ -57,7 +57,8 @@ class ListFilter:
         mask &= (columns.columns.conversations == MISSING) | (columns.columns.source <= began)
         if self.request.role is not None:
             mask &= (columns.columns.labels & SentenceLabel[self.request.role.upper()].value) != 0
-        if self.request.conversation_id is not None and part.where.boundary == self.request.scope.boundary:
+        is_of_turns = part.where.boundary in turn_index_names(self.request.scope.boundary)
+        if self.request.conversation_id is not None and is_of_turns:
             mask &= columns.in_conversation(self.request.conversation_id)
         if self.request.embedding_status is not None:
             mask &= _mask_of(statuses(part.where.boundary), len(mask))
@@ -82,15 +83,24 @@ class ListFilter:
 def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryColumns) -> ListFilter:
     """Return the filters of a request; `turns` are the columns of the boundary's turns.
 
-    As in an answer, extracted items are listed where the types leave turns out. Raises Rejected for an undeclared mode
-    and for an empty list of modes.
+    As in an answer, extracted items are listed where the types leave turns out; unlike there, what is not searchable is
+    listed, too. Raises Rejected for an undeclared mode and for an empty list of modes.
     """
     where = replace(where_of(request), modes=_modes(request, declared))
+    searched = select_indexes(request, turns)
     parts = [
         ListPart(replace(where, boundary=one.index_name, types=one.types), one.within, one.shown_as)
-        for one in select_indexes(request, turns)
+        for one in (*searched, *_unsearchable_of(searched, request))
     ]
     return ListFilter(request, parts, request.contains.casefold() if request.contains else None)
+
+
+def _unsearchable_of(searched: Sequence[IndexSelection], request: ListRequest) -> Iterator[IndexSelection]:
+    """Yield the selections of what is not searchable, beside those that are searched; no window has such a turn."""
+    types = next((one.types for one in searched if one.within is None), ())
+    boundary = request.scope.boundary
+    names = dict.fromkeys((boundary, *(one.index_name for one in searched if one.within is None)))
+    return (IndexSelection(unsearchable_index_name(name), types) for name in names if types != ())
 
 
 def _modes(request: ListRequest, declared: ModeDeclarations) -> tuple[str, ...] | None:

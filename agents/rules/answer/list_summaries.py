@@ -1,8 +1,8 @@
 """Conversations and projects of the memories that a list selects. Pure, from columns alone."""
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from modestream_client.listed import ListedConversation, ListedProject
@@ -11,6 +11,8 @@ from agents.rules.index.columns import MISSING, IntArray
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import ScopeItems
 from schemas.moments import iso, moment_of
+
+_Value = TypeVar("_Value", bound=Hashable)
 
 
 class Selected(NamedTuple):
@@ -38,13 +40,19 @@ class ListedGroups:
     """Conversations or projects, by place. The key of a group orders those of the same time."""
 
     def __init__(self, turns: MemoryColumns, parts: Sequence[Selected], *, by_conversation: bool) -> None:
-        """`turns` are the columns of the boundary's turns, which alone have conversations."""
+        """`turns` are the columns of the boundary's searchable turns; only turns have conversations."""
         self._by_conversation = by_conversation
-        self._speakers = list(turns.speakers)
+        self._turns = turns
+        speakers = dict(turns.speakers)
+        names = {name: number for number, name in enumerate(turns.conversation_names())}
         scopes: dict[ScopeItems, int] = {}
         modes: dict[str, int] = {}
-        joined = _Rows(*map(np.concatenate, zip(*(self._rows_of(one, scopes, modes) for one in parts), strict=True)))
-        self._names = turns.conversation_names()
+        joined = _Rows(
+            *map(
+                np.concatenate, zip(*(self._rows_of(one, scopes, modes, names, speakers) for one in parts), strict=True)
+            )
+        )
+        self._names, self._speakers = list(names), list(speakers)
         self._scopes, self._modes = list(scopes), list(modes)
         joined = joined.at(np.flatnonzero(joined.groups != MISSING))
         self._rows = joined.at(np.lexsort((joined.times_ms, joined.groups)))
@@ -53,13 +61,23 @@ class ListedGroups:
         self.last_ms: IntArray = self._rows.times_ms[self._ends - 1]
         """Times of the last memories, shape (groups,)."""
 
-    def _rows_of(self, selected: Selected, scopes: dict[ScopeItems, int], modes: dict[str, int]) -> _Rows:
+    def _rows_of(
+        self,
+        selected: Selected,
+        scopes: dict[ScopeItems, int],
+        modes: dict[str, int],
+        names: dict[tuple[ScopeItems, str], int],
+        speakers: dict[str, int],
+    ) -> _Rows:
         of, numbers = selected.columns.columns, selected.numbers
-        kinds, conversations = of.kinds[numbers], of.conversations[numbers]
+        kinds, conversations, speaking = of.kinds[numbers], of.conversations[numbers], of.speakers[numbers]
+        if selected.columns is not self._turns:
+            conversations = _renumbered(conversations, selected.columns.conversation_names(), names)
+            speaking = _renumbered(speaking, selected.columns.speakers, speakers)
         scope_of = [scopes.setdefault(kind.scope, len(scopes)) for kind in selected.columns.kinds]
         mode_of = [modes.setdefault(kind.mode, len(modes)) for kind in selected.columns.kinds]
         groups = conversations if self._by_conversation else np.array(scope_of, np.int64)[kinds]
-        return _Rows(groups, selected.times_ms, np.array(mode_of, np.int64)[kinds], conversations, of.speakers[numbers])
+        return _Rows(groups, selected.times_ms, np.array(mode_of, np.int64)[kinds], conversations, speaking)
 
     def key_of(self, place: int) -> str:
         """Return the key of the group at a place."""
@@ -88,6 +106,13 @@ class ListedGroups:
             speakers=speakers,
             modes=modes,
         )
+
+
+def _renumbered(indexes: IntArray, here: Iterable[_Value], numbers: dict[_Value, int]) -> IntArray:
+    """Return indexes into the values `here` as those of `numbers`, which gets the new values; `MISSING` stays."""
+    # The last one is found by `MISSING`, which is -1.
+    of = np.array([*(numbers.setdefault(value, len(numbers)) for value in here), MISSING], np.int64)
+    return of[indexes]
 
 
 def _counts(indexes: IntArray, names: Sequence[str]) -> list[tuple[str, int]]:

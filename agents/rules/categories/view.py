@@ -1,7 +1,8 @@
 """Categories as commands and queries see them. Pure.
 
 A category's summary and anchors are refreshed some time after its memories change. Every reader filters a category
-here first, so that forgotten, replaced and superseded memories disappear at once.
+here first, so that forgotten, filtered, replaced and superseded memories
+disappear at once.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +39,9 @@ def visible_category(category: Category, read: ReadMemory) -> Category:
 def _is_unchanged(category: Category, memory_id: str, read: ReadMemory) -> bool:
     memory = read(memory_id)
     expected_hash = category.rests_on.get(memory_id)
-    return memory is not None and memory.superseded_by is None and memory.content_hash == expected_hash
+    if memory is None or not memory.visibility.searchable:
+        return False
+    return memory.superseded_by is None and memory.content_hash == expected_hash
 
 
 MAX_SHOWN_ITEMS = 100

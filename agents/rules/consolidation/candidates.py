@@ -1,6 +1,7 @@
 """Select what to consolidate: scopes that are due, and clusters of turns to distil into one memory. Pure.
 
 Clusters hold turns of one speaker that share more than courtesies: the same words of two speakers are two facts.
+Private turns have clusters of their own, which no language model reads.
 Excluded are turns that must stay verbatim (rules, corrections and errors, which a context may have to keep, system
 turns and turns with resources) and courtesies, which have no content.
 """
@@ -64,6 +65,11 @@ class TurnCluster(NamedTuple):
     sources: list[Source]
     mean_cosine: float
 
+    @property
+    def is_private(self) -> bool:
+        """True if no language model may read it."""
+        return any(source.visibility.private for source in self.sources)
+
 
 def list_distillable_turns(memories: MemoryColumns, scope: Mapping[str, str], mode: str) -> list[str]:
     """Return the ids of a scope's and mode's distillable turns, oldest first, superseded ones included."""
@@ -87,21 +93,25 @@ def is_in_run(memory: Memory, run: str, until: int) -> bool:
 
 
 def digest_sources(sources: Sequence[Source], space: str) -> str:
-    """Hash the turns, their contents and the digest of the vector space, in any order of the turns."""
-    return hash_texts([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
+    """Hash the turns, their contents and visibility, and the digest of the vector space, in any order of the turns."""
+    return hash_texts([space, *sorted(map(_digest_of, sources))])
+
+
+def _digest_of(source: Source) -> str:
+    return f"{source.memory_id} {source.content_hash}{' private' if source.visibility.private else ''}"
 
 
 def cluster_turns(
     sources: Sequence[Source], vectors: Matrix, should_stop: StopCondition = never_stop
 ) -> list[TurnCluster]:
-    """Cluster turns by speaker; `vectors` has a row for each, shape (turns, dim).
+    """Cluster turns by speaker, private ones apart; `vectors` has a row for each, shape (turns, dim).
 
     After `should_stop` only the clusters found so far are returned; the next run continues with the other turns.
     """
     names = {word for voice in {source.voice for source in sources} for word in tokenize(voice)}
-    numbers_by_voice: defaultdict[str, list[int]] = defaultdict(list)
+    numbers_by_voice: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for number, source in enumerate(sources):
-        numbers_by_voice[source.voice].append(number)
+        numbers_by_voice[source.voice, source.visibility.private].append(number)
     found = []
     for numbers in numbers_by_voice.values():
         topics = [topic_stems(sources[number].text, names) for number in numbers]

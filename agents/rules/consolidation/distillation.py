@@ -12,6 +12,7 @@ in whole days and the result rounded: a second run on a day changes nothing.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import NamedTuple
 
 from modestream_client.hits import Evidence
@@ -25,6 +26,7 @@ from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import split_sentences
 from schemas.moments import iso
 from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding
+from schemas.state.visibility import EVERYWHERE, Visibility
 
 STABILITY_STEP = 0.05
 """Rounding step of stability: finer steps carry no information, and each change is a write."""
@@ -73,6 +75,8 @@ class Source(NamedTuple):
     decay: Decay
     importance: float | None
     is_superseded: bool = False
+    visibility: Visibility = EVERYWHERE
+    own_visibility: Visibility = EVERYWHERE
 
 
 def source_of(memory: Memory) -> Source:
@@ -90,6 +94,8 @@ def source_of(memory: Memory) -> Source:
         decay=memory.decay,
         importance=memory.importance,
         is_superseded=memory.superseded_by is not None,
+        visibility=memory.visibility,
+        own_visibility=memory.own_visibility,
     )
 
 
@@ -104,7 +110,10 @@ def distilled_memory(
     run: str,
     at: datetime,
 ) -> Memory:
-    """Return the distilled memory of these turns, not embedded yet. `confidence` lies in 0..1."""
+    """Return the distilled memory of these turns of one visibility, not embedded yet. `confidence` lies in 0..1.
+
+    Its own visibility is the strictest of theirs: it has their texts.
+    """
     ordered = sorted(sources, key=lambda source: (source.occurred_at, source.offset))
     first, last = ordered[0], ordered[-1]
     memory = Memory(
@@ -132,6 +141,8 @@ def distilled_memory(
         content_hash="",
         reading=TurnUnderstanding(text_hash=hash_texts([text])),
         origin="distilled",
+        visibility=last.visibility,
+        own_visibility=reduce(Visibility.limited_by, (one.own_visibility for one in sources)),
         item=Item(
             confidence=round(confidence, 3),
             stability=round(rule_of_succession(len(sources)), 3),

@@ -91,9 +91,10 @@ ClaimsByKey = dict[str, ClaimEntry]
 def claims_of(item: Memory | None) -> ClaimsByKey:
     """Return the claims of an item, the latest first, each with its latest support.
 
-    An item that a consolidation merged into another one has none: the other one has them.
+    An item that a consolidation merged into another one has none: the other one has them. Nor has one that no search
+    finds: it supersedes nothing that is found.
     """
-    if item is None or item.item is None or item.superseded_in is not None:
+    if item is None or item.item is None or item.superseded_in is not None or not item.visibility.searchable:
         return {}
     claims: ClaimsByKey = {}
     for support in reversed(item.item.supports):

@@ -13,6 +13,7 @@ from modestream_client.hits import Evidence
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.memory.identity import derive_item_id, hash_texts
 from agents.rules.memory.understanding import current_text_hash
+from agents.rules.memory.visibility import item_visibility, with_applicable_embedding
 from agents.rules.text.embedding_text import embedding_text
 from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
 
@@ -46,8 +47,17 @@ def supports_of(turn: Memory, items: Iterable[ExtractedItem]) -> list[Support]:
 
 
 def support_item_id(turn: Memory, support: Support) -> str:
-    """Return the id of the supported item, in the mode of the turn."""
-    return derive_item_id(turn.scope, turn.mode, support.type, support.text)
+    """Return the id of the supported item, in the mode of the turn, with its visibility.
+
+    So the turns of one item have one visibility, and no text passes from a filtered one to another's item.
+    """
+    return derive_item_id(turn.scope, filtered_mode(turn), support.type, support.text)
+
+
+def filtered_mode(turn: Memory) -> str:
+    """Return the mode of a turn with its filters, the mode alone without any; no mode's name has a space."""
+    visibility = turn.visibility
+    return f"{turn.mode}{'' if visibility.searchable else ' unsearchable'}{' private' if visibility.private else ''}"
 
 
 def modeless_item_id(turn: Memory, support: Support) -> str:
@@ -149,9 +159,12 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         origin="extracted",
         item=_item(supports, before),
         revision=turn.revision,
+        visibility=item_visibility(turn, before),
+        own_visibility=turn.visibility if turn.origin == "said" else turn.own_visibility,
     )
     content_hash = hash_texts([embedding_text(memory)])
-    return memory.model_copy(update={"content_hash": content_hash, **_retained(content_hash, before)})
+    built = memory.model_copy(update={"content_hash": content_hash, **_retained(content_hash, before)})
+    return with_applicable_embedding(built)
 
 
 def combine_confidences(supports: Iterable[Support]) -> float:

@@ -22,6 +22,11 @@ def mark_stale(memory: Memory) -> Memory:
     return _with(memory, memory.embedding.model_copy(update={"status": "stale", "error": None}))
 
 
+def mark_not_applicable(memory: Memory) -> Memory:
+    """Mark the memory as one without a vector; the last vector's location stays, so that it can be removed."""
+    return _with(memory, Embedding(status="not_applicable", place=memory.embedding.place))
+
+
 def apply_embedded(memory: Memory, event: Embedded) -> Memory:
     """Record that the vector was written or failed; add the categories that an item's vector fits."""
     if memory.item is not None and event.categories is not None:
@@ -108,6 +113,8 @@ def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missi
 def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOutcome | None:
     """Return how the request for a memory's vector ended; None while it is pending."""
     if now is None:
+        return "skipped"
+    if now.embedding.status == "not_applicable":
         return "skipped"
     if awaits_model(now) and digest is None:
         return "failed"

@@ -30,10 +30,11 @@ def restore_source(source: Memory) -> Memory:
 
 
 def can_supersede(item: Memory, older: Memory) -> bool:
-    """True if `older` is current and shares the item's scope, mode, type and origin."""
+    """True if `older` is current and shares the item's scope, mode, type, origin and visibility."""
     return (
         older.superseded_by is None
         and older.memory_id != item.memory_id
+        and older.visibility == item.visibility
         and (older.scope, older.mode, older.type, older.origin) == (item.scope, item.mode, item.type, item.origin)
     )
 
@@ -44,6 +45,7 @@ def _is_unchanged(source: Memory, event: Distilled) -> bool:
         source.origin == "said"
         and source.scope == new.scope
         and source.mode == new.mode
+        and source.visibility == new.visibility
         and source.content_hash == event.sources[source.memory_id]
         and source.superseded_by in (None, new.memory_id)
     )

@@ -8,6 +8,7 @@ from modestream_client.vocabulary import ModeSource
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
+from agents.rules.memory.visibility import own_after_turn
 from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
@@ -70,11 +71,14 @@ def next_memory(
 ) -> Memory:
     """Return the memory after this turn. An edit keeps id, `source` and first time; the rest is the turn's.
 
+    It is filtered by the turn's own visibility, an edit's by default that of before; that of its mode is missing.
+
     `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
     """
     all_versions = _with_text(known.versions if known else (), identity)
     versions = all_versions[-MAX_VERSIONS:]
     dropped = (known.dropped_versions if known else 0) + len(all_versions) - len(versions)
+    own = own_after_turn(turn.searchable, turn.private, known)
     memory = Memory(
         memory_id=identity.memory_id,
         turn_id=identity.turn_id,
@@ -101,6 +105,8 @@ def next_memory(
         content_hash="",
         # The last vector belongs to the previous text; its location stays, so that it can be removed.
         embedding=Embedding(place=known.embedding.place if known else None),
+        visibility=own,
+        own_visibility=own,
         reading=TurnUnderstanding(
             status="pending" if asks_model else "rules",
             text_hash=identity.text_hash,

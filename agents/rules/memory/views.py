@@ -17,6 +17,8 @@ _INTERNAL = {
     "reading",
     "item",
     "superseded_in",
+    "visibility",
+    "own_visibility",
 }
 """Fields of a record that are internal, or are returned in another form."""
 
@@ -49,8 +51,14 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
         "interaction_corrected": memory.reading.is_corrected,
         **({"understood_by_revision": memory.reading.revision} if memory.reading.revision else {}),
     }
+    own = memory.own_visibility
+    visibility = {
+        "searchable": memory.visibility.searchable,
+        "private": memory.visibility.private,
+        "own_visibility": {"searchable": own.searchable, "private": own.private},
+    }
     version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
-    return view | understanding | version
+    return view | understanding | visibility | version
 
 
 def _item_view(item: Item) -> dict[str, Any]:
@@ -62,6 +70,6 @@ def _item_view(item: Item) -> dict[str, Any]:
 
 def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
     """Return a mode as `declare_mode` and `list_modes` show it; `is_default`: the default of this project's turns."""
-    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since"}) | {
+    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since", "filtered_since"}) | {
         "is_default": declared.default(project)[0] == mode.name
     }

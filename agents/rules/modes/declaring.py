@@ -64,6 +64,8 @@ def declare_mode(
     mode = old.model_copy(update=given | {"embedder": embedder.name, "embedding_dim": embedder.dim})
     if needs_reembedding(declared.find(wanted.name, target), mode):
         mode = mode.model_copy(update={"embedded_since": offset})
+    if needs_refiltering(declared.find(wanted.name, target), mode):
+        mode = mode.model_copy(update={"filtered_since": offset})
     modes = (*(one for one in declared.modes if one is not before), mode)
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, target)}
     after = declared.model_copy(update={"modes": modes, "deleted": deleted})
@@ -86,6 +88,11 @@ def _check_room(declared: ModeDeclarations, project: str | None) -> None:
 def needs_reembedding(before: Mode | None, after: Mode) -> bool:
     """True if the change moves the mode's memories to another vector space."""
     return before is not None and (before.embedder, before.passage_prefix) != (after.embedder, after.passage_prefix)
+
+
+def needs_refiltering(before: Mode | None, after: Mode) -> bool:
+    """True if the change filters the mode's memories otherwise; those of a mode that was deleted are in none."""
+    return before is not None and before.visibility != after.visibility
 
 
 def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) -> tuple[ModeDeclarations, Mode]:

@@ -15,6 +15,10 @@ class _Moved(BaseModel):
     moved: int
 
 
+class _Changed(BaseModel):
+    changed: int
+
+
 class _Forgotten(BaseModel):
     forgotten: int
 
@@ -54,6 +58,42 @@ class SingleMemoryCalls(Session):
         """
         arguments = {"memory_ids": list(memory_ids), "mode": mode}
         return parse_as(_Moved, await self.command("set_memory_mode", arguments, **options)).moved
+
+    async def set_memory_visibility(
+        self,
+        memory_id: str,
+        *,
+        searchable: bool | None = None,
+        private: bool | None = None,
+        **options: Unpack[CallOptions],
+    ) -> WholeMemory:
+        """Say whether searches find a turn or a summary, and whether a language model of the service may read it.
+
+        None leaves a flag as it is. What was extracted from a turn follows it. Its mode may filter it as well.
+
+        >>> said = await memory.remember("The safe code is 4711.")
+        >>> (await memory.set_memory_visibility(said.memory_id, searchable=False)).searchable
+        False
+        """
+        arguments = {"memory_id": memory_id, "searchable": searchable, "private": private}
+        return parse_as(WholeMemory, await self.command("set_memory_visibility", arguments, **options))
+
+    async def set_memory_visibilities(
+        self,
+        memory_ids: Sequence[str],
+        *,
+        searchable: bool | None = None,
+        private: bool | None = None,
+        **options: Unpack[CallOptions],
+    ) -> int:
+        """Do the same for up to 500 memories of this project; return how many there are.
+
+        >>> said = [await memory.remember(text) for text in ("The safe code is 4711.", "The safe is green.")]
+        >>> await memory.set_memory_visibilities([one.memory_id for one in said], private=True)
+        2
+        """
+        arguments = {"memory_ids": list(memory_ids), "searchable": searchable, "private": private}
+        return parse_as(_Changed, await self.command("set_memory_visibility", arguments, **options)).changed
 
     async def set_interaction_mode(
         self, memory_id: str, interaction_mode: InteractionMode, **options: Unpack[CallOptions]

@@ -21,6 +21,8 @@ class ModeCalls(Session):
         passage_prefix: str | None = None,
         extraction_hints: str | None = None,
         decay: Decay | None = None,
+        searchable: bool | None = None,
+        private: bool | None = None,
         is_default: bool = False,
         for_project: bool = False,
         **options: Unpack[CallOptions],
@@ -28,7 +30,8 @@ class ModeCalls(Session):
         """Declare a mode, or change the given fields of an existing one.
 
         `embedder` is a preset or a configured name; a change re-embeds the mode's memories. With `for_project` the
-        mode and its default hold in this project alone.
+        mode and its default hold in this project alone. No search finds the memories of a mode that is not
+        `searchable`, and no language model of the service reads those of a `private` one.
 
         >>> (await memory.declare_mode("journal", "general", decay="slow")).decay
         'slow'
@@ -43,6 +46,7 @@ class ModeCalls(Session):
             "decay": decay,
             "is_default": is_default,
             "for_project": for_project,
+            **{name: flag for name, flag in (("searchable", searchable), ("private", private)) if flag is not None},
         }
         return parse_as(ShownMode, await self.command("declare_mode", arguments, **options))
 

@@ -27,6 +27,8 @@ class TurnCalls(Session):
         importance: float | None = None,
         resources: Sequence[Mapping[str, Any]] = (),
         metadata: Mapping[str, Any] | None = None,
+        searchable: bool | None = None,
+        private: bool | None = None,
         user_id: UserId | None = None,
         project_id: str | None = None,
         wait: bool = True,
@@ -65,6 +67,9 @@ class TurnCalls(Session):
             Attachments: `{"uri": …, "media_type": …, "text": caption or transcript}`.
         metadata
             Anything else; stored with the memory.
+        searchable, private
+            False: no search and no context finds it. True: no language model of the service reads it. By default a new
+            turn is searchable and not private, and another version is as the one before.
         user_id, project_id
             The scope of the turn; default: the client's.
         wait
@@ -85,6 +90,7 @@ class TurnCalls(Session):
             importance=importance,
             resources=resources,
             metadata=metadata or {},
+            **{name: flag for name, flag in (("searchable", searchable), ("private", private)) if flag is not None},
         )
         if not wait:
             written = await self._transport.write(TURNS_TOPIC, turn, principal=principal, timeout=timeout)

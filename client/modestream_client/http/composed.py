@@ -1,7 +1,7 @@
 """Commands that are one record on the wire and several requests to the gateway.
 
-`set_memory_mode` of several memories, and `forget` of a turn by its own id. Not in one piece: after an error some are
-done, and the command again does the rest.
+`set_memory_mode` and `set_memory_visibility` of several memories, and `forget` of a turn by its own id. Not in one
+piece: after an error some are done, and the command again does the rest.
 """
 
 import asyncio
@@ -16,7 +16,10 @@ from modestream_client.transport import Json
 Ask = Callable[[Json], Awaitable[Reply]]
 """Sends one record as one request."""
 
-CONCURRENT_MOVES = 8
+COUNTS = {"set_memory_mode": "moved", "set_memory_visibility": "changed"}
+"""Commands on several memories, and the count in their result."""
+
+CONCURRENT_CHANGES = 8
 """Requests under way at once: as many as an ordinary pool of connections keeps open."""
 
 PAGE = 500
@@ -26,31 +29,32 @@ PAGE = 500
 def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
     """Return what carries out a record that takes several requests; None for one that takes one."""
     arguments = record.get("arguments") or {}
-    if record.get("command") == "set_memory_mode" and "memory_ids" in arguments:
-        return _move_all(record, arguments["memory_ids"], ask)
+    if record.get("command") in COUNTS and "memory_ids" in arguments:
+        return _change_all(record, arguments["memory_ids"], ask)
     if record.get("command") == "forget" and "turn_id" in arguments:
         return _forget_turn(record, ask)
     return None
 
 
-async def _move_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
-    """Move memories; ids that are not there are skipped. Raises `not_found` if none is."""
-    limit = asyncio.Semaphore(CONCURRENT_MOVES)
+async def _change_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
+    """Change memories; ids that are not there are skipped. Raises `not_found` if none is."""
+    limit = asyncio.Semaphore(CONCURRENT_CHANGES)
+    shared = {name: value for name, value in record["arguments"].items() if name != "memory_ids"}
 
-    async def move(memory_id: str) -> MemoryServiceError | None:
+    async def change(memory_id: str) -> MemoryServiceError | None:
         async with limit:
             try:
-                await ask({**record, "arguments": {"memory_id": memory_id, "mode": record["arguments"]["mode"]}})
+                await ask({**record, "arguments": {"memory_id": memory_id, **shared}})
             except MemoryServiceError as error:
                 if error.code != "not_found":
                     raise
                 return error
         return None
 
-    missing = [error for error in await asyncio.gather(*map(move, memory_ids)) if error]
+    missing = [error for error in await asyncio.gather(*map(change, memory_ids)) if error]
     if missing and len(missing) == len(memory_ids):
         raise missing[0]
-    return Reply({"moved": len(memory_ids) - len(missing)})
+    return Reply({COUNTS[record["command"]]: len(memory_ids) - len(missing)})
 
 
 async def _forget_turn(record: Json, ask: Ask) -> Reply:

@@ -25,6 +25,7 @@ COMMANDS = {
     "suggest_modes": ("GET", "/mode-suggestions"),
     "get_memory": ("GET", "/memories/{memory_id}"),
     "set_memory_mode": ("PATCH", "/memories/{memory_id}"),
+    "set_memory_visibility": ("PATCH", "/memories/{memory_id}"),
     "set_interaction_mode": ("PATCH", "/memories/{memory_id}"),
     "declare_category": ("PUT", "/categories/{name}"),
     "list_categories": ("GET", "/categories"),

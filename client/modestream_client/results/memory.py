@@ -28,7 +28,9 @@ class ShownVersion(BaseModel, frozen=True):
 class WholeMemory(ShownMemory, extra="allow"):
     """One memory with evidence, versions and what was understood. A distilled one has no turn and no role.
 
-    `items` are the ids of what was extracted from a turn. Fields that are not named here are kept in `model_extra`.
+    `items` are the ids of what was extracted from a turn. No search finds it unless it is `searchable`, and no language
+    model of the service reads a `private` one: by `own_visibility`, or by its mode. Fields that are not named here are
+    kept in `model_extra`.
     """
 
     importance: float | None = None
@@ -41,4 +43,7 @@ class WholeMemory(ShownMemory, extra="allow"):
     items: tuple[str, ...] = ()
     interaction_mode: InteractionMode | None = None
     interaction_confidence: float | None = None
+    searchable: bool = True
+    private: bool = False
+    own_visibility: dict[str, bool] = Field({})
     versions: tuple[ShownVersion, ...] = ()

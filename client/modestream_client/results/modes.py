@@ -10,7 +10,8 @@ from modestream_client.vocabulary import Decay
 class ModeFields(BaseModel, frozen=True):
     """What a mode is declared with.
 
-    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
+    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
+    search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
     """
 
     name: str
@@ -22,6 +23,8 @@ class ModeFields(BaseModel, frozen=True):
     extraction_hints: str = ""
     decay: Decay = "medium"
     project: str | None = None
+    searchable: bool = True
+    private: bool = False
 
 
 class ShownMode(ModeFields, frozen=True):

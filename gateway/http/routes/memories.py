@@ -12,6 +12,9 @@ from gateway.service.wire import Json
 
 CHANGES = ("mode", "text", "interaction_mode")
 
+FILTERS = ("searchable", "private")
+"""Fields that are one change together."""
+
 
 def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     """Return the routes about one memory."""
@@ -26,7 +29,7 @@ def memory_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     @router.patch(
         path,
         operation_id="change_memory",
-        summary="Move a memory, edit its text, or correct what it is for",
+        summary="Move a memory, edit its text, correct what it is for, or filter it",
         openapi_extra=shapes.memory_change.openapi(),
     )
     async def change_memory(request: Request, call: ReadCall, memory_id: PathName) -> JSONResponse:
@@ -91,10 +94,12 @@ def forget_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
 
 async def _changed(service: MemoryService, call: Call, scope: Json, memory_id: str, fields: Json) -> Json:
     named = [name for name in CHANGES if fields.get(name) is not None]
-    if len(named) != 1:
-        raise Refused(
-            "invalid_value", "give exactly one of `mode`, `text` and `interaction_mode`", (named or CHANGES)[0]
-        )
+    filters = {name: fields[name] for name in FILTERS if fields.get(name) is not None}
+    if len(named) + bool(filters) != 1:
+        message = "give exactly one of `mode`, `text` and `interaction_mode`, or of `searchable` and `private` any"
+        raise Refused("invalid_value", message, (named or CHANGES)[0])
+    if filters:
+        return await service.memories.filter(call, scope, memory_id, filters)
     change = {
         "mode": service.memories.move,
         "text": service.memories.edit,

@@ -1,4 +1,4 @@
-"""One memory: what it says, where from, what became of it; move, edit, correct and forget it."""
+"""One memory: what it says, where from, what became of it; move, edit, correct, filter and forget it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def act(request: Request) -> Response:
         view, form = pages.view(request), await read_form(request)
-        actions = {"move": _move, "edit": _edit, "restore": _restore, "correct": _correct}
+        actions = {"move": _move, "edit": _edit, "restore": _restore, "correct": _correct, "filter": _filter}
         action = actions.get(form.text("do"))
         if action is None:
             raise Refused("invalid_value", "there is no such action", "do")
@@ -118,6 +118,13 @@ async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Respon
     place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
     await pages.service.memories.correct(view.call(), place, memory_id, form.text("interaction_mode"))
     return see(view.address("memories", memory_id, notice="corrected"))
+
+
+async def _filter(pages: Pages, view: View, record: Json, form: Form) -> Response:
+    place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
+    filters = {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
+    await pages.service.memories.filter(view.call(), place, memory_id, filters)
+    return see(view.address("memories", memory_id, notice="filtered"))
 
 
 async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:

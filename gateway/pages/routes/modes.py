@@ -20,7 +20,7 @@ DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "n
 LONG_WAIT_S = 60.0
 """Seconds that a deletion or a look for suggestions may take."""
 
-COUNTS = ("eligible", "ready", "pending", "stale", "failed")
+COUNTS = ("eligible", "ready", "pending", "stale", "failed", "not_applicable")
 
 
 def mode_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -121,7 +121,8 @@ class ModePages:
 
 def _counts_of(counts: Json | None) -> Json:
     known = counts or {}
-    return {name: int(known.get(name) or 0) for name in COUNTS} | {"error": known.get("error")}
+    counted = {name: int(known.get(name) or 0) for name in COUNTS}
+    return {**counted, "all": counted["eligible"] + counted["not_applicable"], "error": known.get("error")}
 
 
 def _declaration(form: Form) -> Json:
@@ -131,4 +132,5 @@ def _declaration(form: Form) -> Json:
         fields["extraction_hints"] = hints
     if decay := form.optional("decay"):
         fields["decay"] = decay
+    fields |= {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
     return fields | {name: True for name in ("is_default", "for_project") if form.is_set(name)}

@@ -13,14 +13,16 @@ from pathlib import Path
 
 from agents.rules.memory.boundary_summary import CountedMemories, KindCount
 from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import turn_index_names
 from streams.adapters.lexical.file import NUMBER_BITS, index_path, translate_sqlite_errors
 
 _PAGE = "SELECT id, name FROM boundaries WHERE id > ? ORDER BY id LIMIT ?"
-_ID = "SELECT id FROM boundaries WHERE name = ?"
+_IDS = "SELECT id FROM boundaries WHERE name IN (?, ?)"
+_ROWS = "row >= ? AND row < ?"
 _COUNTS = """
 WITH of_traits AS (
   SELECT trait, status, count(*) AS memories, min(occurred_ms) AS first, max(occurred_ms) AS last
-  FROM memories WHERE row >= ? AND row < ? AND superseded = 0 GROUP BY trait, status),
+  FROM memories WHERE (row >= ? AND row < ?) AND superseded = 0 GROUP BY trait, status),
 counted AS MATERIALIZED (
   SELECT value -> '$[0][0]' AS scope, value ->> '$[0][1]' AS mode, value ->> '$[1]' AS conversation, of_traits.*
   FROM of_traits JOIN traits ON traits.id = trait)
@@ -52,10 +54,11 @@ class SqliteBoundaryCounts:
 
 
 def _counts(connection: sqlite3.Connection, name: str) -> CountedMemories:
-    found = connection.execute(_ID, (name,)).fetchone()
-    if found is None:
+    found = [one for [one] in connection.execute(_IDS, turn_index_names(name))]
+    if not found:
         return CountedMemories()
-    rows = connection.execute(_COUNTS, (found[0] << NUMBER_BITS, (found[0] + 1) << NUMBER_BITS))
+    limits = [limit << NUMBER_BITS for one in found for limit in (one, one + 1)]
+    rows = connection.execute(_COUNTS.replace(_ROWS, " OR ".join([_ROWS] * len(found))), limits)
     *counted, (_, _, _, conversations, _, _) = rows
     kinds = [KindCount(dict(json.loads(scope))[PROJECT_FIELD], *others) for scope, *others in counted]
     return CountedMemories(kinds, conversations)

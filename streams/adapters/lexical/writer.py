@@ -92,7 +92,7 @@ class PartitionWriter:
         with self._savepoint():
             boundary = self._boundary(memory.index_name)
             self._written.add(memory.index_name)
-            old = self._stored(memory.memory_id)
+            old = self._stored_in(boundary, memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
             analyzed = self._write_terms(document, boundary, row, old)
             columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
@@ -105,14 +105,24 @@ class PartitionWriter:
         """Remove a memory with its terms, and its trait and boundary if they were its alone."""
         with self._savepoint():
             old = self._stored(memory_id)
-            if old is None:
-                return
-            boundary = old.row >> NUMBER_BITS
-            self._written.update(chain.from_iterable(self._execute(_NAME, (boundary,))))
-            self._delete_terms(boundary, old)
-            self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
-            self._cache.drop(boundary)
-            self._leave_trait(boundary, old.trait)
+            if old is not None:
+                self._delete(old)
+
+    def _delete(self, old: _Stored) -> None:
+        boundary = old.row >> NUMBER_BITS
+        self._written.update(chain.from_iterable(self._execute(_NAME, (boundary,))))
+        self._delete_terms(boundary, old)
+        self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
+        self._cache.drop(boundary)
+        self._leave_trait(boundary, old.trait)
+
+    def _stored_in(self, boundary: int, memory_id: str) -> _Stored | None:
+        """Return what is stored of a memory; removes it from another index, which it has left."""
+        old = self._stored(memory_id)
+        if old is not None and old.row >> NUMBER_BITS != boundary:
+            self._delete(old)
+            return None
+        return old
 
     def _stored(self, memory_id: str) -> _Stored | None:
         found = self._execute(

@@ -141,11 +141,13 @@ class UnderstandingQueue:
 
     async def _ask(self, partition: int, memory_id: str) -> None:
         memory = self._memory(partition, memory_id)
-        if memory is None or memory.reading.status != "pending":
+        understand = self._understand_at(partition)
+        # Asked now, not when it was queued: it may have become private.
+        if memory is None or memory.reading.status != "pending" or not understand.may_ask(memory):
             return
         with timed_part(self._ctx.runs, "understand", memory, partition) as part:
             with step(UNDERSTAND):
-                event = await self._understand_at(partition).by_model(memory)
+                event = await understand.by_model(memory)
             event = await with_own_steps(event, memory, self._ctx.pipelines)
             part.outcome = _outcome(event)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)

@@ -8,13 +8,13 @@ a forgotten user is written with the change that forgets (`streams.flow.steps.ap
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Iterable
 from typing import Protocol
 
 import structlog
 
 from schemas.failures import Unavailable
-from schemas.state.memories import item_index_name
+from schemas.state.memories import item_index_name, unsearchable_index_name
 from streams.batching import batches
 from streams.flow.background.boundary_pages import PAGE_SIZE, BoundaryPages
 from streams.flow.stores.tables import BoundaryCounts
@@ -25,6 +25,9 @@ log = structlog.get_logger()
 
 PUBLISH_INTERVAL_S = 3.0
 """Between two records of one boundary: a user that writes all the time costs a count, and 400 bytes, each time."""
+
+UNSEARCHABLE_SUFFIX = unsearchable_index_name("")
+"""The end of index names of what no search finds, which is counted with the rest of its boundary."""
 
 ITEMS_SUFFIX = item_index_name("")
 """The end of index names of items, which are part of their turns and not counted."""
@@ -116,8 +119,7 @@ class PublishBoundaries:
             last = -1
             while page := await asyncio.to_thread(self._counts.names, partition, last, PAGE_SIZE):
                 last = page[-1][0]
-                names = [name for _, name in page if not name.endswith(ITEMS_SUFFIX)]
-                await self._pages.publish(partition, names, differs)
+                await self._pages.publish(partition, sorted(_boundaries_of(name for _, name in page)), differs)
             # What is left had memories once, and has none any more.
             for names in batches(list(told), PAGE_SIZE):
                 await self._pages.publish(partition, names, differs)
@@ -126,5 +128,11 @@ class PublishBoundaries:
 
     def _take(self, partition: int) -> set[str]:
         """Return what has changed, as far as it is committed."""
-        written = {name for name in self._ctx.stores.words.take_changed(partition) if not name.endswith(ITEMS_SUFFIX)}
+        written = _boundaries_of(self._ctx.stores.words.take_changed(partition))
         return written | self._ctx.boundaries.take(partition)
+
+
+def _boundaries_of(index_names: Iterable[str]) -> set[str]:
+    """Return the boundaries with these indexes of turns."""
+    names = {name.removesuffix(UNSEARCHABLE_SUFFIX) for name in index_names}
+    return {name for name in names if not name.endswith(ITEMS_SUFFIX)}

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 Result = TypeVar("Result")
 
-NOT_READY_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed")
+NOT_READY_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed", "not_applicable")
 """Statuses of memories with no point, or with one of another text or space: it is not counted."""
 
 REEMBEDDING_PAGE_SIZE = 200

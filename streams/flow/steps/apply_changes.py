@@ -177,5 +177,5 @@ def _result(change: Change, tally: ChangeTally) -> dict[str, object]:
     """Return the command's answer: its own result, the memory, or the number of memories."""
     if change.result is None:
         return {} if tally.last is None else build_memory_view(tally.last)
-    counted = {"forget": "forgotten", "move": "moved"}.get(change.action, "")
+    counted = {"forget": "forgotten", "move": "moved", "filter": "changed"}.get(change.action, "")
     return change.result | ({counted: tally.count} if counted in change.result else {})

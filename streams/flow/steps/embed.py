@@ -127,7 +127,7 @@ class EmbedRemembered:
             await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
     async def _encode(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
-        if isinstance(event, Forgotten):
+        if isinstance(event, Forgotten) or not event.memory.visibility.searchable:
             return EmbeddedMemory(await self._encoded(event, partition), partition)
         part = self._part_of(event.memory)
         with nullcontext() if part is None else part.timer, step("memorize.index"):

@@ -105,7 +105,7 @@ class RetrieveWithModels:
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
             return found
         hits = found.answer.result.hits
-        if len(hits) < MIN_ORDERED_HITS:
+        if len(rerank.shown(hits)) < MIN_ORDERED_HITS:
             return _arranged(found, None, request)
         if not rerank.model.is_available():
             return _arranged(found, None, request, _not_reranked(NO_MODEL))

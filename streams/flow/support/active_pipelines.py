@@ -20,6 +20,7 @@ from agents.rules.pipelines.built_in import BUILT_IN
 from agents.rules.pipelines.contract import StepContract
 from agents.rules.pipelines.own_contract import OwnStepConfig, on_failure_of
 from agents.rules.pipelines.places import own_steps
+from agents.rules.pipelines.privacy import is_private
 from agents.rules.pipelines.products import WrongProduct, product_of
 from agents.rules.pipelines.validation import contract_of, read_config
 from schemas.failures import Rejected
@@ -67,6 +68,8 @@ class RevisionPipelines:
         value, warnings = state.get(produces), []
         for step in self._own.get(place, ()):
             before = {**state, produces: value}
+            if "language_model" in step.contract.capabilities and is_private(before):
+                continue
             try:
                 with run_timer.step(step.contract.step_id):
                     value = await _produced(step, produces, before)

@@ -51,6 +51,11 @@ class LifecycleUser:
         """Move the memory of a turn to a mode."""
         self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
 
+    def set_visibility(self, number: int, searchable: bool, private: bool) -> None:
+        """Filter the memory of a turn, or no longer."""
+        flags = {"searchable": searchable, "private": private}
+        self.command("set_memory_visibility", _project(number), memory_id=_memory_id(number), **flags)
+
     def forget(self, selector: str, number: int) -> None:
         """Forget a turn's memory, or all of its conversation, project or user."""
         selectors: dict[str, dict[str, Any]] = {

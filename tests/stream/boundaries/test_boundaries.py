@@ -196,3 +196,13 @@ async def test_what_a_kill_has_lost_is_told_after_a_restart(tmp_path: Path, monk
         await told(pipeline, memories=1)
         await told(pipeline, "u3", memories=0)
         assert len(values(pipeline, "u2")) == before
+
+
+async def test_memories_that_no_search_finds_are_counted_and_told_apart(pipeline: InMemoryPipeline) -> None:
+    await remember_turn(pipeline, "The cat sleeps.")
+    await remember_turn(pipeline, "The safe code is 4711.", searchable=False)
+    counted = {"ready": 1, "pending": 0, "stale": 0, "failed": 0, "not_applicable": 1}
+    assert (await told(pipeline, memories=2, embedding=counted))["conversations"] == 1
+    hidden = pipeline.memory("The safe code is 4711.").memory_id
+    await pipeline.command("set_memory_visibility", memory_id=hidden, searchable=True)
+    await told(pipeline, memories=2, embedding={"ready": 2, "pending": 0, "stale": 0, "failed": 0})

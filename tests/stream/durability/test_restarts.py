@@ -14,6 +14,7 @@ import pytest
 from agents.rules.memory.identity import derive_memory_id
 from schemas.internal.changes import IssuedCommands
 from schemas.models.language import Profiles
+from schemas.state.memories import unsearchable_index_name
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
@@ -40,6 +41,8 @@ COMMANDS = {
     "delete and forget": command_message("delete_mode", name="code", memories="forget"),
     "delete and move": command_message("delete_mode", name="code", memories="move:journal"),
     "another embedder": command_message("declare_mode", name="code", embedder="tiny48"),
+    "hide one": command_message("set_memory_visibility", memory_id=next(iter(IDS)), searchable=False, private=True),
+    "hide a mode": command_message("declare_mode", name="code", embedder="tiny32", searchable=False),
     "move one": command_message("set_memory_mode", memory_id=next(iter(IDS)), mode="journal"),
 }
 
@@ -62,7 +65,8 @@ async def finished(pipeline: InMemoryPipeline) -> None:
 
     def done() -> bool:
         memories = list(pipeline.memories.all())
-        return all(one.embedding.status == "ready" and one.reading.status != "pending" for one in memories)
+        settled = ("ready", "not_applicable")
+        return all(one.embedding.status in settled and one.reading.status != "pending" for one in memories)
 
     await pipeline.topics.settled()
     await pipeline.until(done)
@@ -87,7 +91,10 @@ async def state(pipeline: InMemoryPipeline) -> Json:
     """Return all state without times: records, tombstones, vectors and lexical index."""
     return {
         "records": {
-            one.text: (one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status)
+            one.text: (
+                *(one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status),
+                *(one.visibility, one.own_visibility),
+            )
             for one in pipeline.memories.all()
         },
         "forgotten": {IDS[one] for one in IDS if pipeline.memories.is_forgotten(HERE, one)},
@@ -111,6 +118,7 @@ def words_of(pipeline: InMemoryPipeline) -> Json:
         "counts": words.counts(HERE, "u1"),
         "places": words.ready_places(HERE),
         "unread": named(words.awaiting_understanding(HERE)),
+        "hidden": named(words.memory_columns(HERE, unsearchable_index_name("u1")).number_of),
         "crates": len(words.postings(HERE, "u1", ["crate"])[0].numbers),
     }
     words.close()

@@ -87,3 +87,28 @@ async def test_a_job_that_is_left_alone_answers_later(http: httpx.AsyncClient) -
     assert done.status_code == 200
     assert done.json()["processed"] >= 1
     assert (await http.get("/v1/users/u2/jobs/rebuild-0-0")).status_code == 404
+
+
+async def test_filters_are_set_shown_and_exported(http: httpx.AsyncClient) -> None:
+    said = await say(http, "The safe code is 4711.", private=True)
+    path = f"{USER}/memories/{said['memory_id']}"
+    changed = (await http.patch(path, json={"searchable": False})).json()
+    assert (changed["searchable"], changed["private"]) == (False, True)
+    assert (await http.post(f"{USER}/memories/search", json={"query": "safe code"})).json()["hits"] == []
+    [listed] = (await http.get(f"{USER}/memories")).json()["items"]
+    assert (listed["searchable"], listed["private"], listed["embedding_status"]) == (False, True, "not_applicable")
+    [line] = [json.loads(line) for line in (await http.get(f"{USER}/export")).text.splitlines()]
+    assert (line["searchable"], line["private"]) == (False, True)
+    edited = (await http.patch(path, json={"text": "The safe code is 1174."})).json()
+    assert (edited["searchable"], edited["private"]) == (False, True)
+    two = await http.patch(path, json={"searchable": True, "text": "Both."})
+    assert (two.status_code, two.json()["code"]) == (422, "invalid_value")
+
+
+async def test_mode_is_declared_with_filters(http: httpx.AsyncClient) -> None:
+    body = {"embedder": "tiny32", "searchable": False, "private": True}
+    declared = (await http.put(f"{USER}/modes/vault", json=body)).json()
+    assert (declared["searchable"], declared["private"]) == (False, True)
+    said = await say(http, "The vault is green.", mode="vault")
+    record = (await http.get(f"{USER}/memories/{said['memory_id']}")).json()
+    assert (record["searchable"], record["own_visibility"]["searchable"]) == (False, True)

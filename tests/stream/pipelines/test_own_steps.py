@@ -162,6 +162,17 @@ async def test_own_step_with_a_model_changes_what_was_understood(understood: InM
     assert [prompt.version for prompt in understood.language.asked] == ["understand-1", "topic-1"]
 
 
+async def test_own_step_asks_no_model_about_what_is_private(understood: InMemoryPipeline) -> None:
+    await edit(understood, insert("retrieve.order", "retrieve.rank", "OrderedByModel"))
+    await said(understood, "The lantern is red.", "t1")
+    await said(understood, "A lantern was sold yesterday.", "t2", private=True)
+    plain = await understood.texts("lantern red")
+    assert "order-1" not in [prompt.version for prompt in understood.language.asked]
+    await understood.command("forget", turn_id="t2", conversation_id="c1")
+    assert await understood.texts("lantern red") == plain[:1]
+    assert "order-1" in [prompt.version for prompt in understood.language.asked]
+
+
 async def test_model_that_is_switched_off_is_asked_when_it_is_on_again(understood: InMemoryPipeline) -> None:
     await said(understood, "First [[general]].", "t1")
     await understood.until(lambda: understood.memory("First [[general]].").reading.status == "model")

@@ -180,3 +180,14 @@ async def test_restored_text_is_asked_about_again(worker: ModelQueueHarness) -> 
             await until(lambda: len(worker.understood_events()) == offset + 1)  # noqa: B023
             worker.apply_understood()
     assert [memory.reading.status for memory in worker.memories.all()] == ["model"]
+
+
+async def test_turn_of_a_mode_that_was_just_made_private_is_not_asked_about(
+    worker: ModelQueueHarness, quick: None
+) -> None:
+    """Its record does not have the filter yet: the change is in flight."""
+    worker.say_pending(1)
+    worker.declare("general", "general", private=True)
+    async with worker.asking():
+        await yield_to_loop()
+    assert worker.language.asked == []

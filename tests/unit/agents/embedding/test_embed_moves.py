@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.item_merging import filtered_mode
 from agents.rules.memory.identity import derive_item_id
-from schemas.state.memories import Memory, index_names
+from agents.rules.memory.visibility import mode_visibility
+from schemas.state.memories import Memory, all_index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.fakes.rejecting import BAD
 from tests.harnesses.lifecycle.harness import EMBEDDERS, LifecycleHarness
@@ -67,6 +69,8 @@ USERS = st.one_of(
     action("replay", st.integers(0, 5)),
     action("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
     action("set_mode", NUMBERS, NAMES),
+    action("set_visibility", NUMBERS, st.booleans(), st.booleans()),
+    action("set_visibility", NUMBERS, st.booleans(), st.booleans()),
     action("forget", SELECTORS, NUMBERS),
     action("forget_item", NUMBERS),
     action("set_item_mode", NUMBERS, NAMES),
@@ -82,6 +86,15 @@ COMMANDS = st.one_of(
         for_project=st.booleans(),
     ),
     action("command", "declare_mode", PROJECTS, name=NAMES, embedder=st.sampled_from(EMBEDDERS)),
+    action(
+        "command",
+        "declare_mode",
+        PROJECTS,
+        name=NAMES,
+        embedder=st.sampled_from(EMBEDDERS),
+        searchable=st.booleans(),
+        private=st.booleans(),
+    ),
     action("command", "rename_mode", PROJECTS, name=NAMES, new_name=NAMES),
     action("command", "delete_mode", PROJECTS, name=NAMES, memories=MEMORIES_FATE),
     action("command", "set_default_mode", PROJECTS, name=NAMES, for_project=st.booleans()),
@@ -166,11 +179,15 @@ def check_items(harness: LifecycleHarness, memories: dict[str, Memory]) -> None:
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
         found = [one for one in extract_by_rules(turn) if not is_forgotten(harness, turn, one)]
-        assert {derive_item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
+        assert {derive_item_id(turn.scope, filtered_mode(turn), one.type, one.text) for one in found} <= set(turn.items)
         assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
     for item in (memory for memory in memories.values() if memory.item is not None):
         assert sources(item)
         assert all(item.memory_id in memories[one].items for one in sources(item))
+        assert all(memories[one].visibility == item.own_visibility for one in sources(item))
+        if not item.visibility.searchable:
+            assert item.superseded_by is None
+            continue
         claim = (item.scope["project_id"], item.mode, item.item.claim if item.item else None)
         claims.setdefault(claim, []).append((item.occurred_at, item.source, item.memory_id, item.superseded_by))
     for (_, _, name), items_of_claim in claims.items():
@@ -194,12 +211,17 @@ def check(harness: LifecycleHarness) -> None:
     memories = {memory.memory_id: memory for memory in harness.memories.all()}
     assert not any(harness.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
-    for index_name in index_names("u1"):
+    for index_name in all_index_names("u1"):
         ids = {memory.memory_id for memory in memories.values() if memory.index_name == index_name}
         assert set(harness.words.memory_columns(PARTITION, index_name).number_of) == ids
     check_items(harness, memories)
     for memory_id, memory in memories.items():
         found = points.get(memory_id, {})
+        declared = harness.stores.modes.get(memory.boundary)
+        assert memory.visibility == memory.own_visibility.limited_by(mode_visibility(memory, declared))
+        if not memory.visibility.searchable:
+            assert (memory.embedding.status, found) == ("not_applicable", {})
+            continue
         if memory.text in BAD:
             assert (memory.embedding.status, found) == ("failed", {})
             continue

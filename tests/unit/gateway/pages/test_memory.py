@@ -197,3 +197,17 @@ async def test_fields_that_a_turn_may_have_are_shown(wire: FakeWire, store: Stor
     for shown in ("s3://<b>/a.png", "a caption", '"ticket": "<OPS>"', "0.80", "no such model", "not decided yet"):
         assert shown in unescape(page)
     assert "<b>" not in page
+
+
+async def test_a_filtered_memory_says_so_and_is_filtered_by_a_form(wire: FakeWire, store: Store) -> None:
+    own = {"searchable": True, "private": False}
+    store.records["m1"] |= {"searchable": False, "private": True, "own_visibility": own}
+    wire.results["set_memory_visibility"] = {}
+    async with pages_over(MemoryService(wire)) as http:
+        page = (await http.get(TURN)).text
+        answer = await http.post(TURN, data={"do": "filter", "private": "1"})
+    assert "Not searchable" in page
+    assert page.count("by its mode") == 2
+    assert "notice=filtered" in answer.headers["location"]
+    [sent] = [one for one in wire.records if one.get("command") == "set_memory_visibility"]
+    assert sent["arguments"] == {"memory_id": "m1", "searchable": True, "private": True}

@@ -1,5 +1,6 @@
 """Modes, categories, intention: what forms send over the wire, and what asks for a confirmation."""
 
+import re
 from typing import Any
 
 import httpx
@@ -54,7 +55,23 @@ async def test_a_mode_is_declared_where_the_picker_says(service: MemoryService, 
     [sent] = commands(wire)
     assert (sent["command"], sent["scope"]) == ("declare_mode", {"user_id": "u1", "project_id": "p1"})
     declared = {"name": "diary", "embedder": "tiny", "description": "evenings", "decay": "slow", "for_project": True}
-    assert sent["arguments"] == declared
+    assert sent["arguments"] == {**declared, "searchable": True, "private": False}
+
+
+async def test_a_mode_is_filtered_and_says_so(service: MemoryService, wire: FakeWire) -> None:
+    await post(service, "/admin/modes?user=u1", {"name": "journal", "embedder": "tiny", "unsearchable": "1"})
+    [sent] = commands(wire)
+    assert (sent["arguments"]["searchable"], sent["arguments"]["private"]) == (False, False)
+    listed = {"modes": [{**MODE, "searchable": False, "private": True}], "embedders": [TINY]}
+    wire.results["list_modes"] = {**listed, "user_default": None, "project_default": None}
+    async with pages_over(service) as http:
+        table, page = (
+            (await http.get("/admin/modes?user=u1")).text,
+            (await http.get("/admin/modes/one/journal?user=u1")).text,
+        )
+    assert "not searchable" in table
+    assert "private" in table
+    assert re.findall(r'name="(\w+)" value="1" checked', page) == ["unsearchable", "private"]
 
 
 async def test_a_renamed_mode_stays_picked(service: MemoryService, wire: FakeWire) -> None:
