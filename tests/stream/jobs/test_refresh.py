@@ -344,3 +344,14 @@ async def test_steps_of_the_deployment_take_part_when_turns_are_read_again(tmp_p
 
 def kept_partition(pipeline: InMemoryPipeline, memory: Memory) -> int:
     return partition_of(memory.boundary.encode(), pipeline.partitions)
+
+
+async def test_private_turn_is_not_understood_again(tmp_path: Path) -> None:
+    pipeline = with_profile(await prepared(tmp_path))
+    async with pipeline.running():
+        await settled(pipeline)
+        hidden = next(one for one in pipeline.memories.all() if one.origin == "said")
+        await pipeline.command("set_memory_visibility", memory_id=hidden.memory_id, private=True)
+        result, _ = await refreshed(pipeline)
+        assert (result["processed"], result["remaining"]) == (TURNS - 1, 0)
+        assert not [prompt for prompt in pipeline.language.asked if hidden.text[:60] in prompt.user]

@@ -191,3 +191,13 @@ async def test_deadline_leaves_time_for_the_search(pipeline: InMemoryPipeline) -
     assert (reply["status"], codes(reply)) == ("ok", ["sufficiency_by_rules"])
     assert "within 0.3 s" in reply["warnings"][0]["message"], "of the 0.6 s before the margin"
     assert len(reply["result"]["hits"]) == len(TEXTS)
+
+
+async def test_model_judges_no_layer_that_rests_on_a_private_memory(pipeline: InMemoryPipeline) -> None:
+    memory_id = pipeline.memory(GOAL).memory_id
+    assert (await pipeline.command("set_memory_visibility", memory_id=memory_id, private=True))["status"] == "ok"
+    reply = await asked(pipeline)
+    assert not [prompt for prompt in pipeline.language.asked if prompt.version == "suffice-1"]
+    assert codes(reply) == ["sufficiency_by_rules"]
+    await pipeline.command("set_memory_visibility", memory_id=memory_id, private=False)
+    assert codes(await asked(pipeline)) == []
