@@ -190,7 +190,7 @@ class Embed:
     async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories that match an item's vector; None if that is unknown."""
         matcher = self._matcher_at(one.partition)
-        if matcher is None or one.memory is None or one.vector is None:
+        if matcher is None or one.memory is None or one.vector is None or one.memory.origin == "said":
             return None
         try:
             embedder, space = self._spaces_at(one.partition).of(one.memory)

@@ -33,3 +33,5 @@ class Outgoing:
     headers: Headers = field(default=())
     partition: int | None = None
     timestamp_ms: int | None = None
+    is_unhurried: bool = False
+    """True if no caller waits for it: more such records go in one request."""

@@ -2,7 +2,8 @@
 
 A produce request costs broker and worker a millisecond regardless of its content, and records of different partitions
 that come at different times go in requests of their own. So records are gathered: the first one after a pause is handed
-over at once, later ones together when `BURST_INTERVAL_S` has passed. The order is unchanged.
+over at once, later ones together when the interval of one of them has passed: `BURST_INTERVAL_S`, or longer for records
+that no caller waits for. The order is unchanged.
 """
 
 import asyncio
@@ -25,6 +26,9 @@ BURST_INTERVAL_S = 0.025
 """The least time between two bursts. Only commands and acknowledgements wait for these records: a turn is readable and
 answered before."""
 
+UNHURRIED_INTERVAL_S = 0.1
+"""The same for records that no caller waits for, such as those by which a turn gets its vector."""
+
 CHANGELOG_RETRY_S = 0.5
 """The pause before a changelog record is handed to the producer again."""
 
@@ -40,14 +44,21 @@ class Bursts(Generic[T]):
         self._interval_s = interval_s
         self._gathered: list[T] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._not_before = float("-inf")
+        self._last = float("-inf")
+        """When the last burst was handed over."""
+        self._due = float("inf")
+        """When the timer rings."""
 
-    def add(self, item: T) -> None:
-        """Add an item to the next burst."""
+    def add(self, item: T, interval_s: float | None = None) -> None:
+        """Add an item to the next burst, which it hurries on if its own `interval_s` is the shorter one."""
         self._gathered.append(item)
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(max(loop.time(), self._not_before), self.flush)
+        loop = asyncio.get_running_loop()
+        due = max(loop.time(), self._last + (self._interval_s if interval_s is None else interval_s))
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+        self._due, self._timer = due, loop.call_at(due, self.flush)
 
     def flush(self) -> None:
         """Hand over what is gathered now."""
@@ -56,7 +67,7 @@ class Bursts(Generic[T]):
             self._timer = None
         if self._gathered:
             burst, self._gathered = self._gathered, []
-            self._not_before = asyncio.get_running_loop().time() + self._interval_s
+            self._last = asyncio.get_running_loop().time()
             self._hand_over(burst)
 
 

@@ -20,7 +20,7 @@ from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.settings import Settings
-from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
+from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
 App = faust.App
 """The type of the app, for modules outside of this package: they do not import Faust."""
@@ -81,6 +81,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         producer_request_timeout=30,
         # Changelog records come in bursts already, see `bursts`.
         producer_linger=0,
+        producer_compression_type=COMPRESSION,
         # A burst of one partition is a dozen records: a full batch would block all later ones.
         producer_max_batch_size=256 * 1024,
         producer_max_request_size=MAX_OUTPUT_BYTES,

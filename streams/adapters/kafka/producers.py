@@ -18,7 +18,12 @@ DeliveryFuture = asyncio.Future[object]
 
 
 def create_producer(
-    connection: KafkaConnection, *, enable_idempotence: bool, request_timeout_ms: int, fence: GroupFence | None = None
+    connection: KafkaConnection,
+    *,
+    enable_idempotence: bool,
+    request_timeout_ms: int,
+    compression: str | None = None,
+    fence: GroupFence | None = None,
 ) -> AIOKafkaProducer:
     """Create a producer of the worker; it is not started. Its requests wait at the `fence`."""
     producer = AIOKafkaProducer(
@@ -29,6 +34,7 @@ def create_producer(
         max_request_size=MAX_OUTPUT_BYTES,
         max_batch_size=256 * 1024,
         request_timeout_ms=request_timeout_ms,
+        compression_type=compression,
     )
     return producer if fence is None else fence.guard(producer)
 

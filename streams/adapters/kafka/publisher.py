@@ -19,10 +19,11 @@ from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.producers import DeliveryFuture, create_producer, hand_over
 from streams.adapters.kafka.reply_writer import ReplyWriter
 from streams.observability.metrics import Meters
-from streams.runtime.bursts import Bursts
+from streams.runtime.bursts import UNHURRIED_INTERVAL_S, Bursts
 from streams.runtime.fence import GroupFence
 from streams.runtime.kafka_refusals import REFUSALS
 from streams.settings import KafkaConnection
+from streams.topics import COMPRESSION
 from streams.wire.dead_letters import dead_letter
 
 PRODUCE_RETRY_S = 0.5
@@ -61,7 +62,11 @@ class KafkaPublisher:
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
         self._events = create_producer(
-            self._connection, enable_idempotence=True, request_timeout_ms=30_000, fence=self._fence
+            self._connection,
+            enable_idempotence=True,
+            request_timeout_ms=30_000,
+            compression=COMPRESSION,
+            fence=self._fence,
         )
         for part in (self._events, self._replies):
             await part.start()
@@ -83,7 +88,7 @@ class KafkaPublisher:
         It is sent again any number of times. Raises KafkaError for a dead letter that Kafka refuses.
         """
         accepted: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
-        self._bursts.add((out, accepted))
+        self._bursts.add((out, accepted), UNHURRIED_INTERVAL_S if out.is_unhurried else None)
         return self._until_safe(out, accepted)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:

@@ -44,18 +44,28 @@ class EventReader:
         await (await self._replies.dead_letter(record, error))
 
 
-def event_out(topic: str, boundary: str, event: BaseModel, carried: Headers | None = None) -> Outgoing:
-    """Return an event as a record in the partition of its boundary.
+def event_out(
+    topic: str, boundary: str, event: BaseModel, carried: Headers | None = None, *, is_unhurried: bool = False
+) -> Outgoing:
+    """Return an event as a record in the partition of its boundary; `is_unhurried`: no caller waits for it.
 
     It carries on the trace of the record whose step runs, or `carried` where the step shares its work among records.
     """
     headers = carried_headers() if carried is None else carried
-    return Outgoing(topic, boundary.encode(), event.model_dump_json(by_alias=True).encode(), headers)
+    value = event.model_dump_json(by_alias=True).encode()
+    return Outgoing(topic, boundary.encode(), value, headers, is_unhurried=is_unhurried)
 
 
-def derived_events(topics: Topics, boundary: str, events: Sequence[BaseModel]) -> list[Outgoing]:
+def derived_events(
+    topics: Topics, boundary: str, events: Sequence[BaseModel], *, is_unhurried: bool = False
+) -> list[Outgoing]:
     """Return the records of events that follow a write of memories: for the indexer, or for derived state."""
     return [
-        event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
+        event_out(
+            topics.learned if isinstance(event, Learned) else topics.remembered,
+            boundary,
+            event,
+            is_unhurried=is_unhurried,
+        )
         for event in events
     ]

@@ -110,7 +110,7 @@ class EmbedRemembered:
             one = latest[event.memory_id]
             report = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
             assert one.encoded.memory is not None
-            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report, one.carried)
+            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report, one.carried, is_unhurried=True)
             sent.append(await self._publisher.send(out))
         await await_all(sent)
         for one in latest.values():

@@ -109,7 +109,7 @@ async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEven
     """Return the records of events that follow, with other events handled meanwhile."""
     records: list[Outgoing] = []
     for some in batches(events, EVENTS_PER_SLICE):
-        records += derived_events(topics, boundary, some)
+        records += derived_events(topics, boundary, some, is_unhurried=True)
         if len(some) == EVENTS_PER_SLICE:
             await asyncio.sleep(0)
     return records

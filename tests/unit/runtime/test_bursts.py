@@ -53,3 +53,26 @@ async def test_next_burst_is_handed_over_without_flush() -> None:
     bursts.add(1)
     await asyncio.wait_for(recorder.handed_over.wait(), 10)
     assert recorder.bursts == [[0], [1]]
+
+
+async def test_an_unhurried_item_waits_longer_and_goes_with_the_next_hurried_one() -> None:
+    recorder = BurstRecorder()
+    bursts = Bursts(recorder.take, 0.001)
+    bursts.add(0)
+    await recorder.handed_over.wait()
+    recorder.handed_over.clear()
+    bursts.add(1, FOREVER)
+    await asyncio.sleep(0.01)
+    assert recorder.bursts == [[0]], "the interval of an unhurried item is its own"
+    bursts.add(2)
+    bursts.add(3, FOREVER)
+    await asyncio.wait_for(recorder.handed_over.wait(), 10)
+    assert recorder.bursts == [[0], [1, 2, 3]], "in order, and no later than a hurried item is due"
+
+
+async def test_an_unhurried_item_after_a_pause_is_handed_over_at_once() -> None:
+    recorder = BurstRecorder()
+    bursts = Bursts(recorder.take, 0.001)
+    bursts.add(0, FOREVER)
+    await asyncio.wait_for(recorder.handed_over.wait(), 10)
+    assert recorder.bursts == [[0]]

@@ -8,7 +8,15 @@ from aiokafka import codec as codecs
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
-from streams.topics import CHANGELOG, MAX_INPUT_BYTES, group_id, repaired_settings, topic_config, topics_with_prefix
+from streams.topics import (
+    CHANGELOG,
+    COMPRESSION,
+    MAX_INPUT_BYTES,
+    group_id,
+    repaired_settings,
+    topic_config,
+    topics_with_prefix,
+)
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
 """Topics between agents."""
@@ -88,6 +96,10 @@ def test_changelog_settings_equal_those_of_faust(tmp_path: Path) -> None:
     assert app.tables.changelog_topics == {topic.get_topic_name()}
     assert (topic.compacting, topic.deleting, topic.retention) == (True, None, None)
     assert {"cleanup.policy": "compact", **(topic.config or {})} == CHANGELOG
+
+
+def test_changelog_records_are_packed(tmp_path: Path) -> None:
+    assert create_kafka_app(Settings(data_dir=tmp_path), "w1").conf.producer_compression_type == COMPRESSION
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

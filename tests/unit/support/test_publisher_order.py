@@ -54,6 +54,19 @@ async def test_records_of_one_topic_are_written_in_send_order(broker: Broker, se
     assert [value for _, value in broker.taken] == values
 
 
+async def test_unhurried_record_waits_for_the_next_one_that_a_caller_waits_for(
+    broker: Broker, sending: KafkaPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "UNHURRIED_INTERVAL_S", 3600.0)
+    await asyncio.wait_for(await sending.send(Outgoing("learned", b"k", b"1", is_unhurried=True)), 10)
+    waiting = asyncio.ensure_future(await sending.send(Outgoing("learned", b"k", b"2", is_unhurried=True)))
+    await asyncio.sleep(0.05)
+    assert not waiting.done(), "after the first one of a pause"
+    await asyncio.wait_for(await sending.send(Outgoing("learned", b"k", b"3")), 10)
+    await asyncio.wait_for(waiting, 10)
+    assert [value for _, value in broker.taken] == [b"1", b"2", b"3"]
+
+
 async def test_blocked_topic_delays_no_other_and_is_written_later(broker: Broker, sending: KafkaPublisher) -> None:
     broker.refused.add("lost")
     later = asyncio.ensure_future(await sending.send(Outgoing("lost", b"k", b"1")))
