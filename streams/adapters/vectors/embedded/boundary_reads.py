@@ -1,8 +1,10 @@
 """Read all vectors of a boundary: packed rows alone while its collection is at rest, else as the engine has them."""
 
 import asyncio
+import sys
 from collections.abc import Sequence
 
+from schemas.models.vectors import Matrix, MemoryFilter, Scored
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
@@ -58,6 +60,28 @@ async def read_boundary(
             vectors.put(rows)
         await _pause(yields=yields)
     return vectors
+
+
+async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
+    """Return the ids of all points of a boundary."""
+    return sorted(await _point_ids(shard, boundary, sys.maxsize, yields=True) or ())
+
+
+async def score_rows(
+    packed: PackedVectors, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
+) -> tuple[list[Scored], list[str]]:
+    """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed."""
+    scored: list[Scored] = []
+    unpacked: list[str] = []
+    for page in batches(memory_ids, POINT_PAGE_SIZE):
+        rows = packed.rows(space, where.boundary, page)
+        unpacked += [memory_id for memory_id, row in rows.items() if row is None]
+        vectors = BoundaryVectors(space.fingerprint)
+        if found := [row for row in rows.values() if row is not None]:
+            vectors.put(found)
+            scored += vectors.maxsim(question, where, len(found), None)
+        await asyncio.sleep(0)
+    return scored, unpacked
 
 
 async def _point_ids(shard: CollectionShard, boundary: str, max_points: int, *, yields: bool) -> set[str] | None:

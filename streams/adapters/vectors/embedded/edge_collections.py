@@ -2,8 +2,8 @@
 
 Guaranteed: shards are open only while this process owns the root; the least recently used one is closed for another;
 an empty collection is removed when it is closed. One that can't be read, during whose reading the process died twice,
-or whose calls go on failing after it was loaded anew, is set aside under another name: the vectors are made again from
-the records. A lack of descriptors or memory damages nothing.
+whose calls go on failing after it was loaded anew, or whose packed token vectors are lost, is set aside under another
+name: the vectors are made again from the records. A lack of descriptors or memory damages nothing.
 """
 
 import fcntl
@@ -20,7 +20,12 @@ from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.call_mark import MAX_DEATHS, CallMark
-from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, read_counts
+from streams.adapters.vectors.embedded.edge_shard import (
+    FINGERPRINT_FILE,
+    CollectionShard,
+    has_packed_tokens,
+    read_counts,
+)
 from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
 from streams.adapters.vectors.embedded.open_limits import granted_open_shards
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
@@ -72,6 +77,9 @@ class EdgeCollections:
         self._mark = CallMark(root)
         for name in [name for name, deaths in self._mark.deaths.items() if deaths >= MAX_DEATHS]:
             self._set_aside(name, f"the process died {MAX_DEATHS} times while reading it")
+        for name in _names(root.glob(f"[!.]*/{FINGERPRINT_FILE}")):
+            if self._lacks_tokens(name):
+                self._set_aside(name, "its packed token vectors are lost")
 
     @property
     def problem(self) -> str | None:
@@ -113,6 +121,8 @@ class EdgeCollections:
         name = space.collection
         if name in self._shards and self._shards[name].is_failing and not self._shards[name].calls:
             self._release_failing(name)
+        if name in self._shards and self._shards[name].has_packed_tokens and not self._shards[name].calls:
+            self._require_tokens(name)
         if not self.holds(space) or (name not in self._shards and not self._open(name)):
             return None
         self._shards.move_to_end(name)
@@ -161,6 +171,9 @@ class EdgeCollections:
 
     def _open(self, name: str) -> bool:
         """Open a collection; False if it was damaged and set aside. Raises Unavailable for a lack of the system."""
+        if self._lacks_tokens(name):
+            self._set_aside(name, "its packed token vectors are lost")
+            return False
         self._make_room()
         try:
             self._shards[name] = CollectionShard(self._root / name, self._mark)
@@ -180,6 +193,16 @@ class EdgeCollections:
             self._set_aside(name, "its calls fail, also after it was loaded anew")
         else:
             self._reloaded.add(name)
+
+    def _require_tokens(self, name: str) -> None:
+        """Set an open collection aside if its packed token vectors were lost since."""
+        if self._lacks_tokens(name):
+            self._shards.pop(name).abandon()
+            self._set_aside(name, "its packed token vectors are lost")
+
+    def _lacks_tokens(self, name: str) -> bool:
+        """True if the collection's token vectors should be in the packed store, which was made anew."""
+        return has_packed_tokens(self._root / name) and not self.packed.is_complete(name)
 
     def _make_room(self) -> None:
         """Close the least recently used shards without a call under way."""

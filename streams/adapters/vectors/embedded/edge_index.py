@@ -1,27 +1,30 @@
 """The vector index in this process: Qdrant Edge, one shard directory a collection under one root directory.
 
 A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
-seconds, and filtered searches are exact and fast without. The engine is the source of truth; the vectors of queried
-boundaries are cached, as the engine takes 5 ms to return 500 ids, and 25 ms for the MaxSim of 900 memories.
+seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the
+packed store for their token vectors, where they can be packed; the vectors of queried boundaries are cached, as the
+engine takes 5 ms to return 500 ids.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from qdrant_edge import Query, UpdateOperation
 
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.boundary_reads import read_boundary, read_packed
+from streams.adapters.vectors.embedded.boundary_reads import read_boundary, read_ids, read_packed, score_rows
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import PacedOpening, UntilQuiet, no_requests
-from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.batching import batches
@@ -109,12 +112,36 @@ class EdgeIndex:
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
         ids = None if memory_ids is None else contract.validate_ids(memory_ids)
+        if (shard := await self._opening.readable(space)) is not None and shard.has_packed_tokens:
+            return await self._maxsim_of_rows(shard, space, question, where, limit, ids)
+        return await self._maxsim_of_engine(space, question, where, limit, ids)
+
+    async def _maxsim_of_engine(
+        self, space: VectorSpace, question: Matrix, where: MemoryFilter, limit: int, ids: Sequence[str] | None
+    ) -> Sequence[Scored]:
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
             return contract.sort_by_score(self._query(space, query, where, count, ids))
 
         return await contract.fetch_nearest(fetch, limit)
+
+    async def _maxsim_of_rows(
+        self,
+        shard: CollectionShard,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        ids: Sequence[str] | None,
+    ) -> Sequence[Scored]:
+        """Score packed token vectors; those that can't be packed are the engine's."""
+        with shard.in_use():
+            asked = await read_ids(shard, where.boundary) if ids is None else ids
+            found, unpacked = await score_rows(self._packed, space, question, where, asked)
+        if unpacked:
+            found += await self._maxsim_of_engine(space, question, where, len(unpacked), unpacked)
+        return contract.sort_by_score(found)[:limit]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         ids = contract.validate_ids(memory_ids)
@@ -134,7 +161,9 @@ class EdgeIndex:
             return found
         with shard.in_use():
             for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
-                found |= shard.ask(edge_requests.vector_query(space.fingerprint, batch))
+                found |= self._with_tokens(
+                    shard, space, shard.ask(edge_requests.vector_query(space.fingerprint, batch))
+                )
                 await asyncio.sleep(0)
         return found
 
@@ -221,7 +250,10 @@ class EdgeIndex:
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
         shard.begin_write()
         self._packed.put(space.collection, zip(points, packed, strict=True))
-        edge_points = [edge_requests.edge_point(fingerprint, point) for point in points]
+        edge_points = [
+            edge_requests.edge_point(fingerprint, point, with_tokens=not (shard.has_packed_tokens and data))
+            for point, data in zip(points, packed, strict=True)
+        ]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
         self._cache.written(space.collection, zip(points, vectors, strict=True))
@@ -233,6 +265,16 @@ class EdgeIndex:
             # The engine may have applied a part of the write.
             self._cache.drop_all(space.collection)
             raise
+
+    def _with_tokens(
+        self, shard: CollectionShard, space: VectorSpace, found: Mapping[str, Encoded]
+    ) -> Mapping[str, Encoded]:
+        """Return vectors of the engine with their token vectors, where these are packed."""
+        rows = self._packed.find(space, list(found)) if shard.has_packed_tokens else {}
+        tokens = {
+            one: row.vectors.tokens.astype(np.float32) / PACKED_STEPS for one, row in rows.items() if row is not None
+        }
+        return {one: replace(encoded, tokens=tokens.get(one, encoded.tokens)) for one, encoded in found.items()}
 
     async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
         """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""

@@ -1,6 +1,7 @@
 """Points, filters and requests in the classes of the embedded engine. Building one is pure; searches are exact."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import qdrant_edge as edge
@@ -16,9 +17,10 @@ ScrollOffset = int | UUID | str | None
 """The point with which a page starts."""
 
 
-def edge_point(fingerprint: Fingerprint, point: Point) -> edge.Point:
+def edge_point(fingerprint: Fingerprint, point: Point, *, with_tokens: bool = True) -> edge.Point:
     """Return a point in the engine's class."""
-    return edge.Point(point.memory_id, payload.named_vectors(fingerprint, point), payload.payload_of(point))
+    kept = point if with_tokens else replace(point, tokens=None)
+    return edge.Point(point.memory_id, payload.named_vectors(fingerprint, kept), payload.payload_of(point))
 
 
 def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> edge.Filter:

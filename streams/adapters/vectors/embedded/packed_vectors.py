@@ -1,8 +1,9 @@
 """The vectors of all collections packed to bytes, on disk, sorted by boundary; and the rows of which one is built.
 
 The engine reads point by point, from all over its files: 200 take 20 ms the first time; one range of keys takes 0.5 ms.
-Derived data: the engine decides which points exist, and what is missing here is read from it. Unpacked vectors equal
-the engine's, token vectors to the last digit; those that are not quantised leave their boundary to the engine.
+The engine decides which points exist, and has their pooled vectors; token vectors are here alone, but in collections of
+earlier releases. Unpacked vectors equal the engine's; token vectors that are not quantised are left to the engine, with
+their boundary.
 
 Guaranteed: a complete collection has a row, perhaps without vectors, for each point whose write returned.
 """
@@ -10,11 +11,11 @@ Guaranteed: a complete collection has a row, perhaps without vectors, for each p
 import json
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +167,19 @@ class PackedVectors:
             memory_id = key[len(prefix) :].decode()
             yield memory_id, _row(space.fingerprint, memory_id, value) if value else None
 
+    def rows(self, space: VectorSpace, boundary: str, memory_ids: Sequence[str]) -> dict[str, PointRow | None]:
+        """Return the rows of these points of a boundary, None for unpacked vectors; unknown ids are left out."""
+        prefix = _row_prefix(space.collection, boundary.encode())
+        return self._rows(space, memory_ids, [prefix + memory_id.encode() for memory_id in memory_ids])
+
+    def find(self, space: VectorSpace, memory_ids: Sequence[str]) -> dict[str, PointRow | None]:
+        """Return the rows of these points of any boundary, as `rows` does."""
+        start = _key(_BOUNDARIES, space.collection)
+        boundaries = self._get([start + memory_id.encode() for memory_id in memory_ids])
+        known = [(one, boundary) for one, boundary in zip(memory_ids, boundaries, strict=True) if boundary is not None]
+        keys = [_row_prefix(space.collection, boundary) + memory_id.encode() for memory_id, boundary in known]
+        return self._rows(space, [memory_id for memory_id, _ in known], keys)
+
     def is_complete(self, collection: str) -> bool:
         """True if all points of the collection were written here."""
         return self._call(lambda: self._store.get(_key(_COMPLETE, collection))) is not None
@@ -188,6 +202,17 @@ class PackedVectors:
     def close(self) -> None:
         """Flush, and release the files."""
         translate_engine_errors(self._store.close)
+
+    def _rows(self, space: VectorSpace, memory_ids: Sequence[str], keys: list[bytes]) -> dict[str, PointRow | None]:
+        found = zip(memory_ids, self._get(keys), strict=True)
+        return {
+            memory_id: _row(space.fingerprint, memory_id, value) if value else None
+            for memory_id, value in found
+            if value is not None
+        }
+
+    def _get(self, keys: list[Any]) -> list[bytes | None]:
+        return cast(list[bytes | None], self._call(lambda: self._store.get(keys))) if keys else []
 
     def _remove(self, batch: WriteBatch, collection: str, memory_id: bytes) -> None:
         place = _key(_BOUNDARIES, collection) + memory_id

@@ -2,7 +2,7 @@
 
 import resource
 import signal
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.engine_errors import MAX_FAILED_CALLS, is_lack, translate_engine_errors
+from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
 from tests.unit.adapters.vectors.test_edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 
@@ -52,18 +53,40 @@ async def test_damage_that_shows_while_open_sets_a_collection_aside(tmp_path: Pa
     await index.close()
 
 
-async def test_damaged_copy_of_the_vectors_is_made_again_from_the_engine(tmp_path: Path) -> None:
-    index, failures = await _reopened_with_points(tmp_path), 0
+async def test_damaged_packed_vectors_set_the_collections_aside_that_have_their_tokens_there(tmp_path: Path) -> None:
+    index, lost = await _reopened_with_points(tmp_path), Mock()
+    index.watch_losses(lost)
+    index._packed._store.close()
+    index._packed._store = Mock(**{"get.side_effect": Exception("Corruption: block checksum mismatch")})
+    failures = await _count_failures(lambda: index.vectors(TOKEN_SPACE, [memory(3)]))
+    assert failures == MAX_FAILED_CALLS
+    assert await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500) == []
+    assert index.set_aside() == [TOKEN_SPACE.collection]
+    lost.assert_called_once()
+    await index.upsert(TOKEN_SPACE, points(range(3)))
+    assert len(await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500)) == 3
+    await index.close()
+
+
+async def test_damaged_copy_of_an_earlier_releases_vectors_is_made_again_from_the_engine(tmp_path: Path) -> None:
+    await (await opened_as_by_an_earlier_release(tmp_path, TOKEN_SPACE, *points(range(1, 2)))).close()
+    index = await _reopened_with_points(tmp_path)
     _overwrite(tmp_path.rglob("*.sst"))
-    for _ in range(2 * MAX_FAILED_CALLS):
-        try:
-            await index.delete(TOKEN_SPACE, [memory(3)])
-        except Unavailable:
-            failures += 1
+    failures = await _count_failures(lambda: index.delete(TOKEN_SPACE, [memory(3)]))
     assert failures == MAX_FAILED_CALLS
     assert len(await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500)) == 299
     assert index.set_aside() == []
     await index.close()
+
+
+async def _count_failures(call: Callable[[], Awaitable[object]]) -> int:
+    failures = 0
+    for _ in range(2 * MAX_FAILED_CALLS):
+        try:
+            await call()
+        except Unavailable:
+            failures += 1
+    return failures
 
 
 async def _reopened_with_points(root: Path) -> EdgeIndex:

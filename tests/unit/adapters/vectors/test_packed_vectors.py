@@ -19,6 +19,7 @@ from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from tests.fakes.vector_indexes import memory, point, space_of
+from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
 from tests.unit.adapters.vectors.test_edge_index import ONES, points, run_child
 from tests.unit.adapters.vectors.test_edge_index import SPACE as PLAIN
 
@@ -138,7 +139,7 @@ def test_lack_of_the_system_removes_nothing(tmp_path: Path, monkeypatch: pytest.
 
 
 async def test_missing_row_is_read_from_the_engine_and_packed(tmp_path: Path) -> None:
-    first = EdgeIndex(tmp_path)
+    first = await opened_as_by_an_earlier_release(tmp_path, SPACE, made(0))
     await first.upsert(SPACE, [made(number) for number in range(100)])
     before = await answers(first)
     await first.close()
@@ -155,7 +156,7 @@ async def test_missing_row_is_read_from_the_engine_and_packed(tmp_path: Path) ->
 
 
 async def test_point_deleted_during_a_read_is_not_found(tmp_path: Path) -> None:
-    first = EdgeIndex(tmp_path)
+    first = await opened_as_by_an_earlier_release(tmp_path, SPACE, made(0))
     await first.upsert(SPACE, [made(number) for number in range(100)])
     await first.close()
     shutil.rmtree(tmp_path / PACKED_DIR)
