@@ -31,15 +31,14 @@ from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
-from agents.ports.command_types import CommandHandler
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
-from schemas.internal.changes import JOB_KINDS
 from schemas.messages.records import Record
 from schemas.scopes import ScopeFields
 from streams.channels import input_channels
+from streams.command_handlers import command_handlers
 from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
@@ -62,7 +61,7 @@ from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberT
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
 from streams.flow.worker_context import WorkerContext
-from streams.partition_agents import Agents, PartitionAgents
+from streams.partition_agents import Agents
 from streams.runtime.kafka_app import App, start_agent
 from streams.wire.scope_key import boundary_in
 
@@ -100,41 +99,6 @@ class Subscription:
     def name(self) -> str:
         """The name of the consumer."""
         return "-".join((self.topic, *self.agent_names))
-
-
-def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
-    """Every command, and the agent that handles it."""
-    commands, intend, categorize = agents.commands, agents.intend, agents.categorize
-    pipelines = agents.edit_pipelines
-    clear = (intend.before_forgetting, categorize.before_forgetting)
-    return {
-        "declare_mode": commands.declare_mode,
-        "rename_mode": commands.rename_mode,
-        "delete_mode": commands.delete_mode,
-        "set_default_mode": commands.set_default_mode,
-        "list_modes": commands.list_modes,
-        "set_memory_mode": commands.set_memory_mode,
-        "set_memory_visibility": commands.set_memory_visibility,
-        "set_interaction_mode": commands.set_interaction_mode,
-        "suggest_modes": agents.suggest_modes.suggest_modes,
-        "get_memory": commands.get_memory,
-        "get_job": agents.show_job,
-        "list_runs": agents.show_runs,
-        "forget": partial(commands.forget, before=clear),
-        "declare_category": categorize.declare_category,
-        "list_categories": categorize.list_categories,
-        "get_category": categorize.get_category,
-        "rename_category": categorize.rename_category,
-        "delete_category": categorize.delete_category,
-        "get_intention": intend.get_intention,
-        "set_intention": intend.set_intention,
-        **dict.fromkeys(JOB_KINDS, commands.start_job),
-        "health": commands.show_health,
-        "get_pipeline": pipelines.get_pipeline,
-        "list_revisions": pipelines.list_revisions,
-        "edit_pipeline": pipelines.edit_pipeline,
-        "rollback_pipeline": pipelines.rollback_pipeline,
-    }
 
 
 def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) -> list[Subscription]:

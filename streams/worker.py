@@ -6,12 +6,9 @@ a defect; its supervisor starts it again. Refused settings end it by `SystemExit
 
 import asyncio
 import gc
-import re
 import sys
-import uuid
 from collections.abc import Collection, Coroutine
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -20,7 +17,6 @@ import uvloop
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.internal.changes import Change
 from schemas.state.modes import GENERAL
-from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
@@ -43,6 +39,7 @@ from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.bootstrap.worker_id import load_worker_id
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
@@ -79,9 +76,6 @@ log = structlog.get_logger()
 
 MAX_TURN_LAG = 20
 """Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
-
-WORKER_ID = re.compile(r"[0-9a-f]{32}")
-"""What `load_worker_id` writes."""
 
 MODEL_LOADING_POLL_INTERVAL_S = 0.05
 """Between two polls of the general model's state."""
@@ -278,14 +272,6 @@ class WorkerParts:
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
-
-
-def load_worker_id(file: Path) -> str:
-    """Return the worker id of this data directory, the same after every start; a damaged file gets a new one."""
-    known = file.read_text(errors="replace").strip() if file.exists() else ""
-    if not WORKER_ID.fullmatch(known):
-        write_durably(file, known := uuid.uuid4().hex)
-    return known
 
 
 def run_worker(settings: Settings) -> None:

@@ -16,10 +16,10 @@ from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.commands.show_job import ShowJob
 from agents.commands.show_runs import ShowRuns
-from agents.consolidation.consolidate import Consolidate, RunLimits
+from agents.consolidation.consolidate import Consolidate
 from agents.consolidation.deduplicate import Deduplicate
 from agents.consolidation.summarise import Summarise
-from agents.context.assemble import Assemble, ContextLimits
+from agents.context.assemble import Assemble
 from agents.context.category_summaries import CategorySummaries
 from agents.context.snapshot import SnapshotReader
 from agents.embedding.compare_embedders import CompareEmbedders
@@ -32,28 +32,21 @@ from agents.maps.map_memories import MapMemories
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown
-from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
-from agents.retrieval.rerank import Rerank
 from agents.retrieval.retrieve import Retrieve
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.interaction.stability import FALLBACK_REASONS
-from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
-from agents.rules.pipelines.validation import Available
-from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.stability import AssessStability
-from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP, Understand
-from streams.adapters.language.chosen_profile import model_of
+from agents.understanding.understand import Understand
 from streams.adapters.maps.layout_files import LayoutFiles
 from streams.adapters.maps.layout_threads import LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
-from streams.bootstrap.prompts import open_prompts
+from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents, PartitionAgents
@@ -61,15 +54,6 @@ from streams.settings import Settings
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 """The weights that are part of the project."""
-
-STEP_PROMPTS = {
-    "memorize.understand": "understand",
-    "retrieve.rerank": "rerank",
-    "retrieve.route": "suffice",
-    "evolve.summarise": "distil",
-    "evolve.recluster": "categorize",
-}
-"""The names of the steps' prompt templates."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
 """The state of the worker, for `health`."""
@@ -92,11 +76,10 @@ class BuildAgents:
         self._ctx = ctx
         self._deployment = deployment
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
-        self._prompts = open_prompts(settings)
+        self._steps = ConfiguredSteps(settings, models.language)
         self._category_vectors = CategoryVectors()
         self._layout_files = LayoutFiles(settings.data_dir / "maps")
         self._layout_threads = LayoutThreads()
-        self._has_model = len(settings.llm_profiles) > 0
         self._stability = AssessStability(
             lambda: [ctx.stores.interactions.get(partition) for partition in ctx.served_partitions()], ctx.clock
         )
@@ -126,7 +109,8 @@ class BuildAgents:
         """Build the agents of a partition."""
         stores, models, index, clock = self._ctx.stores.at(partition), self._models, self._index, self._ctx.clock
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
-        active = self._ctx.pipelines.current
+        pipelines = self._ctx.pipelines
+        active = pipelines.current
         intend = Intend(stores.intentions, memories, clock, learns=active.is_on("memorize.intend"))
         drill_down = DrillDown(intend, stores.categories, memories) if active.is_on("retrieve.route") else None
         give_way = self._ctx.foreground.give_way_to_others
@@ -146,19 +130,21 @@ class BuildAgents:
                 stores.claims,
                 stores.interactions,
                 stores.categories,
-                asks_model=self._asks_model(active),
+                asks_model=self._steps.asks_model(active),
                 revision=active.number,
             ),
             understand=understand,
             refresh=self._refresh(understand, stores, active),
             retrieve=retrieve,
-            rerank=self._rerank(active),
-            judge_layers=self._judge_layers(active),
+            rerank=self._steps.rerank(active),
+            judge_layers=self._steps.judge_layers(active),
             assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces),
             commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
-            edit_pipelines=self._edit_pipelines(partition),
+            edit_pipelines=EditPipelines(
+                partition, pipelines.history, pipelines.installed, self._steps.available, clock
+            ),
             intend=intend,
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
@@ -172,31 +158,10 @@ class BuildAgents:
     def _deployment_status(self) -> dict[str, Any]:
         return {**self._deployment(), "interaction": self._stability().report()}
 
-    def _asks_model(self, active: ActivePipelines) -> bool:
-        return self._has_model and active.is_on("memorize.understand")
-
-    def _edit_pipelines(self, partition: int) -> EditPipelines:
-        pipelines = self._ctx.pipelines
-        profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
-        templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
-        available = Available(profiles, templates)
-        return EditPipelines(partition, pipelines.history, pipelines.installed, available, self._ctx.clock)
-
-    def _model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
-        """Return the language models of a step, and the template of its prompt."""
-        config = active.config(step)
-        assert isinstance(config, ModelConfig)
-        return model_of(self._models.language, config.profile), self._template(config, step)
-
-    def _template(self, config: ModelConfig, step: str) -> Template:
-        """Return the template that the pipelines have chosen, or else the deployment, or else the project."""
-        name = STEP_PROMPTS[step]
-        return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
-
     def _understand(self, stores: PartitionStores, active: ActivePipelines) -> Understand:
         return Understand(
             self._models.reader,
-            *self._model(active, "memorize.understand"),
+            *self._steps.model(active, "memorize.understand"),
             stores.modes,
             stores.words,
             stores.memories,
@@ -207,36 +172,9 @@ class BuildAgents:
         )
 
     def _refresh(self, understand: Understand, stores: PartitionStores, active: ActivePipelines) -> Refresh:
-        chosen, config = self._settings, active.config("memorize.understand")
-        assert isinstance(config, ModelConfig)
-        profile = config.profile or chosen.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
-        limits = RefreshLimits(chosen.refresh_calls, chosen.refresh_tokens)
+        limits = RefreshLimits(self._settings.refresh_calls, self._settings.refresh_tokens)
+        profile = self._steps.understanding_profile(active)
         return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits)
-
-    def _rerank(self, active: ActivePipelines) -> Rerank:
-        chosen, config = self._settings, active.config("retrieve.rerank")
-        if not isinstance(config, RerankConfig):
-            # A class of the deployment is in its place.
-            config = RerankConfig()
-        return Rerank(
-            model_of(self._models.language, config.profile),
-            self._template(config, "retrieve.rerank"),
-            config.candidates or chosen.rerank_candidates,
-            config.timeout_s or chosen.rerank_timeout_s,
-            by_default=chosen.rerank if config.by_default is None else config.by_default,
-            is_on=active.is_on("retrieve.rerank"),
-        )
-
-    def _judge_layers(self, active: ActivePipelines) -> JudgeLayers:
-        chosen, config = self._settings, active.config("retrieve.route")
-        assert isinstance(config, RouteConfig)
-        return JudgeLayers(
-            model_of(self._models.language, config.profile),
-            self._template(config, "retrieve.route"),
-            config.timeout_s or chosen.sufficiency_timeout_s,
-            by_default=chosen.sufficiency == "model" if config.by_model is None else config.by_model,
-            is_on=active.is_on("retrieve.route"),
-        )
 
     def _assemble(self, stores: PartitionStores, retrieve: SearchWithOwnSteps, active: ActivePipelines) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
@@ -246,9 +184,9 @@ class BuildAgents:
             self._models.tokens,
             partial(self._models.reader.judge, stability=self._stability),
             retrieve.turns,
-            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._asks_model(active)),
+            SnapshotReader(stores.words, stores.memories, summaries, asks_model=self._steps.asks_model(active)),
             self._ctx.clock,
-            self._limits(active),
+            self._steps.context_limits(active),
             self._stability,
         )
 
@@ -257,38 +195,24 @@ class BuildAgents:
         layouts = Layouts(points, self._index, self._layout_files, self._layout_threads, self._ctx.clock)
         return DrawMap(stores.memories, stores.modes, spaces, self._index, points, layouts)
 
-    def _limits(self, active: ActivePipelines) -> ContextLimits:
-        chosen, config = self._settings, active.config("retrieve.build_context")
-        assert isinstance(config, ContextConfig)
-        return ContextLimits(
-            chosen.context_min_score if config.min_score is None else config.min_score,
-            chosen.context_min_best_score if config.min_best_score is None else config.min_best_score,
-            config.max_tokens or chosen.context_max_tokens,
-        )
-
     def _categorize(
         self, partition: int, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines
     ) -> Categorize:
         members = CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields)
         medoids = CategoryMedoids(stores.memories, self._index, spaces)
-        model = SummaryModel(*self._model(active, "evolve.recluster"))
+        model = SummaryModel(*self._steps.model(active, "evolve.recluster"))
         refresh = RefreshCategories(stores.categories, stores.memories, members, medoids, model)
         return Categorize(stores.categories, stores.memories, members, self.matcher(partition), refresh)
 
     def _consolidate(self, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines) -> Consolidate:
-        chosen, limits = self._settings, active.config("evolve.select")
-        assert isinstance(limits, SelectConfig)
         return Consolidate(
             stores.memories,
             stores.words,
             self._index,
             spaces,
-            Summarise(*self._model(active, "evolve.summarise")),
+            Summarise(*self._steps.model(active, "evolve.summarise")),
             Deduplicate(stores.memories, stores.words),
-            RunLimits(
-                limits.seconds or chosen.consolidation_seconds,
-                chosen.consolidation_tokens if limits.tokens is None else limits.tokens,
-            ),
+            self._steps.run_limits(active),
             active,
         )
 

@@ -19,9 +19,9 @@ from schemas.scopes import Scope, Selector
 from schemas.state.policies import Policy
 from streams.api_docs.asyncapi import build_asyncapi
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
+from streams.bootstrap.worker_id import load_worker_id
 from streams.settings import Settings
 from streams.tables.json_table import scope_from_key, scope_key
-from streams.worker import load_worker_id
 from tests.builders.scopes import AgentScope, PlainScope
 
 EXAMPLES = "tests.builders.scopes"

@@ -1,0 +1,111 @@
+"""The steps of the pipelines that have settings: a revision's own, or else those of the deployment.
+
+Enters: the settings, and the pipelines of a revision. Leaves: the agents of these steps, their language models, prompt
+templates and limits.
+"""
+
+from agents.consolidation.consolidate import RunLimits
+from agents.context.assemble import ContextLimits
+from agents.ports.language_model import LanguageModel
+from agents.ports.pipelines import ActivePipelines
+from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.rerank import Rerank
+from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
+from agents.rules.pipelines.validation import Available
+from agents.rules.prompts.prompting import Template
+from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
+from streams.adapters.language.chosen_profile import model_of
+from streams.bootstrap.prompts import open_prompts
+from streams.settings import Settings
+
+STEP_PROMPTS = {
+    "memorize.understand": "understand",
+    "retrieve.rerank": "rerank",
+    "retrieve.route": "suffice",
+    "evolve.summarise": "distil",
+    "evolve.recluster": "categorize",
+}
+"""The names of the steps' prompt templates."""
+
+
+class ConfiguredSteps:
+    """Reads the settings of steps, one revision at a time."""
+
+    def __init__(self, settings: Settings, language: LanguageModel) -> None:
+        self._settings = settings
+        self._language = language
+        self._prompts = open_prompts(settings)
+
+    @property
+    def available(self) -> Available:
+        """What an edit of the pipelines may name."""
+        profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
+        templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
+        return Available(profiles, templates)
+
+    def asks_model(self, active: ActivePipelines) -> bool:
+        """True if a language model is asked about every turn."""
+        return len(self._settings.llm_profiles) > 0 and active.is_on("memorize.understand")
+
+    def understanding_profile(self, active: ActivePipelines) -> str | None:
+        """Return the profile that understands turns; None without any."""
+        config = active.config("memorize.understand")
+        assert isinstance(config, ModelConfig)
+        return config.profile or self._settings.llm_profiles.profile_for(UNDERSTAND_STEP, UNDERSTAND_ROLE)
+
+    def model(self, active: ActivePipelines, step: str) -> tuple[LanguageModel, Template]:
+        """Return the language models of a step, and the template of its prompt."""
+        config = active.config(step)
+        assert isinstance(config, ModelConfig)
+        return model_of(self._language, config.profile), self._template(config, step)
+
+    def rerank(self, active: ActivePipelines) -> Rerank:
+        """Return the agent that orders hits."""
+        chosen, config = self._settings, active.config("retrieve.rerank")
+        if not isinstance(config, RerankConfig):
+            # A class of the deployment is in its place.
+            config = RerankConfig()
+        return Rerank(
+            model_of(self._language, config.profile),
+            self._template(config, "retrieve.rerank"),
+            config.candidates or chosen.rerank_candidates,
+            config.timeout_s or chosen.rerank_timeout_s,
+            by_default=chosen.rerank if config.by_default is None else config.by_default,
+            is_on=active.is_on("retrieve.rerank"),
+        )
+
+    def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
+        """Return the agent that says which layer suffices."""
+        chosen, config = self._settings, active.config("retrieve.route")
+        assert isinstance(config, RouteConfig)
+        return JudgeLayers(
+            model_of(self._language, config.profile),
+            self._template(config, "retrieve.route"),
+            config.timeout_s or chosen.sufficiency_timeout_s,
+            by_default=chosen.sufficiency == "model" if config.by_model is None else config.by_model,
+            is_on=active.is_on("retrieve.route"),
+        )
+
+    def context_limits(self, active: ActivePipelines) -> ContextLimits:
+        """Return the floors of evidence and the largest budget."""
+        chosen, config = self._settings, active.config("retrieve.build_context")
+        assert isinstance(config, ContextConfig)
+        return ContextLimits(
+            chosen.context_min_score if config.min_score is None else config.min_score,
+            chosen.context_min_best_score if config.min_best_score is None else config.min_best_score,
+            config.max_tokens or chosen.context_max_tokens,
+        )
+
+    def run_limits(self, active: ActivePipelines) -> RunLimits:
+        """Return the limits of a consolidation."""
+        chosen, config = self._settings, active.config("evolve.select")
+        assert isinstance(config, SelectConfig)
+        return RunLimits(
+            config.seconds or chosen.consolidation_seconds,
+            chosen.consolidation_tokens if config.tokens is None else config.tokens,
+        )
+
+    def _template(self, config: ModelConfig, step: str) -> Template:
+        """Return the template that the pipelines have chosen, or else the deployment, or else the project."""
+        name = STEP_PROMPTS[step]
+        return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
