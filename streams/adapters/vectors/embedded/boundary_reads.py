@@ -4,12 +4,16 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from schemas.models.vectors import Matrix, MemoryFilter, Scored
+import numpy as np
+
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.packed_tokens import read_tokens
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, PointRow, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
 from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
 from streams.batching import batches
 
@@ -69,19 +73,22 @@ async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
 
 async def score_rows(
     packed: PackedVectors, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
-) -> tuple[list[Scored], list[str]]:
+) -> tuple[Nearest, list[str]]:
     """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed."""
-    scored: list[Scored] = []
+    steps = QuestionSteps.of(question)
+    found: list[str] = []
+    scores = [np.zeros(0)]
     unpacked: list[str] = []
-    for page in batches(memory_ids, POINT_PAGE_SIZE):
-        rows = packed.rows(space, where.boundary, page)
-        unpacked += [memory_id for memory_id, row in rows.items() if row is None]
-        vectors = BoundaryVectors(space.fingerprint)
-        if found := [row for row in rows.values() if row is not None]:
-            vectors.put(found)
-            scored += vectors.maxsim(question, where, len(found), None)
+    # In the order of the keys, so that neighbours are in one block.
+    for page in batches(sorted(memory_ids), POINT_PAGE_SIZE):
+        rows = dict(zip(page, packed.rows(space, where.boundary, page), strict=True))
+        unpacked += [memory_id for memory_id, row in rows.items() if row == b""]
+        tokens = read_tokens(space.fingerprint, where, {one: row for one, row in rows.items() if row})
+        found += tokens.memory_ids
+        if tokens.memory_ids:
+            scores.append(steps.maxsim(tokens.tokens, tokens.starts))
         await asyncio.sleep(0)
-    return scored, unpacked
+    return best_of(found, np.arange(len(found)), np.concatenate(scores), len(found)), unpacked
 
 
 async def _point_ids(shard: CollectionShard, boundary: str, max_points: int, *, yields: bool) -> set[str] | None:

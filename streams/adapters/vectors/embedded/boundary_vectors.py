@@ -1,7 +1,7 @@
 """The vectors of one boundary as matrices: a query is two products, and touches no ids but those found.
 
 Guaranteed: a memory's score depends on its own vectors and the query alone, to the last digit, whatever its row and the
-other rows. Each cosine is summed by itself, and MaxSim is computed in integers that 32-bit floats hold exactly.
+other rows. Each cosine is summed by itself; for MaxSim see `scoring`.
 """
 
 from collections.abc import Sequence
@@ -13,28 +13,11 @@ from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Vector
 from schemas.state.modes import Fingerprint
-from streams.adapters.vectors.embedded.packed_vectors import (
-    PACKED_STEPS,
-    FilterFields,
-    PackedTokens,
-    PointRow,
-    precise_unit_vector,
-)
-
-RowNumbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-ScoreArray = NDArray[np.float64]
-
-QUESTION_STEPS = 2.0**16
-"""Steps of a query's longest token vector. A dot product is below 181 x (2^16 + 6) < 2^24: exact in 32-bit floats.
-Rounding to these steps moves a score by some 1e-6; the quantisation of the memories' tokens moves it by 2e-3."""
+from streams.adapters.vectors.embedded.packed_vectors import FilterFields, PointRow, precise_unit_vector
+from streams.adapters.vectors.embedded.scoring import Mask, QuestionSteps, RowNumbers, ScoreArray, best_of, time_mask
 
 SCORING_BATCH_SIZE = 1024
 """Memories with tokens in one product: 8 MB of 32-bit floats for short texts."""
-
-MATMUL_BLOCK_TOKENS = 64
-"""Tokens in one call of BLAS. From 200 on it uses all cores for a product and, if these are busy, waits ten times as
-long as one core needs."""
 
 INITIAL_ROWS = 4
 """The capacity before it doubles. Many users have few memories: with one, 64 rows take 108 KB, 4 take 8."""
@@ -100,18 +83,17 @@ class BoundaryVectors:
         rows = np.flatnonzero(self._admitted_mask(where))
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._ids)], precise_unit_vector(query))
-        return self._best(rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
+        return best_of(self._ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
     def maxsim(self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None) -> Nearest:
         """Return the best by MaxSim: of all memories, or of these."""
         rows = self._rows_with_tokens(where, memory_ids)
-        step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / QUESTION_STEPS or 1.0
-        query_steps = np.rint(question / step).astype(np.float32).T
+        steps = QuestionSteps.of(question)
         parts = [
-            self._maxsim_sums(rows[start : start + SCORING_BATCH_SIZE], query_steps)
+            self._maxsim_scores(rows[start : start + SCORING_BATCH_SIZE], steps)
             for start in range(0, len(rows), SCORING_BATCH_SIZE)
         ]
-        return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(PACKED_STEPS)), limit)
+        return best_of(self._ids, rows, np.concatenate([*parts, np.zeros(0)]), limit)
 
     def _ensure_capacity(self, rows: int, tokens: int) -> None:
         while rows > len(self._live):
@@ -125,11 +107,7 @@ class BoundaryVectors:
         count = len(self._ids)
         kinds = np.array([*(kind.admitted(where) for kind in self._kinds), False])
         mask: Mask = self._live[:count] & kinds[self._kind[:count]]
-        if where.since_ms is not None:
-            mask &= self._times[:count] >= where.since_ms
-        if where.until_ms is not None:
-            mask &= self._times[:count] < where.until_ms
-        return mask
+        return mask & time_mask(self._times[:count], where)
 
     def _rows_with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> RowNumbers:
         mask = self._admitted_mask(where) & (np.diff(self._ends[: len(self._ids) + 1]) > 0)
@@ -139,8 +117,7 @@ class BoundaryVectors:
         known: RowNumbers = requested[requested != NO_ROW]
         return known[mask[known]]
 
-    def _maxsim_sums(self, rows: RowNumbers, query_steps: Matrix) -> ScoreArray:
-        """Return for each of these rows the sum of the best products, in steps."""
+    def _maxsim_scores(self, rows: RowNumbers, steps: QuestionSteps) -> ScoreArray:
         firsts = self._ends[rows]
         counts = self._ends[rows + 1] - firsts
         starts = np.cumsum(counts) - counts
@@ -148,22 +125,7 @@ class BoundaryVectors:
             tokens = self._tokens[firsts[0] : firsts[0] + counts.sum()]
         else:
             tokens = self._tokens[np.repeat(firsts - starts, counts) + np.arange(counts.sum())]
-        best = np.maximum.reduceat(_products(tokens, query_steps), starts, axis=0)
-        sums: ScoreArray = best.sum(axis=1, dtype=np.float64)
-        return sums
-
-    def _best(self, rows: RowNumbers, scores: ScoreArray, limit: int) -> Nearest:
-        if limit < 1 or not len(rows):
-            return Nearest([], np.zeros(0))
-        if len(rows) > limit:
-            is_kept = scores >= np.partition(scores, -limit)[-limit]
-            rows, scores = rows[is_kept], scores[is_kept]
-        order = np.argsort(-scores, kind="stable")
-        ids, scores = list(map(self._ids.__getitem__, rows[order].tolist())), scores[order]
-        if not bool((scores[1:] < scores[:-1]).all()):
-            # Ties by id: the scores are in order already.
-            ids = [memory_id for _, memory_id in sorted(zip((-scores).tolist(), ids, strict=True))]
-        return Nearest(ids, scores)[:limit]
+        return steps.maxsim(tokens, starts)
 
 
 def _double(column: NDArray[_Number]) -> NDArray[_Number]:
@@ -171,11 +133,3 @@ def _double(column: NDArray[_Number]) -> NDArray[_Number]:
     longer = np.zeros((2 * len(column), *column.shape[1:]), column.dtype)
     longer[: len(column)] = column
     return longer
-
-
-def _products(tokens: PackedTokens, query_steps: Matrix) -> Matrix:
-    """Multiply each token by each row of the query; shape (tokens, rows of the query)."""
-    blocks = np.zeros((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
-    blocks.reshape(-1, tokens.shape[1])[: len(tokens)] = tokens
-    products: Matrix = (blocks @ query_steps).reshape(-1, query_steps.shape[1])[: len(tokens)]
-    return products

@@ -139,9 +139,10 @@ class EdgeIndex:
         with shard.in_use():
             asked = await read_ids(shard, where.boundary) if ids is None else ids
             found, unpacked = await score_rows(self._packed, space, question, where, asked)
-        if unpacked:
-            found += await self._maxsim_of_engine(space, question, where, len(unpacked), unpacked)
-        return contract.sort_by_score(found)[:limit]
+        if not unpacked:
+            return found[: max(limit, 0)]
+        others = await self._maxsim_of_engine(space, question, where, len(unpacked), unpacked)
+        return contract.sort_by_score([*found, *others])[:limit]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         ids = contract.validate_ids(memory_ids)

@@ -110,7 +110,7 @@ BLOCK_BYTES = 16 * 1024
 BLOOM_BITS = 10
 """Bits per key: a lookup of a missing id skips 99 of 100 files without reading them (RocksDB's wiki)."""
 
-_ROW_HEADER = struct.Struct("<qH")
+ROW_HEADER = struct.Struct("<qH")
 """The start of a row: its time, and the length of its filter fields as JSON."""
 
 _ROWS, _BOUNDARIES, _COMPLETE = b"v", b"h", b"c"
@@ -167,18 +167,25 @@ class PackedVectors:
             memory_id = key[len(prefix) :].decode()
             yield memory_id, _row(space.fingerprint, memory_id, value) if value else None
 
-    def rows(self, space: VectorSpace, boundary: str, memory_ids: Sequence[str]) -> dict[str, PointRow | None]:
-        """Return the rows of these points of a boundary, None for unpacked vectors; unknown ids are left out."""
+    def rows(self, space: VectorSpace, boundary: str, memory_ids: Sequence[str]) -> list[bytes | None]:
+        """Return these points' rows of a boundary as bytes, `b""` for unpacked vectors, None for unknown ids.
+
+        Ids in order are found faster.
+        """
         prefix = _row_prefix(space.collection, boundary.encode())
-        return self._rows(space, memory_ids, [prefix + memory_id.encode() for memory_id in memory_ids])
+        return self._get([prefix + memory_id.encode() for memory_id in memory_ids])
 
     def find(self, space: VectorSpace, memory_ids: Sequence[str]) -> dict[str, PointRow | None]:
-        """Return the rows of these points of any boundary, as `rows` does."""
+        """Return the rows of these points of any boundary, None for unpacked vectors; unknown ids are left out."""
         start = _key(_BOUNDARIES, space.collection)
         boundaries = self._get([start + memory_id.encode() for memory_id in memory_ids])
         known = [(one, boundary) for one, boundary in zip(memory_ids, boundaries, strict=True) if boundary is not None]
-        keys = [_row_prefix(space.collection, boundary) + memory_id.encode() for memory_id, boundary in known]
-        return self._rows(space, [memory_id for memory_id, _ in known], keys)
+        rows = self._get([_row_prefix(space.collection, boundary) + one.encode() for one, boundary in known])
+        return {
+            memory_id: _row(space.fingerprint, memory_id, row) if row else None
+            for (memory_id, _), row in zip(known, rows, strict=True)
+            if row is not None
+        }
 
     def is_complete(self, collection: str) -> bool:
         """True if all points of the collection were written here."""
@@ -202,14 +209,6 @@ class PackedVectors:
     def close(self) -> None:
         """Flush, and release the files."""
         translate_engine_errors(self._store.close)
-
-    def _rows(self, space: VectorSpace, memory_ids: Sequence[str], keys: list[bytes]) -> dict[str, PointRow | None]:
-        found = zip(memory_ids, self._get(keys), strict=True)
-        return {
-            memory_id: _row(space.fingerprint, memory_id, value) if value else None
-            for memory_id, value in found
-            if value is not None
-        }
 
     def _get(self, keys: list[Any]) -> list[bytes | None]:
         return cast(list[bytes | None], self._call(lambda: self._store.get(keys))) if keys else []
@@ -241,10 +240,10 @@ class PackedVectors:
 
 
 def _row(fingerprint: Fingerprint, memory_id: str, value: bytes) -> PointRow:
-    occurred_ms, length = _ROW_HEADER.unpack_from(value)
-    start = _ROW_HEADER.size + length
+    occurred_ms, length = ROW_HEADER.unpack_from(value)
+    start = ROW_HEADER.size + length
     return PointRow(
-        memory_id, _kind(value[_ROW_HEADER.size : start]), occurred_ms, unpack_vectors(fingerprint, value, start)
+        memory_id, filter_fields(value[ROW_HEADER.size : start]), occurred_ms, unpack_vectors(fingerprint, value, start)
     )
 
 
@@ -260,11 +259,12 @@ def _row_prefix(collection: str, boundary: bytes) -> bytes:
 
 def _row_header(point: Point) -> bytes:
     kind = json.dumps([point.mode, point.type, dict(sorted(point.scope.items()))]).encode()
-    return _ROW_HEADER.pack(point.occurred_ms, len(kind)) + kind
+    return ROW_HEADER.pack(point.occurred_ms, len(kind)) + kind
 
 
 @lru_cache(1024)
-def _kind(data: bytes) -> FilterFields:
+def filter_fields(data: bytes) -> FilterFields:
+    """Return the filter fields in a row."""
     return FilterFields.of(*json.loads(data))
 
 
