@@ -1,9 +1,8 @@
 """A search with the deployment's own steps around it: they may change the query, and narrow or reorder the hits.
 
 Enters: retrieve requests. Leaves: results. Guaranteed: without own steps it is the search itself; no step adds a hit.
+`receive` decides the query of a request: the search, own steps and language models all have that one.
 """
-
-from functools import partial
 
 from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.retrieve import Retrieve, Warnings
@@ -19,38 +18,36 @@ class SearchWithOwnSteps:
     def __init__(self, retrieve: Retrieve, pipelines: ActivePipelines) -> None:
         self._retrieve = retrieve
         self._pipelines = pipelines
-        self._has_own = pipelines.has_own(RECEIVE) or pipelines.has_own(RANK)
+        self.changes_query = pipelines.has_own(RECEIVE)
+        """True if own steps may change the query of a request."""
 
-    async def answer(self, request: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
-        """Return result and warnings, as `Retrieve.answer`."""
-        return await self._searched(request, bare=False, decided=decided)
-
-    async def layers(self, request: RetrieveRequest) -> tuple[Layers, Warnings]:
-        """Return the layers that match the question as own steps have left it, as `Retrieve.layers`."""
-        if not self._pipelines.has_own(RECEIVE):
-            return await self._retrieve.layers(request)
+    async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
+        """Return a request with the query that own steps have left. Raises Rejected if one fails."""
+        if not self.changes_query:
+            return request, []
         query = await self._pipelines.run_own(RECEIVE, {"query": request.query})
-        return await self._retrieve.layers(request.model_copy(update={"query": query.value}))
+        return request.model_copy(update={"query": query.value}), [(one.code, one.message) for one in query.warnings]
+
+    async def answer(self, received: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
+        """Return result and warnings of a request after `receive`, as `Retrieve.answer`."""
+        result, warnings = await self._retrieve.answer(received, decided=decided)
+        result, more = await self._after(RANK, received, result)
+        return result, [*warnings, *more]
+
+    async def layers(self, received: RetrieveRequest) -> tuple[Layers, Warnings]:
+        """Return the layers that match a request after `receive`, as `Retrieve.layers`."""
+        return await self._retrieve.layers(received)
 
     async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """Return the same without details of hits."""
-        return await self._searched(request, bare=True)
+        """Return the same without details of hits, of a request before `receive`."""
+        received, warnings = await self.receive(request)
+        result, found = await self._retrieve.turns(received)
+        result, more = await self._after(RANK, received, result)
+        return result, [*warnings, *found, *more]
 
-    async def ordered(self, request: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
+    async def ordered(self, received: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
         """Return a result after the own steps that follow, or replace, the language model's order."""
-        return await self._after(RERANK, request, result)
-
-    async def _searched(
-        self, request: RetrieveRequest, *, bare: bool, decided: Depth | None = None
-    ) -> tuple[RetrieveResult, Warnings]:
-        search = self._retrieve.turns if bare else partial(self._retrieve.answer, decided=decided)
-        if not self._has_own:
-            return await search(request)
-        query = await self._pipelines.run_own(RECEIVE, {"query": request.query})
-        asked = request.model_copy(update={"query": query.value})
-        result, warnings = await search(asked)
-        result, more = await self._after(RANK, asked, result)
-        return result, [*((one.code, one.message) for one in query.warnings), *warnings, *more]
+        return await self._after(RERANK, received, result)
 
     async def _after(
         self, place: str, request: RetrieveRequest, result: RetrieveResult

@@ -218,3 +218,13 @@ class Broken(Reverse):
 
     def __init__(self, _config: Any, _ports: StepPorts) -> None:
         raise ValueError("no licence")
+
+
+class BrokenQuery(Synonyms):
+    """Fails at every query, and counts them."""
+
+    calls = 0
+
+    async def __call__(self, query: str) -> dict[str, str]:
+        type(self).calls += 1
+        raise RuntimeError(query)

@@ -8,26 +8,21 @@ duplicate answer changes nothing.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from functools import partial
 
 import structlog
 
-from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.events import Understood
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
-from streams.flow.runs.parts import timed_part
-from streams.flow.support.own_understanding import UNDERSTAND, with_own_steps
+from streams.flow.steps.understand import understood_turn
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
 
 MemoryKey = tuple[int, str]
 """A partition and a memory id."""
-
-"""The built-in step after which own steps may change an answer."""
 
 MAX_FRESH = 1000
 """Fresh turns in the queue; further ones are found by their records."""
@@ -145,11 +140,7 @@ class UnderstandingQueue:
         # Asked now, not when it was queued: it may have become private.
         if memory is None or memory.reading.status != "pending" or not understand.may_ask(memory):
             return
-        with timed_part(self._ctx.runs, "understand", memory, partition) as part:
-            with step(UNDERSTAND):
-                event = await understand.by_model(memory)
-            event = await with_own_steps(event, memory, self._ctx.pipelines)
-            part.outcome = _outcome(event)
+        event = await understood_turn(partial(understand.by_model, memory), memory, partition, self._ctx)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
@@ -166,15 +157,3 @@ class UnderstandingQueue:
             return self._ctx.stores.memories.get(partition, memory_id)
         except KeyError:
             return None
-
-
-def _outcome(event: Understood) -> dict[str, Any]:
-    """Return what a model has answered in short: no texts."""
-    found = event.found
-    return {
-        "profile": event.profile,
-        "prompt": event.prompt,
-        "interaction_mode": None if event.interaction is None else event.interaction.mode,
-        "items": 0 if found is None else len(found.items),
-        "categories": 0 if found is None else len(found.categories),
-    }

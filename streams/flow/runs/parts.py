@@ -20,19 +20,28 @@ log = structlog.get_logger()
 
 
 class PartUnderWay:
-    """A part. `timer` is to be current while its code runs; `outcome` has ids and counts."""
+    """A part. `timer` is to be current while its code runs; `outcome` has ids and counts.
 
-    __slots__ = ("outcome", "timer")
+    `job_id` is the job that repeats the part of a turn.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("job_id", "outcome", "timer")
+
+    def __init__(self, job_id: str | None = None) -> None:
+        self.job_id = job_id
         self.timer = RunTimer()
         self.outcome: Mapping[str, Any] = {}
 
 
 @contextmanager
-def timed_part(runs: RunRecorder | None, part: RunPart, memory: Memory, partition: int) -> Iterator[PartUnderWay]:
-    """Time a part, and record it at the end of the block; an exception is its failure."""
-    under_way = PartUnderWay()
+def timed_part(
+    runs: RunRecorder | None, part: RunPart, memory: Memory, partition: int, job_id: str | None = None
+) -> Iterator[PartUnderWay]:
+    """Time a part, and record it at the end of the block; an exception is its failure.
+
+    One that a job repeats has a run of its own beside the first.
+    """
+    under_way = PartUnderWay(job_id)
     try:
         with under_way.timer:
             yield under_way
@@ -64,7 +73,7 @@ def end_part(
         return
     try:
         run = Run(
-            run_id=f"{part}-{memory.memory_id}-{memory.latest}",
+            run_id="-".join(filter(None, (part, memory.memory_id, str(memory.latest), under_way.job_id))),
             pipeline="memorize",
             part=part,
             scope=dict(memory.scope),

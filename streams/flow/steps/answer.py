@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import starmap
+from time import perf_counter
 from typing import Any
 
 from agents.context.assemble import Assemble
@@ -127,23 +128,39 @@ class AnswerQuery:
             return await self._answer(self._list_at(record.partition).answer, request, record, options)
         if isinstance(request, MapRequest):
             return await self._answer(self._draw_map_at(record.partition).answer, request, record, options)
-        agents = self._retrieval_at(record.partition)
-        if agents.ask_models(request):
-            handled = await self._with_models(
-                agents, request, self._searcher(record, options), lambda: self._own_writes.time_left(options)
-            )
-        else:
-            handled = await self._retrieved(agents.retrieve.answer, request, record, options)
-        handled = await self._with_own_steps(agents, handled, request)
+        handled = await self._hits(self._retrieval_at(record.partition), request, record, options)
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
 
+    async def _hits(
+        self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions
+    ) -> HandlerResult:
+        """Decide the query, search by it, and have models and own steps order what is found for it."""
+        search = self._searcher(record, options)
+        warnings: tuple[ReplyWarning, ...] = ()
+        if agents.retrieve.changes_query:
+            received = await search(agents.retrieve.receive, request)
+            if received.answer is None:
+                return received
+            # The search warns of writes that were not awaited in time.
+            warnings = tuple(one for one in received.answer.warnings if one.code != NOT_CAUGHT_UP)
+            assert isinstance(received.answer.result, RetrieveRequest)
+            request = received.answer.result
+        if agents.ask_models(request):
+            found = await self._with_models(agents, request, search, lambda: self._own_writes.time_left(options))
+        else:
+            found = await search(agents.retrieve.answer, request)
+        return await self._with_own_steps(agents, _warned(found, warnings), request)
+
     async def _retrieved(
         self, answer: Callable[[Any], Awaitable[Any]], request: RetrieveRequest, record: Record, options: ReplyOptions
     ) -> HandlerResult:
-        with self._meters.retrieve_seconds.time():
-            return await self._answer(answer, request, record, options)
+        began = perf_counter()
+        found = await self._answer(answer, request, record, options)
+        if found.answer is not None and isinstance(found.answer.result, RetrieveResult):
+            self._meters.retrieve_seconds.observe(perf_counter() - began)
+        return found
 
     def _searcher(self, record: Record, options: ReplyOptions) -> Search:
         """Return what searches for a request, several times: all but the first wait for no writes of its caller."""
@@ -189,6 +206,12 @@ class AnswerQuery:
         if isinstance(request, ListRequest) and request.reads_texts:
             return self._text_turns.turn(request.scope.boundary)
         return nullcontext()
+
+
+def _warned(found: HandlerResult, warnings: tuple[ReplyWarning, ...]) -> HandlerResult:
+    if found.answer is None or not warnings:
+        return found
+    return HandlerResult(SuccessReply(found.answer.result, (*warnings, *found.answer.warnings)))
 
 
 def _warnings(handled: HandlerResult) -> tuple[ReplyWarning, ...]:

@@ -25,10 +25,10 @@ from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult
 from streams.flow.requests.events import event_out
 from streams.flow.steps.prepare_turn import PrepareTurns
+from streams.flow.steps.understand import understood_turn
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.support.fair_turns import FairTurns
-from streams.flow.support.own_understanding import with_own_steps
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
@@ -159,10 +159,12 @@ class RefreshRun:
         def ask() -> Awaitable[Understood]:
             return self._refresh.ask(turn, self._job)
 
+        def patiently() -> Awaitable[Understood]:
+            return until_available(ask, "language model", self._ctx.meters, at_most_s=MAX_OUTAGE_S)
+
         try:
             async with self._turns.turn(self._job.scope.boundary):
-                answered = await until_available(ask, "language model", self._ctx.meters, at_most_s=MAX_OUTAGE_S)
-            return await with_own_steps(answered, turn, self._ctx.pipelines)
+                return await understood_turn(patiently, turn, self._partition, self._ctx, self._job.job_id)
         except (Unavailable, ModelMissing) as problem:
             self._ends_because = str(problem)
         except Exception:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from schemas.models.language import Prompt
+from tests.builders.own_steps import BrokenQuery
 from tests.fakes.language_model import ONE_PROFILE
+from tests.stream.pipelines.test_editing import edit, insert
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, turn_message
 
@@ -101,3 +103,26 @@ async def test_turn_forgotten_while_the_model_is_asked_is_in_no_answer(pipeline:
     assert TEXTS[1] in pipeline.language.asked[0].user
     assert sorted(texts(reply)) == [TEXTS[2], TEXTS[0]]
     assert "reranked_by" in reply["result"]["diagnostics"]
+
+
+SYNONYMS = {"words": {"torch?": "lantern?"}}
+
+
+async def test_model_is_shown_the_query_that_own_steps_have_left(pipeline: InMemoryPipeline) -> None:
+    await edit(pipeline, insert("retrieve.words", "retrieve.receive", "Synonyms", **SYNONYMS))
+    reply = await pipeline.retrieve("where is the torch?", rerank=True)
+    [prompt] = pipeline.language.asked
+    assert "where is the lantern?" in prompt.user
+    assert "torch" not in prompt.user
+    assert (len(texts(reply)), codes(reply)) == (3, [])
+
+
+async def test_query_is_decided_once_and_its_failed_step_is_told_once(
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BrokenQuery, "calls", 0)
+    await edit(pipeline, insert("retrieve.broken", "retrieve.receive", "BrokenQuery"))
+    reply = await asked(pipeline, rerank=True, read_after=10**9)
+    assert sorted(codes(reply)) == ["not_caught_up", "step_failed"]
+    assert "reranked_by" in reply["result"]["diagnostics"]
+    assert BrokenQuery.calls == 1

@@ -149,3 +149,17 @@ async def test_own_steps_and_their_revision_are_in_the_record(tmp_path: Path) ->
     assert accepted["revision"]["number"] == 1
     assert steps(accepted)[:2] == ["memorize.ingest", "memorize.redact"]
     assert not any(b"4111" in (one.value or b"") for one in pipeline.topics.records(pipeline.names.runs))
+
+
+async def test_calls_of_a_refresh_are_in_runs_of_their_turns_beside_the_first(pipeline: InMemoryPipeline) -> None:
+    await pipeline.ask(pipeline.names.turns, turn_message(TEXT, "t1"))
+    await pipeline.until(lambda: pipeline.memory(TEXT).reading.status == "model")
+    await edit(pipeline, {"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 5}})
+    result = (await pipeline.command("refresh", before_revision=1))["result"]
+    memory_id = pipeline.memory(TEXT).memory_id
+    again, first = [one for one in await listed(pipeline, memory_id=memory_id) if one["part"] == "understand"]
+    assert (steps(again), again["outcome"]["job_id"]) == (["memorize.understand"], result["job_id"])
+    assert "job_id" not in first["outcome"]
+    assert again["run_id"] != first["run_id"]
+    [call] = again["models"]
+    assert (call["profile"], call["tokens_in"] + call["tokens_out"]) == ("default", result["tokens"])

@@ -1,0 +1,40 @@
+"""Have a language model understand a turn: its answer after the deployment's own steps, as a part of the turn's run."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents.ports.run_timer import step
+from schemas.internal.events import Understood
+from schemas.state.memories import Memory
+from streams.flow.runs.parts import timed_part
+from streams.flow.support.own_understanding import UNDERSTAND, with_own_steps
+from streams.flow.worker_context import WorkerContext
+
+
+async def understood_turn(
+    ask: Callable[[], Awaitable[Understood]],
+    turn: Memory,
+    partition: int,
+    ctx: WorkerContext,
+    job_id: str | None = None,
+) -> Understood:
+    """Return the answer about a turn; `job_id` is the job that asks again. Raises what `ask` raises, recorded."""
+    with timed_part(ctx.runs, "understand", turn, partition, job_id) as part:
+        with step(UNDERSTAND):
+            event = await ask()
+        event = await with_own_steps(event, turn, ctx.pipelines)
+        part.outcome = _outcome(event, job_id)
+    return event
+
+
+def _outcome(event: Understood, job_id: str | None) -> dict[str, Any]:
+    """Return what a model has answered in short: no texts."""
+    found = event.found
+    return {
+        "profile": event.profile,
+        "prompt": event.prompt,
+        "interaction_mode": None if event.interaction is None else event.interaction.mode,
+        "items": 0 if found is None else len(found.items),
+        "categories": 0 if found is None else len(found.categories),
+        **({} if job_id is None else {"job_id": job_id}),
+    }
