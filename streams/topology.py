@@ -56,8 +56,8 @@ from streams.flow.steps.handle_commands import AnswerCommand, Assignments
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.prepare_turn import PrepareTurns
-from streams.flow.steps.refresh import RunRefreshes
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
+from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
 from streams.flow.worker_context import WorkerContext
@@ -162,14 +162,18 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         return await agents.at(partition).categorize.due_assignments(scope)
 
     commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
+    refreshes = RunRefreshes(lambda partition: agents.at(partition).refresh, ctx)
     run_jobs = RunJobs(
         lambda partition: agents.at(partition).maintain,
         lambda partition: agents.at(partition).compare_embedders,
-        RunRefreshes(lambda partition: agents.at(partition).refresh, ctx),
+        refreshes,
         ctx,
     )
     run_consolidations = RunConsolidations(
-        lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
+        lambda partition: agents.at(partition).consolidate,
+        lambda partition: agents.at(partition).categorize,
+        refreshes,
+        ctx,
     )
     requested = Recorded(commands, requested_job, ctx.jobs)
     jobs = Recorded(run_jobs, running_job, ctx.jobs, begins=False)

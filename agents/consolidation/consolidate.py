@@ -25,6 +25,7 @@ from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.identity import derive_distilled_id
 from agents.rules.memory.superseding import SupersedeState, supersede_state
 from agents.rules.modes.declaring import unknown_mode_error
+from agents.rules.pipelines.built_in import BUILT_IN
 from schemas.failures import Rejected
 from schemas.internal.consolidation import ConsolidationTrigger, Distilled
 from schemas.models.vectors import Matrix
@@ -56,8 +57,11 @@ class RunLimits:
     tokens: int
 
 
-SELECT = "evolve.select"
-"""The built-in step after which own steps may narrow the turns of a run."""
+REFRESH_ITEMS = "evolve.refresh_items"
+"""The step that has turns understood again, before they are read for the others."""
+
+SELECTING_STEPS = ("evolve.select", REFRESH_ITEMS)
+"""The built-in steps after which own steps may narrow the turns of a run."""
 
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 
@@ -88,14 +92,16 @@ class Consolidate:
 
     def has_step(self, step_id: str) -> bool:
         """True if a run has this step."""
-        return self._pipelines is None or self._pipelines.is_on(step_id)
+        return not BUILT_IN[step_id].is_off if self._pipelines is None else self._pipelines.is_on(step_id)
 
     async def selected(self, run: ConsolidationRun, sources: Sequence[Source]) -> list[Source]:
         """Return those of these turns that the deployment's own steps leave. Raises Rejected if one fails."""
-        if self._pipelines is None or not self._pipelines.has_own(SELECT):
-            return [*sources]
-        own = await self._pipelines.run_own(SELECT, {"scope": run.scope, "turns": [*sources]})
-        return list(own.value)
+        selected = [*sources]
+        for place in SELECTING_STEPS:
+            if self._pipelines is not None and self._pipelines.has_own(place):
+                own = await self._pipelines.run_own(place, {"scope": run.scope, "turns": selected})
+                selected = list(own.value)
+        return selected
 
     def modes(self, trigger: ConsolidationTrigger) -> list[str]:
         """Return the names of a run's modes. Raises Rejected `unknown_mode`."""

@@ -25,7 +25,7 @@ from schemas.state.memories import Memory
 
 @dataclass(frozen=True, slots=True)
 class RefreshLimits:
-    """What one job may cost: a deployment's limits, which a job may lower."""
+    """What one job, or one consolidation, may cost: a deployment's limits, which a job may lower."""
 
     calls: int
     tokens: int
@@ -48,9 +48,13 @@ class Refresh:
         clock: Clock,
         profile: str | None,
         limits: RefreshLimits,
+        run_limits: RefreshLimits,
     ) -> None:
-        """`profile` is the language model that understands turns; None, or while no model is asked: rules do."""
-        self.limits = limits
+        """`profile` is the language model that understands turns; None, or while no model is asked: rules do.
+
+        `limits` are those of a job, `run_limits` those of a consolidation.
+        """
+        self.limits, self.run_limits = limits, run_limits
         self.profile = profile if understand.is_on else None
         self._understand = understand
         self._memories = memories

@@ -12,9 +12,20 @@ from pydantic import BaseModel, Field
 from schemas.scopes import Scope
 from schemas.state.memories import Memory
 
-Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category", "merge_entry"]
-"""Operations of a run: distil several turns into one memory, merge duplicate items, decay an item's stability,
-reassign an item's categories, refresh a category's summary, merge an intention's entry with its item."""
+Operation = Literal[
+    "add_item",
+    "remove_item",
+    "change_item",
+    "distil",
+    "merge",
+    "decay",
+    "assign_category",
+    "refresh_category",
+    "merge_entry",
+]
+"""Operations of a run: add, remove or change an item of turns that were understood again, distil several turns into one
+memory, merge duplicate items, decay an item's stability, reassign an item's categories, refresh a category's summary,
+merge an intention's entry with its item."""
 
 
 class ConsolidationTrigger(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -76,6 +87,16 @@ class ModeCounts(BaseModel):
     """Clusters left for the next run."""
 
 
+class RefreshCounts(BaseModel, frozen=True):
+    """Turns that a run had understood again, without a valid answer (`failed`) and left (`remaining`), and the cost."""
+
+    processed: int
+    failed: int
+    remaining: int
+    calls: int
+    tokens: int
+
+
 class Consolidated(BaseModel, frozen=True, populate_by_name=True):
     """The result of a run: its reply, and its last record on its topic."""
 
@@ -86,6 +107,7 @@ class Consolidated(BaseModel, frozen=True, populate_by_name=True):
     created: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
     modes: dict[str, ModeCounts] = Field(default_factory=dict)
+    refreshed: RefreshCounts | None = Field(default=None, exclude_if=lambda refreshed: refreshed is None)
     diff: tuple[Difference, ...] = ()
 
 

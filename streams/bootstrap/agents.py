@@ -174,7 +174,8 @@ class BuildAgents:
     def _refresh(self, understand: Understand, stores: PartitionStores, active: ActivePipelines) -> Refresh:
         limits = RefreshLimits(self._settings.refresh_calls, self._settings.refresh_tokens)
         profile = self._steps.understanding_profile(active)
-        return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits)
+        run_limits = self._steps.refresh_limits(active)
+        return Refresh(understand, stores.memories, stores.words, self._ctx.clock, profile, limits, run_limits)
 
     def _assemble(self, stores: PartitionStores, retrieve: SearchWithOwnSteps, active: ActivePipelines) -> Assemble:
         summaries = CategorySummaries(stores.words, stores.memories, stores.categories)

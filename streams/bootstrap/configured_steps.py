@@ -10,9 +10,17 @@ from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.rerank import Rerank
-from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
+from agents.rules.pipelines.configs import (
+    ContextConfig,
+    ModelConfig,
+    RefreshItemsConfig,
+    RerankConfig,
+    RouteConfig,
+    SelectConfig,
+)
 from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
+from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
 from streams.adapters.language.chosen_profile import model_of
 from streams.bootstrap.prompts import open_prompts
@@ -104,6 +112,12 @@ class ConfiguredSteps:
             config.seconds or chosen.consolidation_seconds,
             chosen.consolidation_tokens if config.tokens is None else config.tokens,
         )
+
+    def refresh_limits(self, active: ActivePipelines) -> RefreshLimits:
+        """Return what a consolidation may spend on understanding turns again."""
+        chosen, config = self._settings, active.config("evolve.refresh_items")
+        assert isinstance(config, RefreshItemsConfig)
+        return RefreshLimits(config.calls or chosen.refresh_calls, config.tokens or chosen.refresh_tokens)
 
     def _template(self, config: ModelConfig, step: str) -> Template:
         """Return the template that the pipelines have chosen, or else the deployment, or else the project."""

@@ -37,6 +37,7 @@ class FakeLanguageModel:
         """Take what answers a prompt: the fields of the object that is asked for."""
         self.asked: list[Prompt] = []
         self.answers = answers
+        self.tokens_in = 1
         self.released = asyncio.Event()
         self.released.set()
         self._profiles = profiles
@@ -62,7 +63,9 @@ class FakeLanguageModel:
         self._counts[name]["calls"] += 1
         await self.released.wait()
         try:
-            return ModelAnswer(self._answer(prompt, answer), name, prompt.version, tokens_in=1, tokens_out=1)
+            return ModelAnswer(
+                self._answer(prompt, answer), name, prompt.version, tokens_in=self.tokens_in, tokens_out=1
+            )
         except (Unavailable, Unanswerable) as problem:
             self._counts[name]["failures"] += 1
             self._errors[name] = str(problem)

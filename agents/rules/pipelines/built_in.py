@@ -5,7 +5,14 @@ Kafka is the runner: steps of one pipeline run in the consumers of several topic
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.rules.pipelines.configs import ContextConfig, ModelConfig, RerankConfig, RouteConfig, SelectConfig
+from agents.rules.pipelines.configs import (
+    ContextConfig,
+    ModelConfig,
+    RefreshItemsConfig,
+    RerankConfig,
+    RouteConfig,
+    SelectConfig,
+)
 from agents.rules.pipelines.contract import StepContract
 from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Topology
 
@@ -96,6 +103,16 @@ EVOLVE: Sequence[StepContract] = (
         is_fixed=True,
     ),
     StepContract(
+        "evolve.refresh_items",
+        "understand",
+        _names("turns"),
+        _names("turns", "items"),
+        MODEL | WRITES,
+        config=RefreshItemsConfig,
+        opens="turns",
+        is_off=True,
+    ),
+    StepContract(
         "evolve.summarise", "consolidate", _names("turns"), _names("summaries"), MODEL | WRITES, config=ModelConfig
     ),
     StepContract("evolve.merge", "merge", _names("scope"), _names("items"), WRITES),
@@ -118,7 +135,7 @@ BUILT_IN: Mapping[str, StepContract] = {one.step_id: one for one in (*MEMORIZE, 
 
 
 def _placed(contracts: Iterable[StepContract]) -> tuple[PlacedStep, ...]:
-    return tuple(PlacedStep(step_id=one.step_id) for one in contracts)
+    return tuple(PlacedStep(step_id=one.step_id, enabled=not one.is_off) for one in contracts)
 
 
 DEFAULT_TOPOLOGY = Topology(memorize=_placed(MEMORIZE), retrieve=_placed(RETRIEVE), evolve=_placed(EVOLVE))

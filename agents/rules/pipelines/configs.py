@@ -48,3 +48,10 @@ class SelectConfig(_StepConfig):
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
     tokens: Annotated[int, Field(ge=0)] | None = None
+
+
+class RefreshItemsConfig(_StepConfig):
+    """`evolve.refresh_items`: what one run may cost to understand turns again."""
+
+    calls: Annotated[int, Field(ge=1)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None

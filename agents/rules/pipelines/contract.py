@@ -39,6 +39,7 @@ class StepContract:
     `role` selects the language model profile where none is configured. `optional` is used where it is there. `opens`
     names the part of the state that own steps after this one may replace; None: no own step runs between this step and
     the next. `is_fixed`: it can be neither switched off nor replaced, as acknowledgement and order depend on it.
+    `is_off`: the pipelines of the release have it switched off.
     """
 
     step_id: str
@@ -51,6 +52,7 @@ class StepContract:
     opens: str | None = None
     is_fixed: bool = False
     is_replaceable: bool = False
+    is_off: bool = False
 
     @property
     def pipeline(self) -> str:

@@ -44,12 +44,16 @@ class FinishedRefresh(BaseModel, frozen=True):
 
 
 class Consolidation(BaseModel, frozen=True):
-    """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`."""
+    """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`.
+
+    `refreshed` counts the turns that were understood again; None where the pipelines have no such step.
+    """
 
     run: str | None = None
     created: tuple[str, ...]
     superseded: tuple[str, ...]
     modes: dict[str, dict[str, Any]] = {}
+    refreshed: dict[str, int] | None = None
     diff: tuple[dict[str, Any], ...] = ()
 
 

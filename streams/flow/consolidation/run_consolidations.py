@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from weakref import WeakValueDictionary
 
 from agents.categories.categorize import Categorize
-from agents.consolidation.consolidate import Consolidate
+from agents.consolidation.consolidate import REFRESH_ITEMS, Consolidate
 from agents.ports.consolidation_run import ConsolidationRun
 from agents.ports.run_timer import step
 from schemas.failures import ModelMissing
@@ -20,9 +20,11 @@ from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.moments import moment_of
 from streams.flow.consolidation.deduplicating import Deduplication
+from streams.flow.consolidation.refreshing import refresh_items
 from streams.flow.consolidation.run_under_way import RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
@@ -40,9 +42,11 @@ class RunConsolidations:
         self,
         consolidate_at: Callable[[int], Consolidate],
         categorize_at: Callable[[int], Categorize],
+        refreshes: RunRefreshes,
         ctx: WorkerContext,
     ) -> None:
         """Take the agents by partition."""
+        self._refreshes = refreshes
         self._consolidate_at = consolidate_at
         self._categorize_at = categorize_at
         self._ctx = ctx
@@ -52,8 +56,9 @@ class RunConsolidations:
     async def __call__(self, trigger: ConsolidationTrigger, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the consolidation as far as its limits allow."""
         consolidate = self._consolidate_at(record.partition)
+        refresh = self._refreshes.at(record.partition) if consolidate.has_step(REFRESH_ITEMS) else None
         modes = consolidate.modes(trigger)
-        async with self._locks.setdefault(trigger.scope.boundary, asyncio.Lock()), self._room:
+        async with self._locks.setdefault(trigger.scope.boundary, asyncio.Lock()):
             run, writes = self._begin_run(trigger, record)
             await await_all(writes)
             job = Job(
@@ -65,7 +70,10 @@ class RunConsolidations:
             )
             with self._ctx.jobs.running(job) as tally:
                 progress = RunProgress(run, consolidate.bounds, tally, self._ctx)
-                await self._carry_out(progress, modes, consolidate)
+                if refresh is not None:
+                    await refresh_items(progress, self._refreshes, refresh)
+                async with progress.not_counting(self._room):
+                    await self._carry_out(progress, modes, consolidate)
         if not progress.is_assigned():
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
@@ -125,5 +133,6 @@ class RunConsolidations:
 
 
 def _reply_body(done: Consolidated) -> dict[str, object]:
-    body: dict[str, object] = done.model_dump(mode="json", include={"run", "created", "superseded", "modes", "diff"})
+    shown = {"run", "created", "superseded", "modes", "refreshed", "diff"}
+    body: dict[str, object] = done.model_dump(mode="json", include=shown)
     return body

@@ -1,14 +1,16 @@
 """The progress of one consolidation run: its results so far, its remaining budget, and its events."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from pydantic import BaseModel
 
 from agents.consolidation.consolidate import RunLimits
 from agents.ports.consolidation_run import ConsolidationRun
 from schemas.internal.changes import JobProgress
-from schemas.internal.consolidation import Consolidated, Difference, ModeCounts
+from schemas.internal.consolidation import Consolidated, Difference, ModeCounts, RefreshCounts
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
@@ -17,7 +19,8 @@ OUT_OF_TIME = "the time limit of one run is reached; the next run continues"
 """Reason of an unfinished run."""
 
 PLANNING_TIME_SHARE = 0.5
-"""Share of the remaining time for the search of clusters; the rest is for writing them."""
+"""Share of the remaining time for understanding turns again, then for the search of clusters; the rest is for what
+follows: writing them."""
 
 MAX_DIFF_CHARS = 160
 """Characters of a text in a difference."""
@@ -35,6 +38,7 @@ class RunProgress:
         self.superseded: list[str] = []
         self.modes: dict[str, ModeCounts] = {}
         self.diff: list[Difference] = []
+        self.refreshed: RefreshCounts | None = None
         self.left: dict[str, str] = {}
         """By mode, the digest of the turns in which no cluster is left."""
         self.tokens_left = bounds.tokens
@@ -48,6 +52,14 @@ class RunProgress:
         self.modes[mode] = counts.model_copy(
             update={name: getattr(counts, name) + number for name, number in more.items()}
         )
+
+    @asynccontextmanager
+    async def not_counting(self, room: AbstractAsyncContextManager[Any]) -> AsyncIterator[None]:
+        """Enter `room`; the wait for it does not count as time of the run."""
+        began = asyncio.get_running_loop().time()
+        async with room:
+            self._ends_at += asyncio.get_running_loop().time() - began
+            yield
 
     def is_over(self) -> bool:
         """True if the time limit is reached."""
@@ -68,7 +80,7 @@ class RunProgress:
         self.tokens_left -= tokens
 
     def planning_deadline(self) -> Callable[[], bool]:
-        """Return a function, callable in any thread, that is true when the search of clusters must stop."""
+        """Return a function, callable in any thread, that is true when half of the remaining time is over."""
         time = asyncio.get_running_loop().time
         until = time() + PLANNING_TIME_SHARE * (self._ends_at - time())
         return lambda: time() > until
@@ -99,5 +111,6 @@ class RunProgress:
             created=tuple(self.created),
             superseded=tuple(self.superseded),
             modes=self.modes,
+            refreshed=self.refreshed,
             diff=tuple(self.diff),
         )

@@ -108,7 +108,8 @@ def _consolidation(body: Mapping[str, Any]) -> Short:
         for name, number in mode.items():
             counts[name] = counts.get(name, 0) + number
     ids = {**_ids("created", body.get("created", ())), **_ids("superseded", body.get("superseded", ()))}
-    return {**counts, **ids, "modes": len(body.get("modes", {})), "changes": len(body.get("diff", ()))}
+    refreshed = {"refreshed": body["refreshed"]} if "refreshed" in body else {}
+    return {**counts, **refreshed, **ids, "modes": len(body.get("modes", {})), "changes": len(body.get("diff", ()))}
 
 
 def _ids(name: str, memory_ids: Iterable[str]) -> Short:

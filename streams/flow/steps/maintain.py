@@ -20,7 +20,7 @@ from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
 from streams.flow.steps.compare_embedders import run_comparison
-from streams.flow.steps.refresh import RunRefreshes
+from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.verify import run_verification
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available

@@ -1,4 +1,4 @@
-"""The job `refresh` on its topic: turns are understood again, within a budget, and the job answers what has changed.
+"""One running job `refresh`: turns are understood again, within a budget, and the job answers what has changed.
 
 A job stores no progress: what it has done is noted on the turns. If a kill interrupts it, it is delivered again, finds
 these notes, and goes on; nothing is counted twice. Users take turns at the model, whose limits of calls hold as for new
@@ -8,21 +8,19 @@ turns. What the budget leaves, or a model that is away, is due for the next job.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import BaseModel
 
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.item_merging import ItemDiff, sum_diffs
-from agents.understanding.refresh import Refresh
+from agents.understanding.refresh import Refresh, RefreshLimits
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.internal.events import Understood
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.state.memories import Memory
 from streams.batching import batches
-from streams.flow.requests.channel import HandlerResult
 from streams.flow.requests.events import event_out
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.understand import understood_turn
@@ -33,14 +31,8 @@ from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
 
-MAX_ASKED_AT_ONCE = 8
-"""Turns about which models are asked for jobs at a time, in one worker; new turns have calls of their own."""
-
 MAX_ASKED_BY_JOB = 4
-"""Turns of one job among them."""
-
-MAX_MODEL_TURN_S = 60.0
-"""Seconds of a user's turn at the model: what takes longer holds up no other."""
+"""Turns of one job about which models are asked at a time."""
 
 MAX_OUTAGE_S = 30.0
 """Seconds that a job waits for a model that is away; then it ends, and the rest is due for the next one."""
@@ -55,44 +47,39 @@ APPLIED_POLL_INTERVAL_S = 0.02
 PAGE_SIZE = 20
 """Records that are read at a stretch, some 2 ms."""
 
+OUT_OF_TIME = "the time limit is reached"
+"""Why turns are left by a run that has one."""
+
 MAX_IDS = 500
 """Ids of each kind in an answer; the counts are complete."""
 
 
-class RunRefreshes:
-    """Handles jobs of the kind `refresh`, one of a boundary at a time."""
-
-    def __init__(self, refresh_at: Callable[[int], Refresh], ctx: WorkerContext) -> None:
-        self._refresh_at = refresh_at
-        self._ctx = ctx
-        self._turns = FairTurns(MAX_ASKED_AT_ONCE, MAX_MODEL_TURN_S)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    async def __call__(self, job: Job, partition: int) -> HandlerResult:
-        """Run the job to its end. Without an answer, the worker that has the partition now gets the job again."""
-        lock = self._locks.setdefault(job.scope.boundary, asyncio.Lock())
-        async with lock:
-            with self._ctx.jobs.running(job) as tally:
-                running = RefreshRun(job, tally, self._refresh_at(partition), partition, self._ctx, self._turns)
-                if not await running.run_to_end():
-                    return HandlerResult(None)
-        return HandlerResult(running.answer())
-
-
 class RefreshRun:
-    """One running job."""
+    """A job, or the part of a consolidation that is done like one."""
 
     def __init__(
-        self, job: Job, tally: JobProgress, refresh: Refresh, partition: int, ctx: WorkerContext, turns: FairTurns
+        self,
+        job: Job,
+        tally: JobProgress,
+        refresh: Refresh,
+        partition: int,
+        ctx: WorkerContext,
+        turns: FairTurns,
+        limits: RefreshLimits,
+        is_over: Callable[[], bool],
     ) -> None:
         self._job, self._tally, self._refresh = job, tally, refresh
         self._partition = partition
         self._ctx = ctx
         self._turns = turns
+        self._limits = limits
+        self._is_over = is_over
         self._prepare = PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text)
         self._done: dict[str, None] = {}
         """Turns with a note of this job, whose costs count."""
-        self._calls = self._tokens = self._remaining = 0
+        self._calls = self._remaining = 0
+        self.tokens = 0
+        """Tokens of the turns with a note of this job."""
         self._ends_because: str | None = None
 
     async def run_to_end(self) -> bool:
@@ -100,31 +87,51 @@ class RefreshRun:
         due = await self._due_ids()
         self._tally.total = len(self._done) + len(due)
         understand = self._read_by_rules if self._refresh.profile is None else self._ask
+        unread: list[str] = []
         for some in batches(due, MAX_ASKED_BY_JOB):
+            if self._ends_because is None and self._is_over():
+                self._ends_because = OUT_OF_TIME
             if self._ends_because is None:
                 await understand(some)
+            else:
+                unread += some
             if not self._is_assigned():
                 return False
-        self._remaining = len([one for one in due if self._is_left(one)])
+        # Whether a turn that the rules have read is due still, its record does not tell.
+        left = unread if self._refresh.profile is None else due
+        self._remaining = len([one for one in left if self._is_left(one)])
         return True
 
     def answer(self) -> SuccessReply:
         """Return what has been done, what has changed, and what is left."""
-        notes = [turn.reading.refreshed for one in self._done if (turn := self._refresh.turn(one)) is not None]
-        diff = sum_diffs(ItemDiff(one.added, one.removed, one.changed) for one in notes if one is not None)
-        tally = self._tally
+        diff = self.diff()
         result: dict[str, Any] = {
             "job_id": self._job.job_id,
             "by": self._refresh.profile or "rules",
-            **{name: getattr(tally, name) for name in ("total", "processed", "skipped", "failed")},
-            "remaining": self._remaining,
-            "calls": self._calls,
-            "tokens": self._tokens,
+            "total": self._tally.total,
+            "skipped": self._tally.skipped,
+            **self.counts(),
             **{f"items_{name}": len(ids) for name, ids in diff._asdict().items()},
             **{name: list(ids[:MAX_IDS]) for name, ids in diff._asdict().items()},
         }
-        why = f"{self._remaining} turns are left for the next refresh: {self._ends_because or 'they have changed'}"
-        return SuccessReply(result, (ReplyWarning("unfinished", why),) if self._remaining else ())
+        return SuccessReply(result, (ReplyWarning("unfinished", self.unfinished),) if self._remaining else ())
+
+    @property
+    def unfinished(self) -> str:
+        """Why the next one must continue; empty if no turn is left."""
+        why = self._ends_because or "they have changed"
+        return f"{self._remaining} turns are left for the next refresh: {why}" if self._remaining else ""
+
+    def diff(self) -> ItemDiff:
+        """Return the items that have changed, also before the job was interrupted."""
+        notes = [turn.reading.refreshed for one in self._done if (turn := self._refresh.turn(one)) is not None]
+        return sum_diffs(ItemDiff(one.added, one.removed, one.changed) for one in notes if one is not None)
+
+    def counts(self) -> dict[str, int]:
+        """Return turns that were understood, failed and are left, and the cost."""
+        tally = self._tally
+        cost = {"calls": self._calls, "tokens": self.tokens}
+        return {"processed": tally.processed, "failed": tally.failed, "remaining": self._remaining, **cost}
 
     async def _due_ids(self) -> list[str]:
         """Return the turns that may be due, and note those that this job has done before it was interrupted."""
@@ -142,12 +149,12 @@ class RefreshRun:
     async def _ask(self, memory_ids: Sequence[str]) -> None:
         """Ask the model about turns, as far as the budget allows; return when the answers are on the records."""
         turns: list[Memory] = []
-        limits, reserved = self._refresh.limits.of(self._job), 0
+        limits, reserved = self._limits, 0
         for turn in self._still_due(memory_ids):
             reserved += self._refresh.expected_tokens(turn)
             if self._calls + len(turns) >= limits.calls:
                 self._ends_because = f"{limits.calls} calls are the limit"
-            elif self._tokens + reserved > limits.tokens:
+            elif self.tokens + reserved > limits.tokens:
                 self._ends_because = f"{limits.tokens} tokens are the limit"
             if self._ends_because is not None:
                 break
@@ -229,7 +236,7 @@ class RefreshRun:
             return
         self._done[turn.memory_id] = None
         self._calls += self._refresh.profile is not None
-        self._tokens += note.tokens
+        self.tokens += note.tokens
         self._tally.processed += note.is_answered
         self._tally.failed += not note.is_answered
 
@@ -242,7 +249,7 @@ class RefreshRun:
 
     def _is_left(self, memory_id: str) -> bool:
         turn = self._refresh.turn(memory_id)
-        return self._refresh.profile is not None and turn is not None and self._refresh.may_be_due(turn, self._job)
+        return turn is not None and self._refresh.may_be_due(turn, self._job)
 
     def _is_assigned(self) -> bool:
         return self._ctx.is_assigned(self._partition)

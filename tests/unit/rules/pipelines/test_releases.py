@@ -23,3 +23,14 @@ def test_built_in_step_that_is_gone_is_left_out_and_settings_stay() -> None:
     set_up = rest[-2].model_copy(update={"config": {"candidates": 9}})
     stored = DEFAULT_TOPOLOGY.with_steps("retrieve", [receive, gone, *rest[:-2], set_up, rest[-1]])
     assert in_this_release(stored).retrieve == (receive, *rest[:-2], set_up, rest[-1])
+
+
+def test_step_that_a_later_release_has_switched_off_is_off_and_own_steps_keep_their_place() -> None:
+    select, refresh, *rest = DEFAULT_TOPOLOGY.evolve
+    assert (refresh.step_id, refresh.enabled) == ("evolve.refresh_items", False)
+    own = PlacedStep(step_id="evolve.days", implementation="acme.Days")
+    stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, own, *rest])
+    assert in_this_release(stored).evolve == (select, own, refresh, *rest)
+    on = refresh.model_copy(update={"enabled": True})
+    stored = DEFAULT_TOPOLOGY.with_steps("evolve", [select, on, *rest])
+    assert in_this_release(stored).evolve == (select, on, *rest)
