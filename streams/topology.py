@@ -219,7 +219,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         ),
         Subscription(
             topics.consolidate,
-            (Consolidate, Categorize),
+            (Consolidate, Categorize, Refresh),
             RequestStep(serve(channels.triggers, consolidations), window=64),
         ),
         Subscription(topics.consolidated, (Remember,), applied),

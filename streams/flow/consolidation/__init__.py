@@ -1,1 +1,1 @@
-"""A consolidation run: distillation, deduplication, progress."""
+"""A consolidation run: turns understood again, distillation, deduplication, progress."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.models.language import Prompt
+from streams.flow.steps import answer
 from tests.builders.own_steps import BrokenQuery
 from tests.fakes.language_model import ONE_PROFILE
 from tests.stream.pipelines.test_editing import edit, insert
@@ -121,6 +122,7 @@ async def test_query_is_decided_once_and_its_failed_step_is_told_once(
     pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BrokenQuery, "calls", 0)
+    monkeypatch.setattr(answer, "MAX_READ_AFTER_WAIT_S", 0.1)
     await edit(pipeline, insert("retrieve.broken", "retrieve.receive", "BrokenQuery"))
     reply = await asked(pipeline, rerank=True, read_after=10**9)
     assert sorted(codes(reply)) == ["not_caught_up", "step_failed"]
