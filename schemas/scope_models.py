@@ -92,7 +92,11 @@ def bind_issued_scope(scope: type[Scope]) -> type[IssuedCommands]:
     return create_model("Issued", __base__=IssuedCommands, __doc__=IssuedCommands.__doc__, changes=changes)
 
 
-def some_scope(scope: type[Scope], value: str) -> dict[str, str]:
+OPERATOR_USER_ID = "modestream-operator"
+"""The user in the scope of commands about a whole deployment; it has no memories."""
+
+
+def some_scope(scope: type[Scope], value: str = OPERATOR_USER_ID) -> dict[str, str]:
     """Return a scope for a command that is about none: `value` in each required field, or the first of its choices."""
     required = {name: field for name, field in scope.model_fields.items() if field.is_required()}
     return {name: next(iter(_choices(field)), value) for name, field in required.items()}

@@ -11,14 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from modestream_client import MemoryClient
 from modestream_client.failures import MemoryClientError
 
 from schemas.scope_models import some_scope
+from streams.operations.deployment import client_of
 from streams.settings import Settings
-
-OPERATOR_USER_ID = "modestream-operator"
-"""The user of the commands' scope: it has no memories, and decides nothing but the partition."""
 
 TIMEOUT_S = 30.0
 
@@ -74,15 +71,8 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], principal: str | None) -> dict[str, Any]:
-    async with MemoryClient(
-        ",".join(settings.bootstrap_servers),
-        scope=some_scope(settings.scope_model, OPERATOR_USER_ID),
-        boundary=settings.scope_model.boundary_fields,
-        topic_prefix=settings.topic_prefix,
-        timeout=TIMEOUT_S,
-        principal=principal,
-        security=settings.kafka_security,
-    ) as client:
+    scope = some_scope(settings.scope_model)
+    async with client_of(settings, principal, TIMEOUT_S, scope) as client:
         return dict(await client.command(name, arguments))
 
 

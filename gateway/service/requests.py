@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from modestream_client.answers import Reply
-from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
@@ -35,12 +35,10 @@ FIELD_PREFIXES = ("scope.", "arguments.")
 class CheckedRequests:
     """Sends what the caller's grants cover."""
 
-    def __init__(
-        self, wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY, any_scope: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, wire: Wire, boundary_fields: BoundaryFields, any_scope: Mapping[str, str]) -> None:
         """`boundary_fields` are those of the deployment's scopes; a call's user is a name of theirs.
 
-        `any_scope` is one for commands that are about none; without it they have the call's user alone.
+        `any_scope` is one for commands that are about none.
         """
         self._any_scope = any_scope
         self._wire = wire
@@ -69,8 +67,7 @@ class CheckedRequests:
     async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Send a command on the whole deployment. Raises Refused."""
         require_operating(call.caller)
-        scope = self._any_scope or self.full_scope(call, {})
-        record = build_record("command.v1", command=name, scope=scope, arguments=_without_nulls(arguments))
+        record = build_record("command.v1", command=name, scope=self._any_scope, arguments=_without_nulls(arguments))
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
                 "commands", record, principal=call.caller.principal, timeout=call.remaining_s()

@@ -24,9 +24,6 @@ from gateway.service.wire import Wire
 from schemas.scope_models import some_scope
 from schemas.scopes import Scope
 
-OPERATOR_USER_ID = "modestream-operator"
-"""The user in commands about the whole deployment; it has no memories."""
-
 
 class MemoryService:
     """Every call of the gateway, by topic. Each takes a `Call`, returns JSON, and raises Refused and nothing else."""
@@ -43,7 +40,7 @@ class MemoryService:
     ) -> None:
         """`scope` is the deployment's scope model; the others are filled by followers, and empty without them."""
         self.boundary_fields = scope.boundary_fields
-        requests = CheckedRequests(wire, self.boundary_fields, some_scope(scope, OPERATOR_USER_ID))
+        requests = CheckedRequests(wire, self.boundary_fields, some_scope(scope))
         self.turns = Turns(requests)
         self.reads = Reads(requests)
         self.memories = Memories(requests, self.turns, scope)

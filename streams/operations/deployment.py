@@ -49,13 +49,19 @@ async def read_service_record(settings: Settings) -> ServiceRecord | None:
         raise NoDeployment(f"{topic} has a record that this release can't read: start a later one") from problem
 
 
-def client_of(settings: Settings, principal: str | None = None, timeout: float = CALL_TIMEOUT_S) -> MemoryClient:
-    """Return a client of the deployment, not yet open."""
+def client_of(
+    settings: Settings,
+    principal: str | None = None,
+    timeout: float = CALL_TIMEOUT_S,
+    scope: Mapping[str, str] | None = None,
+) -> MemoryClient:
+    """Return a client of the deployment, not yet open; `scope` is that of calls which name no other."""
     return MemoryClient(
         ",".join(settings.bootstrap_servers),
         topic_prefix=settings.topic_prefix,
         timeout=timeout,
         principal=principal,
+        scope=scope,
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
     )

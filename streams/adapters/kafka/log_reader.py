@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Record
-from streams.adapters.kafka.topic_reading import record_of
+from streams.adapters.kafka.topic_reading import log_consumer, record_of
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES
 
@@ -74,12 +74,8 @@ class LogReader:
 @asynccontextmanager
 async def open_log_reader(settings: Settings, places: Collection[TopicPlace]) -> AsyncIterator[LogReader]:
     """Connect to the broker of the settings, and read what their isolation level shows. Raises Unavailable."""
-    consumer = AIOKafkaConsumer(
-        **settings.kafka_connection,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        isolation_level=settings.isolation_level,
-        max_partition_fetch_bytes=MAX_OUTPUT_BYTES,
+    consumer = log_consumer(
+        settings, isolation_level=settings.isolation_level, max_partition_fetch_bytes=MAX_OUTPUT_BYTES
     )
     try:
         await consumer.start()

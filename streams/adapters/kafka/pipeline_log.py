@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from schemas.state.pipelines import Revision
-from streams.adapters.kafka.topic_reading import READ_TIMEOUT_S
+from streams.adapters.kafka.topic_reading import READ_TIMEOUT_S, log_consumer
 from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
@@ -52,12 +52,7 @@ class KafkaPipelineLog:
         Of a topic that was `created` just now nothing is read yet: its partition may have no leader.
         """
         # Where nothing comes, the broker answers after this time: each answer costs both some processor time.
-        consumer = AIOKafkaConsumer(
-            **self._settings.kafka_connection,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=POLL_MS,
-        )
+        consumer = log_consumer(self._settings, fetch_max_wait_ms=POLL_MS)
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 await consumer.start()

@@ -9,6 +9,7 @@ from modestream_client.runs import Run
 
 from agents.ports.run_log import RunPage
 from schemas.failures import Unavailable
+from streams.adapters.kafka.topic_reading import log_consumer
 from streams.flow.runs.found import RunsFound
 from streams.flow.support.fair_turns import FairTurns
 from streams.settings import Settings
@@ -45,9 +46,7 @@ class KafkaRunLog:
         """Return the newest runs, as far as `MAX_READ` records and `READ_S` seconds go. Raises Unavailable."""
         async with self._turns.turn(boundary):
             found = RunsFound(boundary.encode(), admits, limit, since_ms)
-            consumer = AIOKafkaConsumer(
-                **self._settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False
-            )
+            consumer = log_consumer(self._settings)
             try:
                 async with asyncio.timeout(READ_S):
                     await consumer.start()

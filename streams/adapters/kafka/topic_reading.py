@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
@@ -18,6 +19,14 @@ POLL_MS = 200
 
 Found = Callable[[Record], bool]
 """True for a record after which nothing more is read."""
+
+
+def log_consumer(settings: Settings, **how: Any) -> AIOKafkaConsumer:
+    """Return a consumer without a group, not yet started; `how` are further arguments of it.
+
+    The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
+    """
+    return AIOKafkaConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False, **how)
 
 
 async def read_to_end(
@@ -39,8 +48,7 @@ async def read_to_end(
 
 async def read_each(settings: Settings, topic: str, partitions: Iterable[int], take: Found) -> None:
     """Call `take` with the records of these partitions, as `read_to_end` returns them, and keep none of them."""
-    # The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
-    consumer = AIOKafkaConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer = log_consumer(settings)
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
             await consumer.start()

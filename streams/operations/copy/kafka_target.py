@@ -20,7 +20,6 @@ from streams.adapters.kafka.topic_reading import read_to_end
 from streams.operations.copy.entries import origin_of
 from streams.operations.copy.kafka_source import log_topics
 from streams.operations.copy.logs import CopiedPlace, Entry, Log, Positions
-from streams.pipeline_commands import OPERATOR_USER_ID
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 
@@ -171,7 +170,7 @@ class KafkaTarget:
         place = (revision.headers, revision.timestamp_ms, PIPELINES_PARTITION)
         await self._produce(self._pipelines, revision.key or b"", revision.value or b"", *place)
         number = from_json(revision.value or b"")["number"]
-        scope = some_scope(self._settings.scope_model, OPERATOR_USER_ID)
+        scope = some_scope(self._settings.scope_model)
         until = asyncio.get_running_loop().time() + REVISION_TIMEOUT_S
         while asyncio.get_running_loop().time() < until:
             try:
