@@ -7,7 +7,11 @@ import pytest
 
 from streams.flow.runs.recorder import RunOptions
 from tests.fakes.language_model import ONE_PROFILE
-from tests.stream.jobs.test_refresh import (
+from tests.stream.pipelines.test_editing import edit
+from tests.worlds.consolidation import consolidate, remember_many
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+from tests.worlds.in_memory_requests import Json
+from tests.worlds.refreshed import (
     OTHER_PROMPT,
     TURNS,
     items,
@@ -20,10 +24,6 @@ from tests.stream.jobs.test_refresh import (
     with_other_prompt,
     with_profile,
 )
-from tests.stream.pipelines.test_editing import edit
-from tests.worlds.consolidation import consolidate, remember_many
-from tests.worlds.in_memory_pipeline import InMemoryPipeline
-from tests.worlds.in_memory_requests import Json
 
 TRIGGER: Json = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
 OTHERS_OFF = [{"op": "remove", "step_id": f"evolve.{name}"} for name in ("summarise", "merge", "recluster")]

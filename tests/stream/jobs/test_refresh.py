@@ -1,127 +1,27 @@
 """Turns that are understood again: those that are due, within a budget, once, and with what has changed."""
 
 import asyncio
-import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.rules.text.sentences import split_sentences
-from schemas.models.language import Profiles, Prompt
-from schemas.state.memories import Memory
-from streams.bootstrap.prompts import PROJECT_PROMPTS
 from streams.flow.steps import refresh
-from streams.wire.partitioning import partition_of
-from tests.fakes.language_model import ONE_PROFILE, FakeLanguageModel
-from tests.worlds.in_memory_pipeline import InMemoryPipeline
-from tests.worlds.in_memory_requests import Json, command_message, turn_message
-
-SAMPLE = Path(__file__).parents[3] / "training" / "ranking" / "conversations" / "conv-code.json"
-SHOWN_TURN = re.compile(r"<<< (\w+) turn\n(.*?)\n>>> \1", re.DOTALL)
-OTHER_PROMPT = "understand-other"
-OTHER_CHOSEN = {"understand": OTHER_PROMPT}
-TURNS = 6
-FORGET_USER = {**command_message("forget"), "arguments": {"user": True}}
-
-
-def sample_turns(turns: int = TURNS) -> list[Json]:
-    """Return the first turns of a sample conversation, as messages."""
-    said = json.loads(SAMPLE.read_text())["conversation"]["session_1"][:turns]
-    return [
-        turn_message(one["text"], one["dia_id"], role="assistant" if one["speaker"] == "Assistant" else "user")
-        for one in said
-    ]
-
-
-def known_answer(prompt: Prompt) -> Json:
-    """Find facts in the first sentences of a turn, in others with the other prompt, and a goal with the first alone."""
-    found = SHOWN_TURN.search(prompt.user)
-    assert found is not None
-    sentences = [one.strip() for one in split_sentences(found[2]) if len(one.split()) > 3]
-    is_other = prompt.version == OTHER_PROMPT
-    items = [
-        {"kind": "fact", "text": f"Noted: {one}", "quote": one}
-        for one in (sentences[1:3] if is_other else sentences[:2])
-    ]
-    goals = {} if is_other else {"intention": {"goals": [f"goal of {sentences[0][:40]}"]}}
-    return {"topic": prompt.version, "entities": [prompt.version], "items": items, **goals}
-
-
-def with_profile(pipeline: InMemoryPipeline) -> InMemoryPipeline:
-    """Give a stopped pipeline a language model with known answers."""
-    pipeline.profiles = ONE_PROFILE
-    pipeline.settings = pipeline.settings.model_copy(update={"llm_profiles": ONE_PROFILE})
-    pipeline.language = FakeLanguageModel(known_answer, ONE_PROFILE)
-    return pipeline
-
-
-def with_other_prompt(
-    pipeline: InMemoryPipeline, directory: Path, chosen: Mapping[str, str] = OTHER_CHOSEN
-) -> InMemoryPipeline:
-    """Have a stopped pipeline understand turns by another template."""
-    directory.mkdir(exist_ok=True)
-    (directory / f"{OTHER_PROMPT}.md").write_text((PROJECT_PROMPTS / "understand-1.md").read_text())
-    settings = {"prompts": directory, "prompt_versions": dict(chosen)}
-    pipeline.settings = pipeline.settings.model_copy(update=settings)
-    return pipeline
-
-
-async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryPipeline:
-    """Return a stopped pipeline that has understood the sample turns."""
-    pipeline = InMemoryPipeline(directory)
-    if profiles is not None:
-        with_profile(pipeline)
-    async with pipeline.running():
-        for message in sample_turns():
-            await pipeline.ask(pipeline.names.turns, message)
-        await settled(pipeline)
-    return pipeline
-
-
-async def settled(pipeline: InMemoryPipeline) -> None:
-    def done() -> bool:
-        memories = list(pipeline.memories.all())
-        return all(one.embedding.status == "ready" and one.reading.status != "pending" for one in memories)
-
-    await pipeline.topics.settled()
-    await pipeline.until(done)
-    await pipeline.topics.settled()
-
-
-def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
-    return {one.memory_id: one for one in pipeline.memories.all() if one.origin == "extracted"}
-
-
-def turns(pipeline: InMemoryPipeline) -> list[Memory]:
-    return [one for one in pipeline.memories.all() if one.origin == "said"]
-
-
-async def state(pipeline: InMemoryPipeline) -> Json:
-    """Return what was understood: turns, items, their vectors and words, and the intention."""
-    space = pipeline.space("general", "general")
-    ids = [one.memory_id for one in pipeline.memories.all()]
-    counted = [await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)]
-    assert (await pipeline.index.hashes(space, ids)).keys() == {*ids}
-    assert sum(counted) == len(ids), "no vector is left of what is gone"
-    shown = (await pipeline.command("get_intention"))["result"]
-    return {
-        "turns": {
-            one.memory_id: (one.reading.model, one.reading.topic, one.entities, one.items) for one in turns(pipeline)
-        },
-        "items": {key: (one.text, one.evidence, one.superseded_by) for key, one in items(pipeline).items()},
-        "goals": sorted(one["text"] for one in shown["goals"]),
-    }
-
-
-async def refreshed(pipeline: InMemoryPipeline, **arguments: Any) -> tuple[Json, list[str]]:
-    """Run a refresh; return its result and the codes of its warnings."""
-    reply = await pipeline.command("refresh", **arguments)
-    assert reply["status"] == "ok", reply
-    await settled(pipeline)
-    return dict(reply["result"]), [one["code"] for one in reply["warnings"]]
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_requests import command_message
+from tests.worlds.refreshed import (
+    FORGET_USER,
+    OTHER_PROMPT,
+    TURNS,
+    items,
+    kept_partition,
+    prepared,
+    refreshed,
+    settled,
+    state,
+    turns,
+    with_other_prompt,
+    with_profile,
+)
 
 
 async def test_turns_from_before_a_profile_are_understood_as_if_it_had_been_there(tmp_path: Path) -> None:
@@ -340,10 +240,6 @@ async def test_steps_of_the_deployment_take_part_when_turns_are_read_again(tmp_p
         result, _ = await refreshed(pipeline)
         assert set(result["added"]) == before["items"].keys()
         assert await state(pipeline) == before
-
-
-def kept_partition(pipeline: InMemoryPipeline, memory: Memory) -> int:
-    return partition_of(memory.boundary.encode(), pipeline.partitions)
 
 
 async def test_private_turn_is_not_understood_again(tmp_path: Path) -> None:
