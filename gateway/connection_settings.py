@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from schemas.internal.successor import Successor
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope, ScopeValue, UserName
 
@@ -55,6 +56,11 @@ class ConnectionSettings(BaseSettings):
     def bootstrap(self) -> str:
         """The broker's addresses, joined by commas."""
         return ",".join(address.removeprefix("kafka://") for address in self.broker.split(";"))
+
+    def at(self, successor: Successor) -> Self:
+        """Return the settings of the deployment that replaces the one of these settings."""
+        place = {"topic_prefix": successor.topic_prefix, "broker": successor.broker or self.broker}
+        return self.model_copy(update=place)
 
 
 class StdioSettings(ConnectionSettings):

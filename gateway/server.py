@@ -1,6 +1,6 @@
 """`python -m streams gateway`: one process that serves HTTP until SIGTERM or SIGINT.
 
-Guaranteed: it starts without a broker; it ends within seconds of a signal, also with open event streams.
+Guaranteed: it starts without a broker. How it serves, and where it sends what it gets: `gateway.serving`.
 """
 
 import asyncio
@@ -8,16 +8,13 @@ import logging
 import os
 import secrets
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 
-import uvicorn
 from fastapi import FastAPI
 
 from gateway.http.app import create_app
-from gateway.http.connections import Connection
 from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
 from gateway.http.metrics import metrics_served
@@ -37,6 +34,7 @@ from gateway.service.feed import Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter
+from gateway.serving import Served, listen, serve
 from gateway.settings import GatewaySettings
 from gateway.wire.dead_letters import KafkaDeadLetters
 from gateway.wire.deployment_record import DeploymentRecord
@@ -44,12 +42,7 @@ from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.measured import MeasuredWire
-
-GRACEFUL_S = 2
-"""Seconds that open answers may take after a signal; event streams would hold it up for ever."""
-
-KEEP_ALIVE_S = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+from schemas.internal.successor import Successor
 
 
 def run_gateway(settings: GatewaySettings) -> int:
@@ -65,7 +58,7 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger(AUDIT).setLevel(logging.INFO)
     meters = Meters()
     try:
-        app = build_app(settings, meters)
+        served = _served(settings, meters, _cookie_secret(settings))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"gateway: a file of keys or grants can't be read: {error}\n")
         return os.EX_CONFIG
@@ -81,8 +74,26 @@ def run_gateway(settings: GatewaySettings) -> int:
             sys.stderr.write(f"gateway: {settings.gateway_metrics_bind} can't be listened on: {error.strerror}\n")
             return os.EX_UNAVAILABLE
         runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
-        cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
-        return runner.run(_serve(app, listening, DeploymentRecord(cluster, settings.scope_model)))
+        return runner.run(serve(served, listening))
+
+
+def _served(settings: GatewaySettings, meters: Meters, secret: bytes) -> Served:
+    """Build what is served. Raises OSError or ValueError for a file that can't be read."""
+    record = DeploymentRecord(_cluster(settings), settings.scope_model)
+
+    def at(successor: Successor | None) -> Served:
+        return _served(settings if successor is None else settings.at(successor), meters, secret)
+
+    return Served(build_app(settings, meters, record, secret), record, at)
+
+
+def _cluster(settings: GatewaySettings) -> Cluster:
+    return Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+
+
+def _cookie_secret(settings: GatewaySettings) -> bytes:
+    given = settings.gateway_cookie_secret
+    return given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
 
 
 def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManager[object]:
@@ -96,11 +107,15 @@ SECRET_BYTES = 32
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
-    """Build the app over Kafka. Raises OSError or ValueError for a file that can't be read."""
-    cluster = Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+def build_app(settings: GatewaySettings, meters: Meters, record: DeploymentRecord, secret: bytes) -> FastAPI:
+    """Build the app over Kafka; it connects once the deployment of `record` serves.
+
+    `secret` signs cookies. Raises OSError or ValueError for a file that can't be read.
+    """
+    cluster = _cluster(settings)
     boundary_fields = settings.scope_model.boundary_fields
-    kafka, known = KafkaWire(*cluster, boundary_fields=boundary_fields), identification_of(settings)
+    kafka = KafkaWire(*cluster, boundary_fields=boundary_fields, until_serving=record.until_serving)
+    known = identification_of(settings)
     wire = MeasuredWire(kafka, meters)
     keys = known.keys
     boundaries, feed = Boundaries(fields=boundary_fields), Feed()
@@ -112,8 +127,6 @@ def build_app(settings: GatewaySettings, meters: Meters) -> FastAPI:
     )
     mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
     answers = readiness_of(wire, boundary_fields)
-    given = settings.gateway_cookie_secret
-    secret = given.get_secret_value().encode() if given is not None else secrets.token_bytes(SECRET_BYTES)
     sign_in = SignIn(known.callers or OpenCallers(), keys, secret)
 
     async def is_ready() -> bool:
@@ -152,49 +165,6 @@ async def _reloading(keys: KeyCallers) -> AsyncIterator[None]:
     loop.add_signal_handler(signal.SIGHUP, keys.reload)
     yield
     loop.remove_signal_handler(signal.SIGHUP)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open the listening socket. Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=2048)
-
-
-def server_of(app: FastAPI) -> uvicorn.Server:
-    """Return the HTTP server of an app; it listens where it is told."""
-    config = uvicorn.Config(
-        app,
-        http=Connection,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACEFUL_S,
-    )
-    return uvicorn.Server(config)
-
-
-async def _serve(app: FastAPI, listening: socket.socket, record: DeploymentRecord) -> int:
-    """Serve until a signal, or until the record of the deployment turns out to be another one's."""
-    for order in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
-        asyncio.get_running_loop().add_signal_handler(order, lambda: None)
-    server = server_of(app)
-
-    async def end_on_conflict() -> None:
-        if await record.check() is not None:
-            server.should_exit = True
-
-    checking = asyncio.create_task(end_on_conflict())
-    try:
-        await server.serve(sockets=[listening])
-    finally:
-        checking.cancel()
-    if record.conflict is not None:
-        sys.stderr.write(f"gateway: {record.conflict}\n")
-        return os.EX_CONFIG
-    return 0
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -6,8 +6,10 @@ standard output; it starts without a broker, and ends when its input does.
 
 import asyncio
 import logging
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 from mcp.server.stdio import stdio_server
@@ -17,7 +19,12 @@ from gateway.mcp.place import Place
 from gateway.mcp.server import build_server
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
+from gateway.wire.deployment_record import DeploymentRecord
+from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
+
+LOOK_S = 4.0
+"""Seconds in which the record of the deployment is read before messages are."""
 
 PATIENCE_S = 8.0
 """Seconds that a call waits for the connection: a program may ask at once after it has started this one."""
@@ -31,17 +38,22 @@ def run_stdio(settings: StdioSettings) -> int:
     for order in (signal.SIGINT, signal.SIGTERM):
         # The thread that reads the input can't be woken; there is nothing to put in order.
         signal.signal(order, signal.SIG_DFL)
-    asyncio.run(_serve(settings))
-    return 0
+    return asyncio.run(_serve(settings))
 
 
-async def _serve(settings: StdioSettings) -> None:
+async def _serve(settings: StdioSettings) -> int:
+    settings, conflict = await _serving_deployment(settings)
+    if conflict is not None:
+        sys.stderr.write(f"mcp: {conflict}\n")
+        return os.EX_CONFIG
+    record = DeploymentRecord(_cluster(settings), settings.scope_model)
     wire = KafkaWire(
         settings.bootstrap,
         settings.topic_prefix,
         settings.kafka_security,
         patience_s=PATIENCE_S,
         boundary_fields=settings.scope_model.boundary_fields,
+        until_serving=record.until_serving,
     )
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 
@@ -50,5 +62,28 @@ async def _serve(settings: StdioSettings) -> None:
 
     service = MemoryService(wire, settings.scope_model)
     server = build_server(service, place_of, settings.gateway_mcp_tools)
-    async with wire, stdio_server() as (incoming, outgoing):
+    async with record.following(), wire, stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
+    return 0
+
+
+async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, str | None]:
+    """Return the settings of the deployment that serves, and why this process can't serve it, if so.
+
+    Without a broker they are those that were given: calls wait for the wire, and it for the record.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_S):
+            while True:
+                record = DeploymentRecord(_cluster(settings), settings.scope_model)
+                async with record.following():
+                    await record.until_known()
+                    await record.until_decided()
+                if record.successor is None:
+                    return settings, record.conflict
+                settings = settings.at(record.successor)
+    return settings, None
+
+
+def _cluster(settings: StdioSettings) -> Cluster:
+    return Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)

@@ -1,16 +1,20 @@
-"""The record of the deployment, on the topic `service`: a gateway with other scopes than it was made with is refused.
+"""The topic `service`, as a gateway reads it: the record of the deployment, and the deployment that replaces it.
 
-Its keys would be others, and its paths would name no users: each record of it would be refused, or have to be moved.
+A gateway with other scopes than the deployment was made with is refused: its keys would be others, and its paths would
+name no users; each record of it would be refused, or have to be moved. A deployment that is being replaced gets nothing
+more: what its logs get then might not be copied.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from pydantic import ValidationError
 
 from gateway.wire.follow import Cluster, Follower
-from schemas.internal.service import ServiceRecord, scope_fields
+from schemas.internal.service import SERVICE_KEY, ServiceRecord, scope_fields
+from schemas.internal.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 
@@ -32,37 +36,102 @@ def scope_conflict(record: ServiceRecord, scope: type[Scope]) -> str | None:
 
 
 class DeploymentRecord:
-    """Looks once at the record, as soon as there is one."""
+    """What is known of a deployment; follow the topic with `async with record.following()`."""
 
-    def __init__(self, cluster: Cluster, scope: type[Scope]) -> None:
+    def __init__(self, cluster: Cluster, scope: type[Scope], pause_s: float = PAUSE_S) -> None:
+        """`pause_s`: seconds that a pause lasts at most."""
         self._follower = Follower(cluster, [TOPIC], "beginning", self.take)
         self._scope = scope
+        self._pause_s = pause_s
         self._record: ServiceRecord | None = None
-        self._found = asyncio.Event()
+        self._successor: Successor | None = None
+        self._pauses_until = 0.0
+        self._changed = asyncio.Event()
 
     @property
     def conflict(self) -> str | None:
         """Why this gateway can't serve the deployment; None if it can, or as long as nothing is known."""
         return None if self._record is None else scope_conflict(self._record, self._scope)
 
-    async def check(self) -> str | None:
-        """Wait for the record, and return the conflict with it."""
-        following = asyncio.create_task(self._follower.run())
+    @property
+    def successor(self) -> Successor | None:
+        """The deployment that gateways send to instead; None as long as there is none."""
+        return self._successor if self._successor is not None and self._successor.serves else None
+
+    @property
+    def is_paused(self) -> bool:
+        """True while nothing may be sent: the last records are being copied."""
+        pauses = self._successor is not None and self._successor.state == "pausing"
+        return pauses and time.monotonic() < self._pauses_until
+
+    @property
+    def serves(self) -> bool:
+        """True if gateways may send to the deployment, and this one can."""
+        is_known = self._follower.is_caught_up.is_set() and self._record is not None
+        return is_known and self.conflict is None and self.successor is None and not self.is_paused
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Read the topic while the block runs."""
+        task = asyncio.create_task(self._follower.run())
         try:
-            await self._follower.is_caught_up.wait()
-            await self._found.wait()
+            yield
         finally:
-            following.cancel()
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await following
-        return self.conflict
+                await task
+
+    async def until_known(self) -> None:
+        """Wait until it is known whether the deployment serves."""
+        await self._follower.is_caught_up.wait()
+        while self._record is None and self.successor is None:
+            await self._next_change()
+
+    async def until_serving(self) -> None:
+        """Wait until the deployment serves."""
+        await self.until_known()
+        while not self.serves:
+            await self._next_change()
+
+    async def until_ended(self) -> None:
+        """Wait until the deployment, which served or of which nothing was known, serves no longer."""
+        await self.until_known()
+        while self.serves:
+            await self._next_change()
+
+    async def until_decided(self) -> None:
+        """Wait until a pause has ended, however it ends."""
+        while self.is_paused:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pauses_until - time.monotonic()):
+                    await self._next_change()
+
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     def take(self, records: Sequence[Record]) -> None:
-        """Take the first record since the last tombstone: it counts. What can't be read is the workers' concern."""
+        """Take records. Of the deployment's the first since the last tombstone counts, of the successor's the last.
+
+        What can't be read is the workers' concern.
+        """
         for one in records:
-            if one.value is None:
-                self._record = None
-            elif self._record is None:
-                with suppress(ValidationError):
-                    self._record = ServiceRecord.model_validate_json(one.value)
-                    self._found.set()
+            if one.key == SERVICE_KEY:
+                self._take_service(one.value)
+            elif one.key == SUCCESSOR_KEY:
+                self._take_successor(one)
+        self._changed.set()
+
+    def _take_service(self, value: bytes | None) -> None:
+        if value is None:
+            self._record = None
+        elif self._record is None:
+            with suppress(ValidationError):
+                self._record = ServiceRecord.model_validate_json(value)
+
+    def _take_successor(self, record: Record) -> None:
+        with suppress(ValidationError):
+            self._successor = Successor.model_validate_json(record.value or b"null")
+            # By the record's own time: one of an hour ago, of a switch that was killed, pauses nothing.
+            age_s = max(0.0, time.time() - record.timestamp_ms / 1000)
+            self._pauses_until = time.monotonic() + self._pause_s - age_s

@@ -6,6 +6,7 @@ restart. Until it is open, requests raise `MemoryUnreachable`.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -40,8 +41,13 @@ class KafkaWire:
         *,
         patience_s: float = 0,
         boundary_fields: BoundaryFields = USER_BOUNDARY,
+        until_serving: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`patience_s`: seconds that requests wait for the first connection before they are refused."""
+        """`patience_s`: seconds that requests wait for the first connection before they are refused.
+
+        It is not opened before `until_serving` has returned.
+        """
+        self._until_serving = until_serving
         self._boundary_fields = boundary_fields
         self._patience_s = patience_s
         self._opened = asyncio.Event()
@@ -93,6 +99,8 @@ class KafkaWire:
         return self._transport
 
     async def _open(self) -> None:
+        if self._until_serving is not None:
+            await self._until_serving()
         while self._transport is None:
             transport = KafkaTransport(
                 self._bootstrap,

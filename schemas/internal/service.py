@@ -12,6 +12,9 @@ from pydantic import BaseModel, Field, computed_field
 
 from schemas.scopes import Scope
 
+SERVICE_KEY = b"service"
+"""The key of the record in the topic `service`."""
+
 UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
 """The fields that are the same for ever."""
 

@@ -1,8 +1,8 @@
 """Guard a deployment's data against other settings than those that it was made with.
 
 Enters: a worker's settings, and the compacted topic `service`. Leaves: the deployment's record, written at the first
-start; or the end of the process, with both values and the way out. Guaranteed: where several workers start first at
-once, with different settings, one of the settings counts for all.
+start; or the end of the process, with both values and the way out, also where the deployment was replaced. Guaranteed:
+where several workers start first at once, with different settings, one of the settings counts for all.
 """
 
 import json
@@ -15,6 +15,7 @@ from modestream_client.boundary import USER_BOUNDARY
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
+from schemas.internal.successor import Successor
 from schemas.messages.decoding import decode
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels
@@ -47,6 +48,9 @@ class ServiceLog(Protocol):
     async def write(self, value: bytes) -> None:
         """Write a value."""
 
+    async def successor(self) -> Successor | None:
+        """Return the deployment that replaces this one; None if none does."""
+
     async def memory(self) -> bytes | None:
         """Return any stored memory; None if there is none."""
 
@@ -63,6 +67,7 @@ def service_record(settings: Settings) -> ServiceRecord:
 
 async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRecord:
     """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
+    await _check_successor(service)
     records = await _records(service)
     if not records:
         await _check_memory(own, service)
@@ -78,6 +83,16 @@ async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRe
     if conflicts:
         _refuse(service.topic, made, own, conflicts)
     return agreed
+
+
+async def _check_successor(service: ServiceLog) -> None:
+    """End the process of a deployment whose topics were deleted: it would serve anew, without memories."""
+    found = await service.successor()
+    if found is not None and found.state == "dropped":
+        at = f" on {found.broker}" if found.broker else ""
+        sys.exit(
+            f"the deployment of {service.topic} was replaced: set MODESTREAM_TOPIC_PREFIX={found.topic_prefix}{at}"
+        )
 
 
 async def _records(service: ServiceLog) -> list[ServiceRecord]:

@@ -17,6 +17,7 @@ from streams.operations.health import show_health
 from streams.operations.jobs import COMMANDS, JobOptions, run_jobs
 from streams.operations.migrate import MigrateOptions, migrate
 from streams.operations.selection import Selection
+from streams.operations.switch import NotSwitched
 from streams.operations.verify import verify
 from streams.settings import Settings
 
@@ -48,7 +49,7 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(_running(name, options, settings))
-    except (NoDeployment, Unavailable, MemoryClientError, ValueError, OSError) as problem:
+    except (NoDeployment, NotSwitched, Unavailable, MemoryClientError, ValueError, OSError) as problem:
         sys.stderr.write(f"{name}: {problem}\n")
         return 2
     except KeyboardInterrupt:
@@ -78,6 +79,8 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="count what would be copied, and write nothing")
     parser.add_argument("--follow", action="store_true", help="go on copying what is new until Ctrl-C")
     parser.add_argument("--no-compare", action="store_true", help="do not compare the deployments at the end")
+    parser.add_argument("--switch", action="store_true", help="then let the gateways send to the new deployment")
+    parser.add_argument("--drop", action="store_true", help="only delete the topics of the former one, after --switch")
     parser.add_argument(
         "--mend", action="store_true", help="move memories to the modes of the former one, and forget what it lacks"
     )
@@ -103,6 +106,8 @@ def _migration(options: argparse.Namespace) -> MigrateOptions:
         follow=options.follow,
         compare=not options.no_compare,
         mend=options.mend,
+        switch=options.switch,
+        drop=options.drop,
     )
 
 

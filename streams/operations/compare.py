@@ -51,15 +51,21 @@ class Differences:
         return bool(self.missing or self.extra or self.different or self.declared)
 
 
-def compare_memories(first: Mapping[str, Json], second: Mapping[str, Json]) -> Differences:
-    """Compare the memories of one user by their keys. Pure."""
-    found = Differences(missing=sorted(first.keys() - second.keys()))
-    found.extra = [second[key] for key in sorted(second.keys() - first.keys())]
-    for key in sorted(first.keys() & second.keys()):
-        if _shown(first[key]) == _shown(second[key]):
+def compare_memories(
+    first: Mapping[str, Json], second: Mapping[str, Json], first_later: Mapping[str, Json] | None = None
+) -> Differences:
+    """Compare the memories of one user by their keys. Pure.
+
+    `first_later` is the first listed again after the second: what was written to it meanwhile is no difference.
+    """
+    later = first if first_later is None else first_later
+    found = Differences(missing=sorted((first.keys() & later.keys()) - second.keys()))
+    found.extra = [second[key] for key in sorted(second.keys() - first.keys() - later.keys())]
+    for key in sorted(first.keys() & second.keys() & later.keys()):
+        if _shown(second[key]) in (_shown(first[key]), _shown(later[key])):
             found.equal += 1
         else:
-            found.different.append((first[key], second[key]))
+            found.different.append((later[key], second[key]))
     return found
 
 
@@ -92,14 +98,7 @@ class Comparison:
     async def compare(self, boundary: Boundary) -> None:
         """Compare one user; a difference counts if it stays."""
         try:
-            found = await self._look(boundary)
-            for _ in range(LOOKS - 1):
-                if not found:
-                    break
-                if self._mend:
-                    await self._make_alike(found)
-                await asyncio.sleep(LOOK_INTERVAL_S)
-                found = await self._look(boundary)
+            found = await self._look_until_alike(boundary)
         except MemoryClientError as problem:
             self.failures[boundary.boundary] = str(problem)
             return
@@ -107,15 +106,29 @@ class Comparison:
         if found:
             self.differing[boundary.boundary] = found
 
-    async def _look(self, boundary: Boundary) -> Differences:
-        listings = [UserListing(*pair) for pair in zip(self._clients, [boundary] * 2, self._scopes, strict=True)]
-        first, second = [self._by_key(await listing.memories()) for listing in listings]
-        found = compare_memories(first, second)
-        if self._same_fields:
-            for scope in await listings[0].scopes():
-                before, after = [await listing.declared(scope) for listing in listings]
-                found.declared += [f"{scope}: {name}" for name in before if before[name] != after[name]]
+    async def _look_until_alike(self, boundary: Boundary) -> Differences:
+        """Compare what the first has now, at several looks: the second may be behind, and both may be written to."""
+        first, second = [UserListing(*pair) for pair in zip(self._clients, [boundary] * 2, self._scopes, strict=True)]
+        before = self._by_key(await first.memories())
+        for look in range(LOOKS):
+            after = self._by_key(await second.memories())
+            found = compare_memories(before, after)
+            if found:
+                found = compare_memories(before, after, self._by_key(await first.memories()))
+            found.declared = await self._declared_otherwise(first, second)
+            if not found or look == LOOKS - 1:
+                break
+            if self._mend:
+                await self._make_alike(found)
+            await asyncio.sleep(LOOK_INTERVAL_S)
         return found
+
+    async def _declared_otherwise(self, first: UserListing, second: UserListing) -> list[str]:
+        different = []
+        for scope in await first.scopes() if self._same_fields else ():
+            before, after = [await listing.declared(scope) for listing in (first, second)]
+            different += [f"{scope}: {name}" for name in before if before[name] != after[name]]
+        return different
 
     def _by_key(self, memories: list[Json]) -> dict[str, Json]:
         if self._same_fields:

@@ -6,7 +6,7 @@ from typing import Any
 from modestream_client import MemoryClient
 from pydantic import ValidationError
 
-from schemas.internal.service import ServiceRecord
+from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.messages.boundaries import Boundary
 from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
@@ -42,7 +42,8 @@ async def read_service_record(settings: Settings) -> ServiceRecord | None:
     topic = topics_with_prefix(settings.topic_prefix).service
     if not await count_partitions(settings, topic):
         return None
-    values = [record.value for record in await read_to_end(settings, topic, [SERVICE_PARTITION])]
+    records = await read_to_end(settings, topic, [SERVICE_PARTITION])
+    values = [record.value for record in records if record.key == SERVICE_KEY]
     try:
         return ServiceRecord.model_validate_json(values[-1]) if values and values[-1] else None
     except ValidationError as problem:

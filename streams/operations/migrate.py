@@ -4,8 +4,9 @@ Enters: the settings of the deployment, and what is to change. Leaves: a deploym
 same memories with the same ids, once its own worker has read the logs. Run again, it goes on where it was.
 """
 
+import asyncio
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from schemas.scopes import Scope
@@ -20,6 +21,7 @@ from streams.operations.copy.position import CopyPosition
 from streams.operations.deployment import deployment_at
 from streams.operations.progress import Progress
 from streams.operations.selection import named_scope
+from streams.operations.switch import drop, is_replaced, switch
 from streams.settings import Settings
 
 COUNTED = (
@@ -38,6 +40,10 @@ COUNTED = (
 """Counts of a report, in the order in which they are printed."""
 
 
+LATE_S = 10.0
+"""Seconds after a switch until the former logs are looked at once more."""
+
+
 @dataclass(frozen=True, slots=True)
 class MigrateOptions:
     """What the new deployment is to have; None: as the former one."""
@@ -51,6 +57,8 @@ class MigrateOptions:
     follow: bool = False
     compare: bool = True
     mend: bool = False
+    switch: bool = False
+    drop: bool = False
 
     def target(self, source: Settings) -> Settings:
         """Return the settings of the new deployment. Raises ValueError if it is the former one."""
@@ -96,37 +104,75 @@ class CopyRun:
 
 
 async def migrate(options: MigrateOptions, settings: Settings) -> int:
-    """Copy, compare, say how to switch; return 0, or 1 if the deployments differ or a command was refused."""
+    """Copy, compare, switch or say how to; return 0, or 1 if the deployments differ or a command was refused."""
     source = await deployment_at(settings)
     target = options.target(source)
+    if options.drop:
+        await drop(source, target)
+        return 0
+    is_switched = await is_replaced(source, target)
     async with open_logs(source) as logs:
         sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
         outcome = await logs.outcome()
         builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
-        run = CopyRun(
-            "migrate", logs, builder, _known(outcome, source, target), position_file(source, target), options.follow
-        )
-        report = await _copy(run, options, target)
-    print_report("migrate", report)
-    if options.dry_run:
-        return 0
-    same = not (options.compare and _has_same_users(source, target)) or await compare_deployments(
-        source, target, options.principal, mend=options.mend, forgotten=outcome.forgotten
-    )
-    _say_how_to_switch(source, target)
+        known, path = _known(outcome, source, target), position_file(source, target)
+        run = CopyRun("migrate", logs, builder, known, path, options.follow and (is_switched or not options.switch))
+        await _copy(run, options, target)
+        if options.dry_run or is_switched:
+            # What is written to the successor since is no difference.
+            return 0
+        same = not options.compare or await _compare(run, options, source, target)
+        if not options.switch:
+            _say_how_to_switch(source, target)
+        elif same:
+            await _switch(run, options, source, target)
+        else:
+            sys.stderr.write("not switched: the deployments differ\n")
     return 0 if same else 1
 
 
-async def _copy(run: CopyRun, options: MigrateOptions, target: Settings) -> CopyReport:
+async def _compare(run: CopyRun, options: MigrateOptions, source: Settings, target: Settings) -> bool:
+    """Compare, and copy on meanwhile, as what is compared is written to; return True if both are alike."""
+    if not _has_same_users(source, target):
+        return True
+    following = asyncio.create_task(_copy(replace(run, report=CopyReport(), follow=True), options, target))
+    try:
+        return await compare_deployments(
+            source, target, options.principal, mend=options.mend, forgotten=run.builder.forgotten
+        )
+    finally:
+        # As if it were killed: the next copy looks for what this one has written.
+        following.cancel()
+        await asyncio.wait({following})
+
+
+async def _switch(run: CopyRun, options: MigrateOptions, source: Settings, target: Settings) -> None:
+    """Switch, then copy what programs without a gateway still write to the former deployment."""
+
+    async def copy() -> None:
+        await _copy(replace(run, report=CopyReport()), options, target, until_applied=True)
+
+    await switch(source, target, copy)
+    sys.stdout.write(f"gateways of {source.topic_prefix} now send to {target.topic_prefix}\n")
+    await asyncio.sleep(LATE_S)
+    await _copy(replace(run, report=CopyReport(), follow=options.follow), options, target)
+
+
+async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, until_applied: bool = False) -> None:
+    """Copy what is new, and print what that was."""
     with Progress(run.title, 0, "records") as progress:
         if options.dry_run:
             copier = Copier(
                 run.source, DryTarget(target.partitions), run.builder, CopyPosition(), advanced=progress.reach
             )
             await copier.run()
-            return copier.report
-        async with open_target(target, options.principal, progress.say) as opened:
-            return await run.to(opened, progress)
+            report = copier.report
+        else:
+            async with open_target(target, options.principal, progress.say) as opened:
+                report = await run.to(opened, progress)
+                if until_applied:
+                    await opened.wait_settled(turns=True)
+    print_report("migrate", report)
 
 
 def _has_same_users(source: Settings, target: Settings) -> bool:
@@ -163,6 +209,7 @@ def _say_how_to_switch(source: Settings, target: Settings) -> None:
     if target.broker != source.broker:
         variables.append(f"MODESTREAM_BROKER={target.broker}")
     sys.stdout.write(
-        "To switch: stop the producers and gateways; run this command once more, which copies what is left; start them"
-        f" with {' '.join(variables)}. The former deployment stays as it is until you delete its topics.\n"
+        "To switch: stop the producers that write to Kafka themselves; run this command with --switch, which copies"
+        f" what is left and lets the gateways follow; start them with {' '.join(variables)}. The former deployment"
+        " stays as it is until --drop.\n"
     )

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from schemas.internal.successor import Successor
+
 
 class FakeServiceLog:
     """Implements `streams.bootstrap.service_guard.ServiceLog`.
@@ -13,6 +15,7 @@ class FakeServiceLog:
         self.topic = "memory.service"
         self.written: list[bytes] = []
         self.stored_memory = memory
+        self.replaced_by: Successor | None = None
         self.before_write: Callable[[], None] = lambda: None
 
     async def values(self) -> list[bytes]:
@@ -23,6 +26,10 @@ class FakeServiceLog:
         """Append a value."""
         self.before_write()
         self.written.append(value)
+
+    async def successor(self) -> Successor | None:
+        """Return the given successor."""
+        return self.replaced_by
 
     async def memory(self) -> bytes | None:
         """Return the given memory."""

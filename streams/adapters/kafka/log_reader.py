@@ -84,4 +84,5 @@ async def open_log_reader(settings: Settings, places: Collection[TopicPlace]) ->
     except KafkaError as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
     finally:
-        await consumer.stop()
+        # In a task of its own: after a fetch that has just failed, aiokafka's `stop` ends with a CancelledError.
+        await asyncio.wait({asyncio.create_task(consumer.stop())})

@@ -1,18 +1,17 @@
-"""The topic `service` of a deployment: one record, of which Kafka keeps the last value."""
+"""The topic `service` of a deployment: its record, and that of its successor, of which Kafka keeps the last values."""
 
 from collections.abc import Callable, Collection, Iterable
 
+from schemas.internal.service import SERVICE_KEY
+from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.topic_reading import read_to_end
 from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import changelog, topics_with_prefix
 
-SERVICE_KEY = b"service"
-"""The key of the record."""
-
 SERVICE_PARTITION = 0
-"""Its partition: a fixed one, which is the same if someone adds partitions to the topic."""
+"""The partition of its records: a fixed one, which is the same if someone adds partitions to the topic."""
 
 
 class KafkaServiceLog:
@@ -42,6 +41,10 @@ class KafkaServiceLog:
         # Another worker may have written before.
         self._created.discard(self.topic)
 
+    async def successor(self) -> Successor | None:
+        """Return the deployment that replaces this one; None if none does."""
+        return last_successor(await self._read(self.topic, [SERVICE_PARTITION]))
+
     async def memory(self) -> bytes | None:
         """Return any stored memory of the deployment; None if there is none."""
         records = await self._read(changelog(self._settings, "memories"), range(self._settings.partitions), _is_memory)
@@ -51,6 +54,12 @@ class KafkaServiceLog:
         self, topic: str, partitions: Iterable[int], found: Callable[[Record], bool] = lambda _: False
     ) -> list[Record]:
         return [] if topic in self._created else await read_to_end(self._settings, topic, partitions, found)
+
+
+def last_successor(records: Iterable[Record]) -> Successor | None:
+    """Return the last record of a successor; None if there is none. Raises ValidationError for an unknown one."""
+    values = [record.value for record in records if record.key == SUCCESSOR_KEY and record.value]
+    return Successor.model_validate_json(values[-1]) if values else None
 
 
 def _is_memory(record: Record) -> bool:

@@ -12,6 +12,7 @@ Guaranteed:
 
 import asyncio
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,9 @@ NOTHING = Outcome()
 
 MAX_NAMED_REFUSALS = 20
 """Refused commands that are told by their place; more are counted."""
+
+NEARLY_S = 2.0
+"""A copy ends when what was there at one moment is copied within this time: as little is left."""
 
 END_POLL_INTERVAL_S = 0.2
 """Between two looks at the ends of the logs, when all that was known is copied."""
@@ -113,8 +117,9 @@ class Copier:
                     self._builder.build("turns", record)
 
     async def run(self, *, follow: bool = False) -> None:
-        """Copy until nothing is left that was there at one moment; with `follow` go on until cancelled."""
+        """Copy until what is left was written in the last seconds; with `follow` go on until cancelled."""
         known, ends = await self._source.ends(), await self._source.ends()
+        goal, began = ends, time.monotonic()
         while True:
             for revision in await self._new_revisions():
                 await self._copy(known, ends, revision.timestamp_ms)
@@ -123,8 +128,11 @@ class Copier:
                 await self._target.set_revision(revision)
                 self.report.counts["revisions"] += 1
             await self._copy(known, ends, math.inf)
-            if known == ends and not follow:
-                return
+            if not follow and all(known[place] >= end for place, end in goal.items()):
+                if known == ends or time.monotonic() - began < NEARLY_S:
+                    return
+                # While it is written to, the end is never reached.
+                goal, began = ends, time.monotonic()
             if known == ends:
                 await asyncio.sleep(END_POLL_INTERVAL_S)
             known, ends = ends, await self._source.ends()

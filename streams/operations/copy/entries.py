@@ -70,7 +70,7 @@ class EntryBuilder:
         self._channels: InputChannels = input_channels(topics_with_prefix(""), source_scope)
         self._partitions = partitions
         self._target_scope = target_scope
-        self._forgotten = forgotten
+        self.forgotten = forgotten
         self.changes_ids = set(source_scope.model_fields) != set(target_scope.model_fields)
         self._moved_ids: dict[str, str] = {}
         """Where scopes get further fields: the new ids of the turns that were seen."""
@@ -110,7 +110,7 @@ class EntryBuilder:
         if scope is not None:
             new_id = derive_memory_id(scope.model_dump(), turn.conversation_id, identity.turn_id)
             self._moved_ids[identity.memory_id] = new_id
-        if identity.memory_id in self._forgotten:
+        if identity.memory_id in self.forgotten:
             return replace(entry, value=_forgotten_turn(turn, identity.turn_id, scope), is_forgotten=True)
         if scope is None:
             return entry

@@ -63,7 +63,7 @@ async def test_output_is_protocol_only(revision: str) -> None:
     assert len(answers[1]["result"]["tools"]) == 8
     assert answers[2]["result"]["isError"]
     assert "invalid_value: " in answers[2]["result"]["content"][0]["text"]
-    assert b"not connected" in errors, "the broker's absence is told on standard error"
+    assert b"can't follow service" in errors, "the broker's absence is told on standard error"
 
 
 async def test_user_must_be_set() -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +13,7 @@ from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from streams.operations.copy.copier import NOTHING, Copier
 from streams.operations.copy.entries import COPIED_FROM, EntryBuilder
-from streams.operations.copy.logs import CopiedPlace, Log, Outcome
+from streams.operations.copy.logs import CopiedPlace, Log, Outcome, Positions
 from streams.operations.copy.merge import PartitionLogs, PartitionPosition
 from streams.operations.copy.position import CopyPosition
 from streams.wire.partitioning import partition_of
@@ -220,3 +221,19 @@ async def test_continued_copy_to_other_scope_fields_knows_the_ids_of_earlier_tur
         source.add("commands", partition, 2, "ana", json.dumps(forget).encode())
     [entry] = target.entries("commands")
     assert json.loads(entry.value)["arguments"]["memory_id"] == derive_memory_id(entry.scope, "c", "t")
+
+
+async def test_copy_of_what_is_written_to_all_the_time_ends(tmp_path: Path) -> None:
+    class WrittenTo(Source):
+        """A turn comes with each look at the ends."""
+
+        async def ends(self) -> Positions:
+            self.say("turns", "ana")
+            return await super().ends()
+
+    source, target = WrittenTo(), FakeLogTarget()
+    source.conversation()
+    said = len(source.said)
+    async with asyncio.timeout(20):
+        await copy(source, target, tmp_path / "position")
+    assert len(target.written) >= said

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from schemas.internal.service import ServiceRecord
+from schemas.internal.successor import Successor, SuccessorState
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from streams.bootstrap.service_guard import agree_on_service, service_record
@@ -130,3 +131,17 @@ def test_hash_of_the_scope_is_that_of_data_directories() -> None:
     # As in `scope.json` of directories that exist.
     assert record().scope_schema_hash == "77a0d039050b404ecb3455ec69f55ba2657aae1cfe7c1a4f5569debfff30b171"
     assert record(scope_model=Scope) == record()
+
+
+@pytest.mark.parametrize("state", ["pausing", "withdrawn", "serving"])
+async def test_worker_of_a_replaced_deployment_serves_while_its_topics_are_there(state: SuccessorState) -> None:
+    service = FakeServiceLog()
+    service.replaced_by = Successor(state=state, topic_prefix="memory2.")
+    assert await agree_on_service(record(), service) == record()
+
+
+async def test_worker_of_a_deployment_without_topics_is_refused() -> None:
+    service = FakeServiceLog()
+    service.replaced_by = Successor(state="dropped", topic_prefix="memory2.")
+    assert "set MODESTREAM_TOPIC_PREFIX=memory2." in await refusal(record(), service)
+    assert service.written == []

@@ -1,0 +1,106 @@
+"""Serves a deployment over HTTP, and after it the one that replaces it.
+
+Enters: the app over a deployment, with what is known of the deployment. Leaves: the exit code, after SIGTERM or
+SIGINT, or for a deployment with other scopes. Guaranteed: it ends within seconds of a signal, also with open event
+streams; a deployment that is being replaced gets no request. Callers wait meanwhile, connected to the address.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import uvicorn
+from fastapi import FastAPI
+
+from gateway.http.connections import Connection
+from gateway.wire.deployment_record import DeploymentRecord
+from schemas.internal.successor import Successor
+
+GRACEFUL_S = 2
+"""Seconds that open answers may take after a signal; event streams would hold it up for ever."""
+
+KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An app, what is known of its deployment, and how to build the same over that which replaces it, or once more."""
+
+    app: FastAPI
+    record: DeploymentRecord
+    at: Callable[[Successor | None], "Served"]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048)
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the HTTP server of an app; it listens where it is told."""
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACEFUL_S,
+    )
+    return uvicorn.Server(config)
+
+
+async def serve(served: Served, listening: socket.socket) -> int:
+    """Serve until a signal, or until the record of the deployment turns out to be another one's."""
+    stop = asyncio.Event()
+    for order in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
+        asyncio.get_running_loop().add_signal_handler(order, stop.set)
+    while True:
+        async with served.record.following():
+            if await _serve_until_replaced(served, listening):
+                return 0
+            if served.record.conflict is not None:
+                sys.stderr.write(f"gateway: {served.record.conflict}\n")
+                return os.EX_CONFIG
+            if await _is_stopped_before(stop, served.record):
+                return 0
+            successor = served.record.successor
+        log.warning("the deployment is %s", "as before" if successor is None else f"now {successor.topic_prefix}")
+        served = served.at(successor)
+
+
+async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:
+    """Serve; return True after a signal, False where the deployment serves no longer."""
+    server = server_of(served.app)
+
+    async def end_with_the_deployment() -> None:
+        await served.record.until_ended()
+        server.should_exit = True
+
+    ending = asyncio.create_task(end_with_the_deployment())
+    try:
+        # A copy: the server closes its own at its end, and connections wait at the other.
+        await server.serve(sockets=[listening.dup()])
+    finally:
+        ending.cancel()
+    return not ending.done()
+
+
+async def _is_stopped_before(stop: asyncio.Event, record: DeploymentRecord) -> bool:
+    """Wait for the end of a pause or for a signal; return True if the signal was first."""
+    deciding, stopping = asyncio.create_task(record.until_decided()), asyncio.create_task(stop.wait())
+    await asyncio.wait({deciding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    deciding.cancel()
+    stopping.cancel()
+    return stop.is_set()

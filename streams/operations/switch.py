@@ -1,0 +1,91 @@
+"""Let gateways send to the deployment that replaces theirs, and delete what it has replaced.
+
+Guaranteed: between the last record that a gateway sends to the former deployment and the first that it sends to the
+successor, everything is copied and applied. Killed on its way, it leaves gateways that wait for at most a minute and
+then send to the former deployment as before; the same command continues.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+from schemas.internal.successor import PAUSE_S, Successor, SuccessorState
+from streams.adapters.kafka.deleted_topics import delete_topics, topics_of_deployment
+from streams.adapters.kafka.group_members import hosts_of_members
+from streams.adapters.kafka.successor_log import read_successor, write_successor
+from streams.settings import Settings
+from streams.topics import group_id
+
+GATEWAYS_PAUSED_S = 5.0
+"""Seconds after which every gateway sends nothing more: they read the record within one, and what they have under way
+may take two more."""
+
+COPY_TIMEOUT_S = PAUSE_S - 15
+"""Limit of the pause: gateways count it from the record's time, and wait longer."""
+
+WORKERS_GONE_S = 20.0
+"""Seconds to wait for the end of workers: Kafka knows one that was stopped until its session of 12 s ends."""
+
+Copy = Callable[[], Awaitable[None]]
+"""Copies what is new, and returns when it is applied."""
+
+
+class NotSwitched(Exception):
+    """The former deployment serves on, with the reason."""
+
+
+async def switch(source: Settings, target: Settings, copy: Copy) -> None:
+    """Pause the gateways, copy the rest, let them send to the target. Raises NotSwitched."""
+    if set(source.scope_model.model_fields) != set(target.scope_model.model_fields):
+        raise NotSwitched("gateways can't follow to other scope fields: restart them with the new settings")
+    await _tell(source, target, "pausing")
+    try:
+        async with asyncio.timeout(COPY_TIMEOUT_S):
+            await asyncio.sleep(GATEWAYS_PAUSED_S)
+            await copy()
+    except BaseException as problem:
+        await _tell(source, target, "withdrawn")
+        if isinstance(problem, TimeoutError):
+            raise NotSwitched("the rest took too long: the same command tries again") from problem
+        raise
+    await _tell(source, target, "serving")
+
+
+async def is_replaced(source: Settings, target: Settings) -> bool:
+    """True if gateways send to the target already. Raises NotSwitched if they send to another one, Unavailable."""
+    found = await read_successor(source)
+    if found is None or not found.serves:
+        return False
+    if found.topic_prefix != target.topic_prefix:
+        raise NotSwitched(f"{source.topic_prefix} was replaced by {found.topic_prefix}: migrate that one")
+    return True
+
+
+async def drop(source: Settings, target: Settings) -> int:
+    """Delete the topics of a deployment that was replaced, except the one that says so; return their number.
+
+    Raises NotSwitched if it was not replaced by the target, or if a worker of it runs.
+    """
+    if not await is_replaced(source, target):
+        raise NotSwitched(f"{source.topic_prefix} is not replaced by {target.topic_prefix}: --switch does that")
+    await _until_without_workers(source)
+    # Before: a worker that starts now would create the topics again.
+    await _tell(source, target, "dropped")
+    deleted = await delete_topics(source, await topics_of_deployment(source))
+    sys.stdout.write(f"deleted {deleted} topics of {source.topic_prefix}; its data directory may go too\n")
+    return deleted
+
+
+async def _until_without_workers(source: Settings) -> None:
+    """Wait until no worker is left. Raises NotSwitched, where one runs on."""
+    try:
+        async with asyncio.timeout(WORKERS_GONE_S):
+            while await hosts_of_members(source, group_id(source)):  # noqa: ASYNC110 - Kafka tells of no end
+                await asyncio.sleep(1)
+    except TimeoutError:
+        raise NotSwitched(f"a worker of {source.topic_prefix} runs: stop it") from None
+
+
+async def _tell(source: Settings, target: Settings, state: SuccessorState) -> None:
+    broker = target.broker if target.broker != source.broker else None
+    await write_successor(source, Successor(state=state, topic_prefix=target.topic_prefix, broker=broker))

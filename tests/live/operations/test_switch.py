@@ -1,0 +1,85 @@
+"""Gateways follow a deployment to its new prefix while callers go on writing, and the former one is deleted."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+from streams.adapters.kafka.deleted_topics import topics_of_deployment
+from streams.operations.migrate import MigrateOptions, migrate
+from tests.worlds.live.gateways import gateway_on
+from tests.worlds.live.processes import Deployment, eventually
+
+USERS = ("ana", "ben")
+LONGEST_S = 20.0
+"""Limit of the time in which a caller gets no answer; a switch takes about eight seconds of it."""
+
+
+def text_of(number: int) -> str:
+    return f"The parcel number {number} lies on the shelf."
+
+
+async def say_until(stop: asyncio.Event, http: httpx.AsyncClient, user: str, told: dict[str, str]) -> float:
+    """Say one turn after the other, and what failed again; return the longest time of one, in seconds."""
+    clock, longest, number = asyncio.get_running_loop().time, 0.0, 0
+    while not stop.is_set():
+        began = clock()
+        body = {"conversation_id": "c", "role": "user", "content": text_of(number), "turn_id": f"t-{number}"}
+        while True:
+            try:
+                answer = await http.post(f"/v1/users/{user}/turns", json=body, headers={"Prefer": "wait=10"})
+            except httpx.TransportError:
+                continue
+            if answer.is_success:
+                break
+            assert answer.status_code in (503, 504), answer.text
+        told[answer.json()["memory_id"]] = text_of(number)
+        longest = max(longest, clock() - began)
+        number += 1
+        await asyncio.sleep(0.05)
+    return longest
+
+
+async def listed(http: httpx.AsyncClient, user: str) -> dict[str, str]:
+    """Return the texts of a user's turns by memory id."""
+    found: dict[str, str] = {}
+    cursor: dict[str, str] = {}
+    while True:
+        query = {"limit": "100", "types": "episodic", **cursor}
+        page = (await http.get(f"/v1/users/{user}/memories", params=query)).raise_for_status().json()
+        found |= {one["memory_id"]: one["text"] for one in page["items"]}
+        if page["next"] is None:
+            return found
+        cursor = {"cursor": page["next"]}
+
+
+async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_path: Path) -> None:
+    former = await deployment.ready("former")
+    new = replace(deployment, prefix=f"new-{deployment.prefix}", partitions=3)
+    await new.ready("new")
+    settings = deployment.settings.model_copy(update={"data_dir": tmp_path})
+    options = MigrateOptions(to=new.prefix, partitions=3, switch=True)
+    told: dict[str, dict[str, str]] = {user: {} for user in USERS}
+    stop = asyncio.Event()
+    async with gateway_on(deployment.environment, tmp_path) as (gateway, http):
+        await gateway.has_status(http, "/ready", 200)
+        saying = asyncio.gather(*(say_until(stop, http, user, told[user]) for user in USERS))
+        await asyncio.sleep(1)
+        assert await migrate(options, settings) == 0
+        stop.set()
+        assert max(await saying) < LONGEST_S
+        assert [await listed(http, user) for user in USERS] == [told[user] for user in USERS]
+        async with new.client() as client:
+            assert {one.text async for one in client.iter_memories(user_id="ana")} == {*told["ana"].values()}
+        assert await former.terminate(30) == 0
+        assert await migrate(replace(options, drop=True), settings) == 0
+
+        async def are_gone() -> bool:
+            return not await topics_of_deployment(settings)
+
+        await eventually(are_gone, "the topics of the former deployment are deleted")
+        gateway.kill()
+        gateway.start()
+        await gateway.has_status(http, "/ready", 200)
+        assert await listed(http, "ben") == told["ben"]
