@@ -115,7 +115,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
-    up = UpOptions(data_dir=options.data_dir, port=options.port, probe=probe, http_port=options.http_port)
+    up = UpOptions(options.data_dir, options.port, probe, options.http_port, worker_id=settings.worker_id)
     return asyncio.run(run_up(up))
 
 

@@ -82,3 +82,7 @@ class Agents:
             built = replace(built, draw_map=known[1].draw_map)
         self._built[partition] = revision, built
         return built
+
+    def leave(self, partition: int) -> None:
+        """Drop the agents of a partition that leaves this worker: their stores are closed."""
+        self._built.pop(partition, None)

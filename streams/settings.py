@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 from pydantic import BeforeValidator, Field, field_validator
@@ -201,3 +202,13 @@ class Settings(BaseSettings):
     def models(self) -> Path:
         """The directory of exported models."""
         return self.model_dir or self.data_dir / "models"
+
+    @property
+    def worker_run(self) -> Path:
+        """The directory of this worker's own run files."""
+        return worker_run_dir(self.data_dir, self.worker_id)
+
+
+def worker_run_dir(data_dir: Path, worker_id: str | None) -> Path:
+    """Return the directory of a worker's run files: locks, ports, what it did last. Each id has its own."""
+    return data_dir / "run" / f"worker-{quote(worker_id, safe='')}" if worker_id else data_dir / "run"

@@ -32,7 +32,13 @@ from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.adapters.text_processes import TextProcesses
-from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
+from streams.bootstrap.adapters import (
+    INTERACTION_MODEL,
+    build_models,
+    move_former_vectors,
+    open_indexes,
+    open_language_models,
+)
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
@@ -62,7 +68,9 @@ from streams.runtime.kafka_app import (
     fence_of,
     member_name_of,
     on_joined,
+    on_partition_lost,
     on_recovery,
+    partition_locks_of,
     set_read_topics,
 )
 from streams.runtime.process_end import end_process, end_refused, until_cancelled
@@ -92,7 +100,7 @@ class WorkerParts:
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         check_scope_fields(settings.data_dir, settings.scope_model)
-        self.member_file = MemberFile(settings.data_dir / "run" / "member.json")
+        self.member_file = MemberFile(settings.worker_run / "member.json")
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
         # Starts to load the general model in the background.
@@ -113,7 +121,8 @@ class WorkerParts:
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
         foreground = Foreground()
-        self.index = open_index(settings, foreground)
+        self.locks = partition_locks_of(self.app)
+        self.indexes = open_indexes(settings, foreground, self.locks.is_held)
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
@@ -134,8 +143,8 @@ class WorkerParts:
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
-        agents = build_agents(self.settings, self.models, self.index, self.ctx, self._deployment)
-        self.reembedding = Reembedding(self.index, self._spaces, self.embedders, self._indexer_lag, self.ctx)
+        self.agents = agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
+        self.reembedding = Reembedding(self.indexes, self._spaces, self.embedders, self._indexer_lag, self.ctx)
         self.understanding = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
             self.status.partitions,
@@ -145,13 +154,14 @@ class WorkerParts:
             busy=lambda: self.status.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
         )
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.status.partitions())
-        self.index.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
+        self.indexes.watch_losses(lambda: self.reembedding.look(self.status.partitions()))
         consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
         topics = list(dict.fromkeys(one.topic for one in consumers))
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.ctx, end_process)
         set_read_topics(self.app, topics)
         on_joined(self.app, self.member_file.note)
         on_recovery(self.app, self._on_partitions_assigned)
+        on_partition_lost(self.app, self._on_partition_lost)
 
     def _spaces(self, partition: int) -> VectorSpaces:
         return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
@@ -169,8 +179,10 @@ class WorkerParts:
         # Not before: a directory that a refused worker has marked would refuse the right settings.
         save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
-        port_file = self.settings.data_dir / "run" / "metrics.port"
+        port_file = self.settings.worker_run / "metrics.port"
         await self.monitoring.start(self.settings.metrics_host, self.settings.metrics_port, port_file)
+        # While `/live` is answered: a large index takes minutes.
+        await move_former_vectors(self.settings)
         # Last: of two workers that start together, the later one is to see the earlier one in the group.
         await until_available(self._check_member, "kafka", self.meters)
 
@@ -205,8 +217,9 @@ class WorkerParts:
         await self.language.close()
         await self.embedders.close()
         self.texts.close()
-        await self.index.close()
+        await self.indexes.close()
         self.words.close()
+        self.locks.close()
         self.member_file.close()
 
     def _topic_configs(self) -> dict[str, dict[str, str]]:
@@ -232,6 +245,13 @@ class WorkerParts:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
+
+    async def _on_partition_lost(self, partition: int) -> None:
+        """Close the stores of a partition; no event of it is under way."""
+        self.ctx.progress.leave(partition)
+        self.agents.leave(partition)
+        self.words.release(partition)
+        await self.indexes.release(partition)
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
         kept = timedelta(hours=self.settings.events_kept_hours)

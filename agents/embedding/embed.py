@@ -7,6 +7,7 @@ durable when `write` returns. Idempotent. While the index or the model's process
 is `waiting` and delays no other.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from agents.categories.matching import CategoryMatcher
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.embedder import Embedder
-from agents.ports.vector_index import VectorIndex
+from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import written_location
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected, Unavailable
@@ -57,7 +58,7 @@ class Embed:
     def __init__(
         self,
         spaces_at: Callable[[int], VectorSpaces],
-        index: VectorIndex,
+        indexes: VectorIndexes,
         clock: Clock,
         matcher_at: Callable[[int], CategoryMatcher | None] = lambda _: None,
     ) -> None:
@@ -67,13 +68,13 @@ class Embed:
         """
         self._matcher_at = matcher_at
         self._spaces_at = spaces_at
-        self._index = index
+        self._indexes = indexes
         self._clock = clock
 
     async def encode(self, event: Remembered | Forgotten, partition: int) -> EncodedMemory:
         """Make the vector of a memory in the space of its mode."""
         if isinstance(event, Forgotten):
-            return EncodedMemory(event.memory_id, frozenset(event.places))
+            return EncodedMemory(event.memory_id, frozenset(event.places), partition=partition)
         memory = event.memory
         last = () if memory.embedding.place is None else (memory.embedding.place,)
         due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
@@ -84,8 +85,9 @@ class Embed:
         except (ModelMissing, Rejected) as missing:
             # The mode was deleted: the change that moves its memories is in flight.
             return replace(due, error=_error_text(missing))
+        index = self._indexes.at(partition)
         try:
-            encoded = await self._encode(memory, embedder, space)
+            encoded = await self._encode(memory, embedder, space, index)
             return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
@@ -97,20 +99,28 @@ class Embed:
 
     async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
         """Write a batch; return an event for each memory that is searchable and not forgotten."""
+        partitions = dict.fromkeys(one.partition for one in batch)
+        writing = [self._write([one for one in batch if one.partition == each], each) for each in partitions]
+        # At the same time, as each waits for the disk. All of them end before one is repeated.
+        written = await asyncio.gather(*writing, return_exceptions=True)
+        return [event for events in written for event in raised_or(events)]
+
+    async def _write(self, batch: Sequence[EncodedMemory], partition: int) -> list[Embedded]:
+        index = self._indexes.at(partition)
         latest = {one.memory_id: one for one in batch}
         due = list(latest.values())
         for space in dict.fromkeys(one.space for one in due):
             same_space = [one for one in due if one.space == space]
-            latest.update((one.memory_id, one) for one in await self._upsert(space, same_space))
-        collections = await self._index.spaces()
+            latest.update((one.memory_id, one) for one in await self._upsert(index, space, same_space))
+        collections = await index.spaces()
         # A killed worker may have written the replaced ones and published no event.
         replaced = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
         for place in replaced.union(*(one.strays for one in batch)):
             outdated = [one.memory_id for one in self._outdated(batch, place, latest)]
             fingerprint = collections.get(collection_name(place.mode, place.space))
             if outdated and fingerprint is not None:
-                await self._index.delete(VectorSpace(place.mode, fingerprint), outdated)
-        await self._remove_unreported(batch, latest, collections)
+                await index.delete(VectorSpace(place.mode, fingerprint), outdated)
+        await self._remove_unreported(index, batch, latest, collections)
         # After the vectors: a category that is declared from now on finds them, and is matched with these items.
         categories = {memory_id: await self._match_categories(one) for memory_id, one in latest.items()}
         return [
@@ -119,14 +129,15 @@ class Embed:
             if one.memory is not None and one.memory.visibility.searchable
         ]
 
-    async def has_written(self, event: Embedded) -> bool:
+    async def has_written(self, event: Embedded, partition: int) -> bool:
         """True if the event's vector is in the index: a written one may have been lost since."""
         if (place := written_location(event)) is None:
             return False
-        fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
+        index = self._indexes.at(partition)
+        fingerprint = (await index.spaces()).get(collection_name(place.mode, place.space))
         if fingerprint is None:
             return False
-        found = await self._index.hashes(VectorSpace(place.mode, fingerprint), [event.memory_id])
+        found = await index.hashes(VectorSpace(place.mode, fingerprint), [event.memory_id])
         return found.get(event.memory_id) == event.content_hash
 
     def _outdated(
@@ -137,7 +148,11 @@ class Embed:
         return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
 
     async def _remove_unreported(
-        self, batch: Sequence[EncodedMemory], latest: dict[str, EncodedMemory], collections: Mapping[str, Fingerprint]
+        self,
+        index: VectorIndex,
+        batch: Sequence[EncodedMemory],
+        latest: dict[str, EncodedMemory],
+        collections: Mapping[str, Fingerprint],
     ) -> None:
         """Remove vectors that a process wrote before it was killed without publishing the event.
 
@@ -149,42 +164,44 @@ class Embed:
             space = VectorSpace.held_by(name, fingerprint)
             place = VectorLocation(mode=space.mode, space=fingerprint.digest)
             elsewhere = [one for mode, one in embedded if mode == space.mode and latest[one].place != place]
-            if elsewhere and (found := await self._index.hashes(space, elsewhere)):
-                await self._index.delete(space, list(found))
+            if elsewhere and (found := await index.hashes(space, elsewhere)):
+                await index.delete(space, list(found))
 
-    async def _encode(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Encoded:
+    async def _encode(self, memory: Memory, embedder: Embedder, space: VectorSpace, index: VectorIndex) -> Encoded:
         """Return the vectors that the memory had in another mode if text and space are the same, otherwise new ones."""
         before = memory.embedding
         moved = before.place is not None and before.place.space == space.fingerprint.digest
         if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
             source = VectorSpace(before.place.mode, space.fingerprint)
-            if (stored := await self._stored_vectors(source, memory)) is not None:
+            if (stored := await self._stored_vectors(index, source, memory)) is not None:
                 return stored
         return await embedder.passage(embedding_text(memory), boundary=memory.boundary)
 
-    async def _stored_vectors(self, space: VectorSpace, memory: Memory) -> Encoded | None:
+    async def _stored_vectors(self, index: VectorIndex, space: VectorSpace, memory: Memory) -> Encoded | None:
         """Return the stored vectors of the memory's text; None if those of another text are stored or being written."""
         ids = [memory.memory_id]
-        before = await self._index.hashes(space, ids)
-        vectors = await self._index.vectors(space, ids)
+        before = await index.hashes(space, ids)
+        vectors = await index.vectors(space, ids)
         # A batch is written between two awaits: equal hashes before and after belong to these vectors.
-        after = await self._index.hashes(space, ids)
+        after = await index.hashes(space, ids)
         hashes = {found.get(memory.memory_id) for found in (before, after)}
         return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
 
-    async def _upsert(self, space: VectorSpace | None, batch: list[EncodedMemory]) -> list[EncodedMemory]:
+    async def _upsert(
+        self, index: VectorIndex, space: VectorSpace | None, batch: list[EncodedMemory]
+    ) -> list[EncodedMemory]:
         """Write the points of a batch; a point that the index refuses is `failed`, without effect on the others."""
         if space is None:
             return batch
         points = [_point(one.memory, one) for one in batch if one.vector is not None and one.memory is not None]
         try:
-            await self._index.upsert(space, points)
+            await index.upsert(space, points)
         except Unavailable:
             raise
         except Exception as problem:
             if len(batch) == 1:
                 return [replace(batch[0], vector=None, error=_error_text(problem))]
-            return [each for one in batch for each in await self._upsert(space, [one])]
+            return [each for one in batch for each in await self._upsert(index, space, [one])]
         return batch
 
     async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
@@ -213,6 +230,13 @@ class Embed:
             error=one.error,
             categories=categories,
         )
+
+
+def raised_or(result: list[Embedded] | BaseException) -> list[Embedded]:
+    """Return a result, or raise it."""
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _error_text(problem: Exception) -> str:

@@ -1,4 +1,6 @@
-"""Vectors by space. Calls raise `Unavailable` if the same call may succeed later; any other error is a defect."""
+"""Vectors by space. Calls raise `Unavailable` if the same call may succeed later, and KeyError after the partition has
+left this process; any other error is a defect.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -69,8 +71,21 @@ class VectorIndex(Protocol):
     def set_aside(self) -> Sequence[str]:
         """Return the collections that were damaged and set aside; their vectors are made again from the records."""
 
+    async def close(self) -> None:
+        """Release files and connections; no call may follow."""
+
+
+class VectorIndexes(Protocol):
+    """The vector indexes of a worker, by partition."""
+
+    def at(self, partition: int) -> VectorIndex:
+        """Return the index of a partition; raises KeyError for one that this process does not hold."""
+
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         """Call `on_lost` when a collection is set aside from now on."""
+
+    async def release(self, partition: int) -> None:
+        """Close the index of a partition that leaves this process."""
 
     async def close(self) -> None:
         """Release files and connections; no call may follow."""

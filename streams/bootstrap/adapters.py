@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -13,7 +14,7 @@ from agents.commands.admit import Admit
 from agents.ports.embedder import Embedders
 from agents.ports.language_model import LanguageModel
 from agents.ports.tokenizer import TokenCounter
-from agents.ports.vector_index import VectorIndex
+from agents.ports.vector_index import VectorIndexes
 from agents.rules.access.limits import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
@@ -22,7 +23,9 @@ from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeResources
+from streams.adapters.vectors.embedded.former_root import move_former_root
+from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from streams.flow.runs.timed_models import TimedModels
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -60,17 +63,22 @@ def open_admission(settings: Settings) -> Admit:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
-def open_index(settings: Settings, foreground: Foreground) -> VectorIndex:
-    """Open the Qdrant server of the settings, or the embedded index in the data directory.
+def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[int], bool]) -> VectorIndexes:
+    """Open the Qdrant server of the settings, or the embedded indexes of held partitions in the data directory.
 
-    While it opens collections it gives way to the requests of `foreground`.
+    While they open collections they give way to the requests of `foreground`.
     """
     if settings.qdrant_url:
         # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
 
         return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
-    return EdgeIndex(settings.data_dir / "vectors", until_quiet=foreground.until_quiet)
+    return PartitionedIndex(settings.data_dir / "vectors", EdgeResources(until_quiet=foreground.until_quiet), is_held)
+
+
+async def move_former_vectors(settings: Settings) -> None:
+    """Move embedded vectors of an earlier release to where those of each partition are; takes a minute for 100,000."""
+    await move_former_root(settings.data_dir / "vectors")
 
 
 @dataclass(frozen=True, slots=True)

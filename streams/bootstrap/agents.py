@@ -33,7 +33,7 @@ from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.pipelines import ActivePipelines
-from agents.ports.vector_index import VectorIndex
+from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
 from agents.retrieval.retrieve import Retrieve
@@ -66,13 +66,13 @@ class BuildAgents:
         self,
         settings: Settings,
         models: WorkerModels,
-        index: VectorIndex,
+        indexes: VectorIndexes,
         ctx: WorkerContext,
         deployment: DeploymentStatus,
     ) -> None:
         self._settings = settings
         self._models = models
-        self._index = index
+        self._indexes = indexes
         self._ctx = ctx
         self._deployment = deployment
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
@@ -100,14 +100,15 @@ class BuildAgents:
             stores.categories,
             stores.memories,
             CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields),
-            self._index,
+            self._indexes.at(partition),
             self.spaces(partition),
             self._category_vectors,
         )
 
     def __call__(self, partition: int) -> PartitionAgents:
         """Build the agents of a partition."""
-        stores, models, index, clock = self._ctx.stores.at(partition), self._models, self._index, self._ctx.clock
+        stores, models, clock = self._ctx.stores.at(partition), self._models, self._ctx.clock
+        index = self._indexes.at(partition)
         memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
         pipelines = self._ctx.pipelines
         active = pipelines.current
@@ -140,7 +141,7 @@ class BuildAgents:
             judge_layers=self._steps.judge_layers(active),
             assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),
-            draw_map=self._draw_map(stores, spaces),
+            draw_map=self._draw_map(stores, spaces, index),
             commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
             edit_pipelines=EditPipelines(
                 partition, pipelines.history, pipelines.installed, self._steps.available, clock
@@ -150,7 +151,7 @@ class BuildAgents:
             suggest_modes=SuggestModes(memories, words, index, spaces),
             maintain=Maintain(partition, memories, words, index, spaces, clock),
             compare_embedders=CompareEmbedders(memories, words, spaces),
-            consolidate=self._consolidate(stores, spaces, active),
+            consolidate=self._consolidate(stores, spaces, index, active),
             show_job=ShowJob(jobs),
             show_runs=ShowRuns(partition, self._ctx.run_log),
         )
@@ -191,25 +192,27 @@ class BuildAgents:
             self._stability,
         )
 
-    def _draw_map(self, stores: PartitionStores, spaces: VectorSpaces) -> DrawMap:
+    def _draw_map(self, stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex) -> DrawMap:
         points = MapMemories(stores.words)
-        layouts = Layouts(points, self._index, self._layout_files, self._layout_threads, self._ctx.clock)
-        return DrawMap(stores.memories, stores.modes, spaces, self._index, points, layouts)
+        layouts = Layouts(points, index, self._layout_files, self._layout_threads, self._ctx.clock)
+        return DrawMap(stores.memories, stores.modes, spaces, index, points, layouts)
 
     def _categorize(
         self, partition: int, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines
     ) -> Categorize:
         members = CategoryMembers(stores.words, self._ctx.scope_model.boundary_fields)
-        medoids = CategoryMedoids(stores.memories, self._index, spaces)
+        medoids = CategoryMedoids(stores.memories, self._indexes.at(partition), spaces)
         model = SummaryModel(*self._steps.model(active, "evolve.recluster"))
         refresh = RefreshCategories(stores.categories, stores.memories, members, medoids, model)
         return Categorize(stores.categories, stores.memories, members, self.matcher(partition), refresh)
 
-    def _consolidate(self, stores: PartitionStores, spaces: VectorSpaces, active: ActivePipelines) -> Consolidate:
+    def _consolidate(
+        self, stores: PartitionStores, spaces: VectorSpaces, index: VectorIndex, active: ActivePipelines
+    ) -> Consolidate:
         return Consolidate(
             stores.memories,
             stores.words,
-            self._index,
+            index,
             spaces,
             Summarise(*self._steps.model(active, "evolve.summarise")),
             Deduplicate(stores.memories, stores.words),
@@ -219,9 +222,9 @@ class BuildAgents:
 
 
 def build_agents(
-    settings: Settings, models: WorkerModels, index: VectorIndex, ctx: WorkerContext, deployment: DeploymentStatus
+    settings: Settings, models: WorkerModels, indexes: VectorIndexes, ctx: WorkerContext, deployment: DeploymentStatus
 ) -> Agents:
     """Return the agents of a worker, those of a partition built on first use."""
-    build = BuildAgents(settings, models, index, ctx, deployment)
-    embed = Embed(build.spaces, index, ctx.clock, build.matcher_of_new)
+    build = BuildAgents(settings, models, indexes, ctx, deployment)
+    embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
     return Agents(build, embed, lambda: ctx.pipelines.current.number)

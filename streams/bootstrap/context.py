@@ -85,7 +85,7 @@ def build_context(
         scope_model=settings.scope_model,
         turns_log=turns_log,
         log_ends=None if settings.isolation_level == READ_COMMITTED else LogEnds(turns_log),
-        deaths=DeathCounts(settings.data_dir / "run" / "under-way"),
+        deaths=DeathCounts(settings.worker_run / "under-way"),
         boundaries=boundaries,
         foreground=foreground,
         read_text=read_text,

@@ -1,7 +1,8 @@
-"""The group member that a data directory had last, in a file that is locked while a worker runs.
+"""The group member that a worker of a data directory was last, in a file that is locked while it runs.
 
-Guaranteed: one worker at a time has a data directory, and the process of a `former` member has ended. The file of a
-copied directory does not vouch for its content, on this machine or another one: the original's worker may be alive.
+Guaranteed: one process at a time is a worker of a data directory, by its id, and the process of a `former` member has
+ended. The file of a copied directory does not vouch for its content, on this machine or another one: the original's
+worker may be alive.
 """
 
 import fcntl
@@ -16,10 +17,10 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class MemberFile:
-    """The file of this process's data directory."""
+    """The file of this worker."""
 
     former: str | None
-    """The member id of the directory's last process; None if there was none, or it may be alive."""
+    """The member id of the worker's last process; None if there was none, or it may be alive."""
 
     def __init__(self, path: Path) -> None:
         """Lock the file until `close` or the end of the process. Ends the process if another one has it."""
@@ -31,8 +32,8 @@ class MemberFile:
             process = self._read().get("pid", "unknown")
             self.close()
             sys.exit(
-                f"setting MODESTREAM_DATA_DIR: {path.parent.parent} is in use by another worker, process {process}\n"
-                "Give each worker a data directory of its own"
+                f"setting MODESTREAM_WORKER_ID: {path.parent} is in use by another worker, process {process}\n"
+                "Give each worker an id of its own; those of one data directory share its partitions"
             )
         self._place = _place(self._file.fileno())
         stored = self._read()

@@ -121,7 +121,9 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     def _persist_offsets(self) -> None:
         offsets, self._written_offsets = self._written_offsets, {}
         for tp, offset in offsets.items():
-            self.data.set_persisted_offset(tp, offset)
+            # What a partition that has left does not note here is read from the changelog once more.
+            if self.data.is_held(tp.partition):  # type: ignore[attr-defined]
+                self.data.set_persisted_offset(tp, offset)
 
     def _verify_source_topic_partitions(self, source_topic: str) -> None:
         """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""

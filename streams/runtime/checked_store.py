@@ -4,10 +4,11 @@ Enters: the calls of Faust and of `AwaitableTable` on the database of a partitio
 no row is taken for missing because it cannot be read. A write that fails for want of room or by a disk that is away is
 `Unavailable`: RocksDB writes again some seconds after there is room, and no record is refused meanwhile. A damaged
 database is set aside; where that happens at opening, an empty one takes its place and Faust's recovery fills it; in
-use, the process ends, and its next start does that.
+use, the process ends, and its next start does that. Only partitions that this process holds are open.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ CHECKED_ROCKSDB = "checked"
 
 STORES.aliases[CHECKED_ROCKSDB] = f"{__name__}:CheckedStore"
 
+LOCK_POLL_INTERVAL_S = 0.05
+"""Between two tries to open a database that is still open elsewhere."""
+
 OWN_KEYS = b"__faust\0"
 """Prefix of the keys that are no rows of the table, as that of the persisted offset."""
 
@@ -37,6 +41,12 @@ def is_damage(error: Exception) -> bool:
 def is_disk_trouble(error: Exception) -> bool:
     """True if the disk is full or fails; nothing was written, and the same write may succeed later."""
     return str(error).startswith("IO error") and not is_damage(error)
+
+
+def is_locked(error: Exception) -> bool:
+    """True if a database is still open, here or in another process."""
+    message = str(error)
+    return message.startswith("IO error") and "lock" in message.lower()
 
 
 class CheckedDatabase:
@@ -102,7 +112,47 @@ class CheckedStore(Store):
 
     on_damage: OnDamage = staticmethod(end_process)
 
+    async def assign_partitions(self, table: Any, tps: Any, generation_id: int = 0) -> None:
+        """Open nothing yet: the last owner of a partition may still have it open."""
+
+    def revoke_partitions(self, table: Any, tps: Any) -> None:
+        """Close nothing yet: a recovery that is under way ends first. See `FastStartTables`."""
+
+    async def open_when_free(self, partition: int) -> None:
+        """Open the database of a held partition; waits while something has the former one open, as an iterator does."""
+        while True:
+            try:
+                self._db_for_partition(partition)
+            except Exception as error:
+                if not is_locked(error):
+                    raise
+                await asyncio.sleep(LOCK_POLL_INTERVAL_S)
+            else:
+                return
+
+    def close_partition(self, partition: int) -> None:
+        """Flush and close the database of a partition, if it is open."""
+        if (database := self._dbs.pop(partition, None)) is not None:
+            database.close()
+
+    async def stop(self) -> None:
+        """Close everything. Faust leaves that to the garbage collector, and runs it for each table."""
+        for partition in list(self._dbs):
+            self.close_partition(partition)
+
+    def apply_changelog_batch(self, batch: Iterable[Any], to_key: Any, to_value: Any) -> None:
+        """Write rows of held partitions; those of others were read before a rebalance."""
+        held = [event for event in batch if self.is_held(event.message.partition)]
+        super().apply_changelog_batch(held, to_key, to_value)
+
+    def is_held(self, partition: int) -> bool:
+        """True if the partition may be opened here."""
+        locks = getattr(self.app, "partition_locks", None)
+        return locks is None or bool(locks.is_held(partition))
+
     def _open_for_partition(self, partition: int) -> CheckedDatabase:
+        if not self.is_held(partition):
+            raise KeyError(partition)
         path = self.partition_path(partition)
         try:
             database = self._open_and_read(partition)

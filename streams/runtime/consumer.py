@@ -17,7 +17,7 @@ their partitions and commits their offsets, but does not fetch them. Their recor
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -40,6 +40,7 @@ from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
 from streams.runtime.membership import Membership, member_name
+from streams.runtime.partition_locks import PartitionLocks
 from streams.runtime.partition_reads import read_end, read_last_keys
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
@@ -244,6 +245,10 @@ class SafeAssignmentConsumer(Consumer):
         return not self._is_changelog_tp(tp)
 
 
+async def _nothing_open(_partition: int) -> None:
+    """Close nothing."""
+
+
 class SafeAssignmentTransport(Transport):
     """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
 
@@ -267,6 +272,9 @@ class SafeAssignmentApp(faust.App):
     kafka_connection: KafkaConnection
     """What consumers beside Faust's own are created with."""
 
+    partition_locks: PartitionLocks
+    """The partitions whose files are this process's own."""
+
     read_topics: frozenset[str] = frozenset()
     """All topics that this worker reads, changelogs included."""
 
@@ -276,6 +284,8 @@ class SafeAssignmentApp(faust.App):
         """Those of all agents that have started."""
         self.inboxes: defaultdict[str, list[Inbox]] = defaultdict(list)
         """Those of the agents of each topic."""
+        self.on_partition_lost: Callable[[int], Awaitable[None]] = _nothing_open
+        """Closes what is open of a partition besides its tables, before the next owner may open it."""
 
     @property
     def member_name(self) -> str:

@@ -8,10 +8,17 @@ import logging
 from typing import NoReturn, Protocol, cast
 
 import faust
+import structlog
 from faust.tables import TableManager
+from faust.types import TP
 from mode import Service
 
+from streams.runtime.checked_store import CheckedStore
+from streams.runtime.consumer import SafeAssignmentApp
+from streams.runtime.process_end import end_process
 from streams.runtime.table_recovery import TableRecovery
+
+log = structlog.get_logger()
 
 SHUTDOWN_TIMEOUT_S = 1.0
 """How long cancelled tasks may take to end before the loop is closed; Faust always waits this long."""
@@ -36,6 +43,35 @@ class FastStartTables(TableManager):
         if self._recovery is None:
             self._recovery = TableRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return cast("TableRecovery", self._recovery)
+
+    async def on_rebalance(
+        self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        """Begin recovery, and release the partitions that are other workers' now.
+
+        Recovery waits for the partitions that are new here (`TableRecovery`). After it, as its former round still
+        reads the tables until the new one begins.
+        """
+        lost = self._typed_app.partition_locks.assign({tp.partition for tp in assigned})
+        await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
+        for partition in lost:
+            await self._release(partition)
+
+    async def _release(self, partition: int) -> None:
+        """Close all that is open of a partition, then let go of it."""
+        try:
+            for table in self.values():
+                cast("CheckedStore", table.data).close_partition(partition)
+            await self._typed_app.on_partition_lost(partition)
+        except Exception:
+            # The end of the process releases it as well, and the next owner repairs what a kill leaves.
+            log.exception("a partition could not be released, ending the process", partition=partition)
+            end_process()
+        self._typed_app.partition_locks.release(partition)
+
+    @property
+    def _typed_app(self) -> "SafeAssignmentApp":
+        return cast("SafeAssignmentApp", self.app)
 
     async def on_start(self) -> None:
         """Start recovery."""

@@ -19,6 +19,7 @@ from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
+from streams.runtime.partition_locks import PartitionLocks
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
@@ -104,6 +105,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app.isolation_level = settings.isolation_level
     app.kafka_connection = settings.kafka_connection
     app.fence, app.membership = GroupFence(), Membership()
+    app.partition_locks = PartitionLocks(settings.data_dir / "run")
     return app
 
 
@@ -194,6 +196,16 @@ def on_joined(app: App, callback: Callable[[str], None]) -> None:
 async def confirm_membership(app: App) -> None:
     """End the process if another one has its place in the group."""
     await cast("SafeAssignmentApp", app).membership.confirm()
+
+
+def partition_locks_of(app: App) -> PartitionLocks:
+    """Return the partitions whose files are this worker's own."""
+    return cast("SafeAssignmentApp", app).partition_locks
+
+
+def on_partition_lost(app: App, callback: Callable[[int], Awaitable[None]]) -> None:
+    """Call back when a partition leaves: to close what is open of it, before another process opens it."""
+    cast("SafeAssignmentApp", app).on_partition_lost = callback
 
 
 def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:

@@ -7,6 +7,7 @@ beginning, as a mark in the database tells that not all rows are written. Faust 
 Refused is a log of which the tables have none of the last keys: it is that of another deployment.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, cast
@@ -18,6 +19,7 @@ from faust.types import TP
 
 from streams.batching import batches
 from streams.runtime.checked_store import OWN_KEYS
+from streams.runtime.consumer import SafeAssignmentApp
 
 UNWRITTEN_MARK = OWN_KEYS + b"unwritten__"
 """A key of the database; it exists while the changelog lacks rows. Written before the persisted offset is lowered."""
@@ -31,7 +33,31 @@ log = structlog.get_logger()
 class TableRecovery(Recovery):
     """Writes tables that are ahead of their changelogs to these, instead of ending the worker."""
 
+    def _add(self, table: Any, tp: TP, offsets: Counter[TP]) -> None:
+        """Add a partition whose table may still be open in the process that had it before."""
+        self.tp_to_table[tp] = table
+        offsets.setdefault(tp, None)  # type: ignore[arg-type] # as Faust does: it is read before the offsets are used
+
+    async def _wait(self, coro: Any, timeout: Any = None) -> None:
+        """Wait for a step of recovery; before any of them, for the partitions, until they are held or reassigned."""
+        if not self._typed_app.partition_locks.are_held:
+            try:
+                await super()._wait(self._hold())
+            except BaseException:
+                if asyncio.iscoroutine(coro):
+                    coro.close()
+                raise
+        await super()._wait(coro, timeout)
+
+    async def _hold(self) -> None:
+        await self._typed_app.partition_locks.acquire()
+        for tp in sorted(self.active_tps):
+            await self._store(tp).open_when_free(tp.partition)
+
     async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Counter[TP], title: str) -> None:
+        for tp in tps:
+            if (persisted := self._store(tp).persisted_offset(tp)) is not None:
+                destination[tp] = persisted
         await super()._build_offsets(consumer, tps, destination, title)
         ahead = [tp for tp in tps if title == "active" and destination[tp] > self.active_highwaters[tp]]
         if ahead and not await self._is_own_log(consumer, tps):
@@ -74,6 +100,10 @@ class TableRecovery(Recovery):
         if persisted is not None:
             self._store(tp).set_persisted_offset(tp, persisted)
         self._database(tp).delete(UNWRITTEN_MARK)
+
+    @property
+    def _typed_app(self) -> SafeAssignmentApp:
+        return cast("SafeAssignmentApp", self.app)
 
     def _database(self, tp: TP) -> Any:
         return self._store(tp)._db_for_partition(tp.partition)  # noqa: SLF001

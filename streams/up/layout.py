@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from streams.settings import worker_run_dir
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -10,6 +12,8 @@ class Layout:
 
     data_dir: Path
     """Absolute: it is in the environment of children, and distinguishes them from other processes."""
+    worker_id: str | None = None
+    """The id that the settings give the worker."""
 
     @property
     def run(self) -> Path:
@@ -34,7 +38,7 @@ class Layout:
     @property
     def metrics_port(self) -> Path:
         """Written by the worker: the loopback port of its metrics and of `/live`."""
-        return self.run / "metrics.port"
+        return worker_run_dir(self.data_dir, self.worker_id) / "metrics.port"
 
     def pid_file(self, name: str) -> Path:
         """The pid of a child, in decimal."""

@@ -29,7 +29,7 @@ async def run_up(options: UpOptions) -> int:
         # A second Ctrl-C changes nothing: the children are being stopped already.
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
     try:
-        await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve())))
+        await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve(), options.worker_id)))
     except (StartRefused, Unavailable, OSError) as error:
         options.print_line(f"up: {error}")
         return 1

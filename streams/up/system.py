@@ -118,6 +118,8 @@ class UpOptions:
     """Kafka's jars, shared by all data directories."""
     liveness_interval_s: float = LIVENESS_INTERVAL_S
     print_line: PrintLine = print_line
+    worker_id: str | None = None
+    """The id that the settings give the worker."""
 
 
 async def run_system(options: UpOptions, layout: Layout) -> None:

@@ -114,6 +114,13 @@ class FakeIndex:
         """Nothing is ever damaged."""
         return ()
 
+    def at(self, partition: int) -> "FakeIndex":
+        """Return itself: it has all partitions."""
+        return self
+
+    async def release(self, partition: int) -> None:
+        """Nothing to release."""
+
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         """Nothing is ever lost."""
 

@@ -20,7 +20,7 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.fakes.vector_index import FakeIndex
 
@@ -52,7 +52,7 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     embedded: dict[str, Callable[[], VectorIndex]] = {
         "fake": FakeIndex,
         "edge": lambda: EdgeIndex(tmp_path),
-        "engine": lambda: EdgeIndex(tmp_path, BoundaryCache(max_points=0)),
+        "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
         "local": local,
     }
     made = embedded[kind]()

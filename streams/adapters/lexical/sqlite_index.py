@@ -55,6 +55,10 @@ class SqliteLexicalIndex:
         opened = _Partition(connection, PartitionWriter(*parts, translate), LexicalReader(*parts, translate))
         self._open[partition] = opened
 
+    def release(self, partition: int) -> None:
+        """Close the index of a partition that leaves; what is not committed is applied by its next owner."""
+        self._close(partition)
+
     def drop(self, partition: int) -> None:
         self._close(partition)
         delete_file(self._path(partition))

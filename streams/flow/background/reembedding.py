@@ -15,7 +15,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
-from agents.ports.vector_index import VectorIndex
+from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import awaits_model
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded
@@ -49,7 +49,7 @@ class Reembedding:
 
     def __init__(
         self,
-        index: VectorIndex,
+        indexes: VectorIndexes,
         spaces_at: Callable[[int], VectorSpaces],
         embedders: Embedders,
         indexer_lag: Callable[[], int],
@@ -58,7 +58,7 @@ class Reembedding:
         """`indexer_lag` counts the events before the indexer."""
         self._memories = ctx.stores.memories
         self._words = ctx.stores.words
-        self._index = index
+        self._indexes = indexes
         self._spaces_at = spaces_at
         self._embedders = embedders
         self._indexer_lag = indexer_lag
@@ -108,9 +108,10 @@ class Reembedding:
         Equal counts of records and points suffice: each ready record has one point. Points of memories that are not
         ready would hide missing ones, so they are not counted.
         """
-        fingerprints = await self._retrying(self._index.spaces)
+        index = self._indexes.at(partition)
+        fingerprints = await self._retrying(index.spaces)
         counted = {
-            name: await self._retrying(partial(self._index.count, VectorSpace.held_by(name, fingerprint), partition))
+            name: await self._retrying(partial(index.count, VectorSpace.held_by(name, fingerprint), partition))
             for name, fingerprint in fingerprints.items()
         }
         # After the points: a memory that becomes ready in between may cause a needless comparison, but is not missed.
@@ -121,16 +122,16 @@ class Reembedding:
             name = collection_name(place.mode, place.space)
             fingerprint = fingerprints.get(name)
             is_incomplete = fingerprint is None or self._is_outdated(fingerprint) or counted[name] < ready
-            if is_incomplete or counted[name] - await self._count_points(place, fingerprint, unready) < ready:
+            if is_incomplete or counted[name] - await self._count_points(index, place, fingerprint, unready) < ready:
                 suspect.add(place)
         return suspect
 
     async def _count_points(
-        self, place: VectorLocation, fingerprint: Fingerprint | None, memory_ids: Sequence[str]
+        self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memory_ids: Sequence[str]
     ) -> int:
         """Count the memories that have a point in a location."""
         pages = batches(memory_ids, REEMBEDDING_PAGE_SIZE)
-        return sum([len(await self._hashes(place.mode, fingerprint, ids)) for ids in pages])
+        return sum([len(await self._hashes(index, place.mode, fingerprint, ids)) for ids in pages])
 
     def _is_outdated(self, fingerprint: Fingerprint) -> bool:
         """True if the embedder of a collection makes other vectors now: another file, precision or pooling."""
@@ -144,13 +145,13 @@ class Reembedding:
 
     async def _request_missing(self, partition: int, ids: Sequence[str], suspect: set[VectorLocation]) -> int:
         """Request the vectors of memories without a point in their record's location, or in an outdated space."""
-        memories = self._records(partition, ids)
-        fingerprints = await self._retrying(self._index.spaces)
+        memories, index = self._records(partition, ids), self._indexes.at(partition)
+        fingerprints = await self._retrying(index.spaces)
         wrong: list[Memory] = []
         for place in suspect:
             placed = [memory for memory in memories if memory.embedding.place == place]
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
-            hashes = await self._hashes(place.mode, fingerprint, [memory.memory_id for memory in placed])
+            hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in placed])
             wrong += [
                 one
                 for one in placed
@@ -159,11 +160,13 @@ class Reembedding:
             ]
         return await self._request(wrong)
 
-    async def _hashes(self, mode: str, fingerprint: Fingerprint | None, ids: Sequence[str]) -> Mapping[str, str]:
+    async def _hashes(
+        self, index: VectorIndex, mode: str, fingerprint: Fingerprint | None, ids: Sequence[str]
+    ) -> Mapping[str, str]:
         """Return the content hashes in one collection; none if it does not exist."""
         if fingerprint is None or not ids:
             return {}
-        return await self._retrying(partial(self._index.hashes, VectorSpace(mode, fingerprint), ids))
+        return await self._retrying(partial(index.hashes, VectorSpace(mode, fingerprint), ids))
 
     def _records(self, partition: int, ids: Sequence[str]) -> list[Memory]:
         known = [self._memories.get(partition, memory_id) for memory_id in ids]

@@ -115,8 +115,8 @@ async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEven
     return records
 
 
-HasVector = Callable[[Embedded], Awaitable[bool]]
-"""True if the vector that an event reports is in the index."""
+HasVector = Callable[[Embedded, int], Awaitable[bool]]
+"""True if the vector that an event of a partition reports is in the index."""
 
 
 class RememberEvents:
@@ -179,7 +179,7 @@ class RememberEvents:
         lookup = self._has_vector
         if lookup is None or not isinstance(event, Embedded) or not self._needs_lookup(event, partition):
             return event
-        is_there = await until_available(partial(lookup, event), "vector index", self._meters)
+        is_there = await until_available(partial(lookup, event, partition), "vector index", self._meters)
         return event if is_there else event.model_copy(update={"status": "stale"})
 
     def _needs_lookup(self, event: Embedded, partition: int) -> bool:

@@ -21,6 +21,11 @@ class AppliedOffsets:
         self._waiting.pop(partition, None)
         self._notify(partition)
 
+    def leave(self, partition: int) -> None:
+        """Record that a partition is another worker's."""
+        self._read.pop(partition, None)
+        self._waiting.pop(partition, None)
+
     def arrive(self, partition: int, offset: int, boundary: str) -> None:
         """Record that a turn was read and waits. One that is read again comes before all that have waited."""
         if offset < self._read.get(partition, 0):

@@ -24,7 +24,7 @@ async def test_worker_whose_place_another_one_has_taken_ends(deployment: Deploym
     (member,) = await members(deployment)
     assert noted(first) == member
     # As if the first had ended: the start of the second is not refused, and not delayed.
-    with closing(MemberFile(deployment.directory / "second" / "run" / "member.json")) as file:
+    with closing(MemberFile(deployment.directory / "second" / "run" / "worker-twin" / "member.json")) as file:
         file.note(member)
     second = deployment.start("second")
     assert await first.ended(within_s=NOTICE_S) == os.EX_CONFIG
@@ -46,4 +46,4 @@ async def members(deployment: Deployment) -> Mapping[str, str]:
 
 def noted(worker: Worker) -> str:
     """Return the member id that a worker has stored."""
-    return str(json.loads((worker.data_dir / "run" / "member.json").read_text())["member"])
+    return str(json.loads((worker.data_dir / "run" / "worker-twin" / "member.json").read_text())["member"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
 
@@ -44,7 +44,7 @@ OTHERS = 80
 async def embedded_index_pipeline(directory: Path) -> AsyncIterator[InMemoryPipeline]:
     """Yield a pipeline over the embedded vector index."""
     directory.mkdir()
-    index = EdgeIndex(directory / "vectors")
+    index = PartitionedIndex(directory / "vectors")
     try:
         async with InMemoryPipeline(directory, index=index).running() as running:  # type: ignore[arg-type]
             yield running

@@ -18,7 +18,7 @@ class RecordedLookups:
         self.is_there = is_there
         self.asked: list[str] = []
 
-    async def __call__(self, event: Embedded) -> bool:
+    async def __call__(self, event: Embedded, partition: int) -> bool:
         """Record the memory and answer."""
         self.asked.append(event.memory_id)
         return self.is_there

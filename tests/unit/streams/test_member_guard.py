@@ -75,7 +75,7 @@ def test_directory_in_use_is_refused_with_its_process(tmp_path: Path) -> None:
     file = tmp_path / "data" / "run" / "member.json"
     with (
         closing(MemberFile(file)),
-        pytest.raises(SystemExit, match=r"MODESTREAM_DATA_DIR: .*/data is in use by another worker, process \d+\n"),
+        pytest.raises(SystemExit, match=r"MODESTREAM_WORKER_ID: .*/data/run is in use by another worker, process \d"),
     ):
         MemberFile(file)
     assert lived(file) is None

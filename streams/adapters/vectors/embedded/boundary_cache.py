@@ -26,7 +26,7 @@ WrittenPoint = tuple[Point, Unpacked | None]
 
 
 class BoundaryCache:
-    """Caches the boundaries of all collections of one index."""
+    """Caches the boundaries of all collections of a process."""
 
     def __init__(self, max_bytes: int = MAX_CACHED_BYTES, max_points: int = MAX_CACHED_POINTS) -> None:
         self.max_points = max_points
@@ -83,6 +83,11 @@ class BoundaryCache:
         self.writes[collection] += 1
         for key in [key for key in self._boundaries if key[0] == collection]:
             self.drop(key)
+
+    def drop_prefixed(self, prefix: str) -> None:
+        """Drop all collections whose names begin with `prefix`: another process may write to them."""
+        for collection in {key[0] for key in self._boundaries if key[0].startswith(prefix)}:
+            self.drop_all(collection)
 
     def _update(self, key: CollectionKey, cached: BoundaryVectors, point: Point, vectors: Unpacked | None) -> None:
         if vectors is None or len(cached.rows) >= self.max_points:

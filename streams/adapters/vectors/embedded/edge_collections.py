@@ -1,14 +1,14 @@
-"""The collections under one root: shards opened at the first use, and a bounded number of them open at once.
+"""The collections under one root: shards opened at the first use.
 
-Guaranteed: shards are open only while this process owns the root; the least recently used one is closed for another;
-an empty collection is removed when it is closed. One that can't be read, during whose reading the process died twice,
-whose calls go on failing after it was loaded anew, or whose packed token vectors are lost, is set aside under another
-name: the vectors are made again from the records. A lack of descriptors or memory damages nothing.
+Guaranteed: shards are open only while this process owns the root; of all open ones of the process the least recently
+used one is closed for another; an empty collection is removed when it is closed. One that can't be read, during whose
+reading the process died twice, whose calls go on failing after it was loaded anew, or whose packed token vectors are
+lost, is set aside under another name: the vectors are made again from the records. A lack of descriptors or memory
+damages nothing.
 """
 
 import fcntl
 import shutil
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ from streams.adapters.vectors.embedded.edge_shard import (
     read_counts,
 )
 from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
-from streams.adapters.vectors.embedded.open_limits import granted_open_shards
+from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
@@ -53,8 +53,11 @@ REMOVED_PREFIX = ".removed-"
 class EdgeCollections:
     """The shards under one root directory."""
 
-    def __init__(self, root: Path, max_open: int | None = None) -> None:
-        """Lock the directory. Raises RuntimeError if another process owns it."""
+    def __init__(self, root: Path, open_shards: OpenShards | None = None) -> None:
+        """Lock the directory; `open_shards` counts those of other roots, too.
+
+        Raises RuntimeError if another process owns it.
+        """
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         self._lock = (root / OWNER_LOCK_FILE).open("w")
@@ -67,8 +70,8 @@ class EdgeCollections:
         """The vectors of all collections, by boundary."""
         for former in root.glob(f"[!.]*/{FORMER_PACKED_DIR}"):
             shutil.rmtree(former, ignore_errors=True)
-        self._max_open = max_open or granted_open_shards()
-        self._shards: OrderedDict[str, CollectionShard] = OrderedDict()
+        self._open_shards = open_shards or OpenShards()
+        self._shards: dict[str, CollectionShard] = {}
         self._fingerprints: dict[str, Fingerprint] = {}
         self._failures: dict[str, str] = {}
         self._reloaded: set[str] = set()
@@ -93,9 +96,7 @@ class EdgeCollections:
 
     def holds(self, space: VectorSpace) -> bool:
         """True if the collection exists, open or closed. Raises ValueError for another fingerprint."""
-        if self._lock.closed:
-            # Another process may own the shard by now; opening it would damage it.
-            raise RuntimeError(f"the vector index in {self._root} is closed")
+        self.require_owned()
         name = space.collection
         if name not in self._fingerprints:
             if not (self._root / name).exists():
@@ -105,6 +106,12 @@ class EdgeCollections:
             self._fingerprints[name] = fingerprint
         check_fingerprint(space, self._fingerprints[name])
         return True
+
+    def require_owned(self) -> None:
+        """Raise KeyError, as other stores of a partition that has left do, once the directory is released."""
+        if self._lock.closed:
+            # Another process may own the shards by now; opening one would damage it.
+            raise KeyError(f"the vector index in {self._root} is closed")
 
     def is_open(self, space: VectorSpace) -> bool:
         """True if a call on the collection needs to load nothing."""
@@ -125,7 +132,7 @@ class EdgeCollections:
             self._require_tokens(name)
         if not self.holds(space) or (name not in self._shards and not self._open(name)):
             return None
-        self._shards.move_to_end(name)
+        self._open_shards.used(self, name)
         return self._shards[name]
 
     def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
@@ -146,6 +153,7 @@ class EdgeCollections:
 
     def fingerprints(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprints of the existing collections, by name."""
+        self.require_owned()
         files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
         found = {name: self._fingerprints.get(name) or self._read_fingerprint(name) for name in _names(files)}
         return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
@@ -174,7 +182,7 @@ class EdgeCollections:
         if self._lacks_tokens(name):
             self._set_aside(name, "its packed token vectors are lost")
             return False
-        self._make_room()
+        self._open_shards.make_room()
         try:
             self._shards[name] = CollectionShard(self._root / name, self._mark)
         except Unavailable as problem:
@@ -188,7 +196,7 @@ class EdgeCollections:
 
     def _release_failing(self, name: str) -> None:
         """Close a collection whose calls fail, so that it is loaded anew; the second time set it aside."""
-        self._shards.pop(name).abandon()
+        self._pop(name).abandon()
         if name in self._reloaded:
             self._set_aside(name, "its calls fail, also after it was loaded anew")
         else:
@@ -197,25 +205,31 @@ class EdgeCollections:
     def _require_tokens(self, name: str) -> None:
         """Set an open collection aside if its packed token vectors were lost since."""
         if self._lacks_tokens(name):
-            self._shards.pop(name).abandon()
+            self._pop(name).abandon()
             self._set_aside(name, "its packed token vectors are lost")
 
     def _lacks_tokens(self, name: str) -> bool:
         """True if the collection's token vectors should be in the packed store, which was made anew."""
         return has_packed_tokens(self._root / name) and not self.packed.is_complete(name)
 
-    def _make_room(self) -> None:
-        """Close the least recently used shards without a call under way."""
-        idle = [name for name, shard in self._shards.items() if not shard.calls]
-        for name in idle[: max(0, len(self._shards) + 1 - self._max_open)]:
-            try:
-                self._close(name)
-            except Unavailable as problem:
-                # Its writes are in its log, which the next opening replays: the caller wants another collection.
-                self._failures[name] = str(problem)
+    def is_idle(self, name: str) -> bool:
+        """True if no call on the open collection is under way."""
+        return not self._shards[name].calls
+
+    def close_idle(self, name: str) -> None:
+        """Close a collection for another one."""
+        try:
+            self._close(name)
+        except Unavailable as problem:
+            # Its writes are in its log, which the next opening replays: the caller wants another collection.
+            self._failures[name] = str(problem)
+
+    def _pop(self, name: str) -> CollectionShard:
+        self._open_shards.closed(self, name)
+        return self._shards.pop(name)
 
     def _close(self, name: str) -> None:
-        shard = self._shards.pop(name)
+        shard = self._pop(name)
         is_used = shard.close()
         self._reloaded.discard(name)
         if not is_used:
@@ -245,7 +259,7 @@ class EdgeCollections:
             self.packed.drop(name)
 
     def _create(self, space: VectorSpace) -> CollectionShard:
-        self._make_room()
+        self._open_shards.make_room()
         name = space.collection
         # The alias first: after a kill in between, the repeated write creates the collection that it names. What is
         # packed of an earlier collection goes before there is a new one.
@@ -256,6 +270,7 @@ class EdgeCollections:
         except Unavailable as problem:
             self._failures[name] = str(problem)
             raise
+        self._open_shards.used(self, name)
         self._failures.clear()
         self._fingerprints[name] = space.fingerprint
         return self._shards[name]

@@ -1,4 +1,4 @@
-"""The vector index in this process: Qdrant Edge, one shard directory a collection under one root directory.
+"""The vector index of a partition, in this process: Qdrant Edge, one shard directory a collection under one root.
 
 A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
 seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the
@@ -7,8 +7,8 @@ engine takes 5 ms to return 500 ids.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from streams.adapters.vectors.embedded.boundary_reads import read_boundary, read
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.paced_opening import PacedOpening, UntilQuiet, no_requests
-from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, PointRow, pack_point, unpack_vectors
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.batching import batches
@@ -37,25 +38,29 @@ TYPICAL_TOKEN_ROWS = 16
 """Token vectors of a typical turn. A longer text counts as several writes, one for each of these."""
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeResources:
+    """What the indexes of a process have in common."""
+
+    cache: BoundaryCache = field(default_factory=BoundaryCache)
+    open_shards: OpenShards = field(default_factory=OpenShards)
+    until_quiet: UntilQuiet = no_requests
+    """Waits for requests, to which an index gives way after it has opened a collection."""
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
 class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
-    def __init__(
-        self,
-        root: Path,
-        cache: BoundaryCache | None = None,
-        max_open: int | None = None,
-        until_quiet: UntilQuiet = no_requests,
-    ) -> None:
-        """Own this directory; at most `max_open` collections are open at once, or what the system grants.
-
-        After it has opened a collection it gives way to requests, for which `until_quiet` waits.
-        """
-        self._collections = EdgeCollections(root, max_open)
+    def __init__(self, root: Path, resources: EdgeResources | None = None) -> None:
+        """Own this directory. Raises RuntimeError if another process does. After `close` calls raise KeyError."""
+        resources = resources or EdgeResources()
+        self._collections = EdgeCollections(root, resources.open_shards)
         self._packed = self._collections.packed
-        self._opening = PacedOpening(self._collections, until_quiet)
+        self._opening = PacedOpening(self._collections, resources.until_quiet, resources.opening)
         self._unflushed: dict[str, int] = {}
-        self._cache = cache or BoundaryCache()
+        self._cache = resources.cache
+        self._cache_prefix = f"{root.name}/"
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
@@ -81,7 +86,7 @@ class EdgeIndex:
                 shard.begin_write()
                 self._packed.remove(space.collection, batch)
                 self._update(shard, space, UpdateOperation.delete_points(list(batch)))
-                self._cache.removed(space.collection, batch)
+                self._cache.removed(self._cached_as(space), batch)
                 await asyncio.sleep(0)
             await self._make_durable(shard, space, len(ids))
 
@@ -179,6 +184,16 @@ class EdgeIndex:
                 await asyncio.sleep(0)
         return found
 
+    async def all_points(self, space: VectorSpace) -> AsyncIterator[list[Point]]:
+        """Yield all points of a collection as they were written, some at a time; no write may come in between."""
+        start: edge_requests.ScrollOffset = None
+        while (shard := await self._opening.readable(space)) is not None:
+            page, start = shard.ask(edge_requests.point_page_query(space.fingerprint, start, contract.POINT_BATCH_SIZE))
+            rows = self._packed.find(space, [one.memory_id for one in page]) if shard.has_packed_tokens else {}
+            yield [_with_packed(point, rows.get(point.memory_id)) for point in page]
+            if start is None:
+                return
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         return self._collections.count(space, partition)
 
@@ -193,13 +208,18 @@ class EdgeIndex:
 
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         def lost(collection: str) -> None:
-            self._cache.drop_all(collection)
+            self._cache.drop_all(self._cache_prefix + collection)
             on_lost()
 
         self._collections.on_lost = lost
 
     async def close(self) -> None:
+        self._cache.drop_prefixed(self._cache_prefix)
         self._collections.close()
+
+    def _cached_as(self, space: VectorSpace) -> str:
+        """Return the collection's name in the cache, which other indexes of the process share."""
+        return self._cache_prefix + space.collection
 
     def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
@@ -210,7 +230,7 @@ class EdgeIndex:
 
     async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
         """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
-        key = space.collection, where.boundary
+        key = self._cached_as(space), where.boundary
         # A boundary in memory needs no open collection.
         if not self._collections.holds(space):
             return None
@@ -225,22 +245,28 @@ class EdgeIndex:
         if self._collections.is_at_rest(space):
             # Without the engine: a question over many modes would open and close their collections.
             read = partial(read_packed, self._packed, space, boundary, self._cache.max_points)
-            self._cache.put((space.collection, boundary), await self._unchanged(space, read))
+            self._keep(space, boundary, await self._unchanged(space, read))
             return True
         if (shard := await self._opening.readable(space)) is None:
             return False
         with shard.in_use():
             read = partial(read_boundary, shard, self._packed, space, boundary, self._cache.max_points)
-            self._cache.put((space.collection, boundary), await self._unchanged(space, read))
+            self._keep(space, boundary, await self._unchanged(space, read))
         return True
+
+    def _keep(self, space: VectorSpace, boundary: str, vectors: BoundaryVectors | None) -> None:
+        # Not what was read of a partition that has left meanwhile: it would be found when that returns.
+        self._collections.require_owned()
+        self._cache.put((self._cached_as(space), boundary), vectors)
 
     async def _unchanged(
         self, space: VectorSpace, read: Callable[..., Awaitable[BoundaryVectors | None]]
     ) -> BoundaryVectors | None:
         """Read a boundary; None if it can't be cached."""
-        writes = self._cache.writes[space.collection]
+        name = self._cached_as(space)
+        writes = self._cache.writes[name]
         vectors = await read(yields=True)
-        if writes != self._cache.writes[space.collection]:
+        if writes != self._cache.writes[name]:
             # A write came in between, perhaps to points that were read before.
             vectors = await read(yields=False)
         return vectors
@@ -257,14 +283,14 @@ class EdgeIndex:
         ]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
-        self._cache.written(space.collection, zip(points, vectors, strict=True))
+        self._cache.written(self._cached_as(space), zip(points, vectors, strict=True))
 
     def _update(self, shard: CollectionShard, space: VectorSpace, operation: UpdateOperation) -> None:
         try:
             shard.update(operation)
         except BaseException:
             # The engine may have applied a part of the write.
-            self._cache.drop_all(space.collection)
+            self._cache.drop_all(self._cached_as(space))
             raise
 
     def _with_tokens(
@@ -290,3 +316,8 @@ class EdgeIndex:
         # The packed vectors first: they must be on the disk before the engine's points are.
         self._packed.sync()
         shard.sync_log()
+
+
+def _with_packed(point: Point, row: PointRow | None) -> Point:
+    """Return a point of the engine with its token vectors, if these are packed."""
+    return point if row is None else replace(point, tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS)

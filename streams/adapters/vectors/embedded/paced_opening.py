@@ -29,10 +29,11 @@ async def no_requests(_at_most_s: float) -> None:
 class PacedOpening:
     """Opens the collections of one index."""
 
-    def __init__(self, collections: EdgeCollections, until_quiet: UntilQuiet) -> None:
+    def __init__(self, collections: EdgeCollections, until_quiet: UntilQuiet, opening: asyncio.Lock) -> None:
+        """`opening` is held while one is opened, by this index or another one of the process."""
         self._collections = collections
         self._until_quiet = until_quiet
-        self._opening = asyncio.Lock()
+        self._opening = opening
 
     async def readable(self, space: VectorSpace) -> CollectionShard | None:
         """Return the open collection, None if it does not exist; it stays open until the caller awaits something.

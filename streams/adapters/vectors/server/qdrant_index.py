@@ -134,8 +134,15 @@ class QdrantIndex:
     def set_aside(self) -> Sequence[str]:
         return ()
 
+    def at(self, partition: int) -> Self:
+        del partition  # The server's collections have all partitions.
+        return self
+
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         del on_lost  # The server keeps its collections.
+
+    async def release(self, partition: int) -> None:
+        del partition
 
     async def close(self) -> None:
         self._collections.guard.close()

@@ -16,7 +16,7 @@ from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.packed_vectors import (
     FilterFields,
@@ -85,7 +85,7 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-    opened = EdgeIndex(tmp_path / "engine", BoundaryCache(max_points=0))
+    opened = EdgeIndex(tmp_path / "engine", EdgeResources(BoundaryCache(max_points=0)))
     yield opened
     await opened.close()
 

@@ -17,8 +17,9 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
+from streams.adapters.vectors.embedded.open_shards import OpenShards
 
 SPACE = VectorSpace(
     "general",
@@ -101,9 +102,9 @@ async def test_closed_index_refuses_calls(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(2)))
     await index.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(KeyError, match="closed"):
         await index.count(SPACE, 0)
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(KeyError, match="closed"):
         await index.upsert(SPACE, points(range(2)))
 
 
@@ -112,7 +113,8 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_shard, packed_vectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.open_shards import OpenShards
 from tests.unit.adapters.vectors.test_edge_index import SPACE, points
 
 root = Path(sys.argv[1])
@@ -231,20 +233,20 @@ def test_renamed_log_segment_is_synced(tmp_path: Path, monkeypatch: pytest.Monke
 
 async def test_many_modes_keep_few_shards_open_and_none_at_start(tmp_path: Path) -> None:
     spaces = [VectorSpace(f"mode{number}", SPACE.fingerprint) for number in range(12)]
-    index = EdgeIndex(tmp_path, max_open=3)
+    index = EdgeIndex(tmp_path, EdgeResources(open_shards=OpenShards(3)))
     for space in spaces:
         await index.upsert(space, points(range(2)))
         assert len(index._collections._shards) <= 3
     for space in spaces:
         assert set(await index.hashes(space, [memory(1)])) == {memory(1)}
     await index.close()
-    again = EdgeIndex(tmp_path, max_open=3)
+    again = EdgeIndex(tmp_path, EdgeResources(open_shards=OpenShards(3)))
     assert [await again.count(space, 0) for space in spaces] == [2] * 12
     assert not again._collections._shards
     await again.upsert(spaces[0], points(range(2, 5)))
     await again.delete(spaces[1], [memory(0), memory(1)])
     await again.close()
-    last = EdgeIndex(tmp_path, max_open=3)
+    last = EdgeIndex(tmp_path, EdgeResources(open_shards=OpenShards(3)))
     assert await last.count(spaces[0], 0) == 5
     assert set(await last.spaces()) == {space.collection for space in spaces if space != spaces[1]}
     await last.close()

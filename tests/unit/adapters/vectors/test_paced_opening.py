@@ -10,7 +10,7 @@ import pytest
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded import edge_collections
 from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import MAX_PAUSE_S
 from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points
@@ -64,7 +64,7 @@ async def test_the_next_opening_waits_for_requests_under_way(tmp_path: Path) -> 
     async def until_quiet(at_most_s: float) -> None:
         waits.append(at_most_s)
 
-    index = EdgeIndex(tmp_path, until_quiet=until_quiet)
+    index = EdgeIndex(tmp_path, EdgeResources(until_quiet=until_quiet))
     for _ in range(2):
         assert await index.hashes(SPACE, [memory(0)])
     assert len(waits) == 1, "only an opening is followed by a wait"

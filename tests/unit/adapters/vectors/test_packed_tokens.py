@@ -12,7 +12,7 @@ import pytest
 from schemas.models.vectors import MemoryFilter, Point, Scored
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_requests import vector_query
 from tests.fakes.vector_indexes import memory, point, space_of
 from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
@@ -32,8 +32,8 @@ def unpackable(number: int) -> Point:
     return replace(made(number), tokens=np.full((1, 2), 0.3, np.float32))
 
 
-def beyond_the_cache() -> BoundaryCache:
-    return BoundaryCache(max_points=1)
+def beyond_the_cache() -> EdgeResources:
+    return EdgeResources(BoundaryCache(max_points=1))
 
 
 def tokens_in_engine(index: EdgeIndex, *numbers: int) -> list[int]:

@@ -107,8 +107,8 @@ async def test_memory_of_a_deleted_mode_waits_for_its_change(harness: EmbedHarne
 async def test_vector_is_written_in_the_location_of_its_event_only(harness: EmbedHarness) -> None:
     memory = remembered("violin")
     [report] = await harness.write(memory)
-    assert await harness.embed.has_written(report)
+    assert await harness.embed.has_written(report, 0)
     for elsewhere in ({"content_hash": "of another text"}, {"mode": "notes"}, {"space": "s"}, {"space": None}):
-        assert not await harness.embed.has_written(report.model_copy(update=elsewhere))
+        assert not await harness.embed.has_written(report.model_copy(update=elsewhere), 0)
     await harness.index.delete(harness.space("general"), [memory.memory_id])
-    assert not await harness.embed.has_written(report)
+    assert not await harness.embed.has_written(report, 0)

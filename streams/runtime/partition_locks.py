@@ -1,0 +1,95 @@
+"""The partitions whose files belong to this process, by a locked file for each in the data directory.
+
+Enters: the partitions that the group gives to this worker, after every rebalance. Leaves: partitions that are held, one
+after another as their last owners let go of them. Guaranteed: a partition is held by one process of the data directory
+at a time, until that releases it or ends in any way. No two processes wait for each other for ever: what is no longer
+assigned is released before anything is waited for, and waiting ends with the next rebalance.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+
+POLL_INTERVAL_S = 0.02
+"""Between two tries: a lock that is released is had after half of it."""
+
+NOTICE_AFTER_S, NOTICE_INTERVAL_S = 3.0, 10.0
+"""When a wait is told: an owner that flushes takes less."""
+
+log = structlog.get_logger()
+
+
+class PartitionLocks:
+    """The locks below one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: dict[int, TextIO] = {}
+        self._assigned: frozenset[int] = frozenset()
+
+    def is_held(self, partition: int) -> bool:
+        """True if the files of the partition are this process's own."""
+        return partition in self._held
+
+    @property
+    def are_held(self) -> bool:
+        """True if all assigned partitions are held."""
+        return self._assigned <= self._held.keys()
+
+    def assign(self, partitions: Collection[int]) -> list[int]:
+        """Take the partitions of a new assignment; return those that are held and must be released."""
+        self._assigned = frozenset(partitions)
+        return sorted(self._held.keys() - self._assigned)
+
+    def release(self, partition: int) -> None:
+        """Let go of a partition: nothing of it may be open."""
+        if (held := self._held.pop(partition, None)) is not None:
+            held.close()
+
+    def close(self) -> None:
+        """Let go of all partitions."""
+        for partition in list(self._held):
+            self.release(partition)
+
+    async def acquire(self) -> None:
+        """Wait until all assigned partitions are held."""
+        began = noticed = time.monotonic()
+        noticed += NOTICE_AFTER_S - NOTICE_INTERVAL_S
+        while missing := [one for one in sorted(self._assigned) if not self._try(one)]:
+            if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
+                noticed = now
+                self._notice(missing, now - began)
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+    def _try(self, partition: int) -> bool:
+        if partition in self._held:
+            return True
+        self._directory.mkdir(parents=True, exist_ok=True)
+        file = self._path(partition).open("a+", encoding="ascii")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        self._held[partition] = file
+        return True
+
+    def _notice(self, missing: Collection[int], waited_s: float) -> None:
+        log.warning(
+            "other processes of this data directory still hold partitions that are this worker's now: one that stands"
+            " still must be continued or ended",
+            processes={one: self._path(one).read_text(encoding="ascii", errors="replace").strip() for one in missing},
+            waited_s=round(waited_s),
+        )
+
+    def _path(self, partition: int) -> Path:
+        return self._directory / f"partition-{partition}.lock"
