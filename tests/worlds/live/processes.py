@@ -1,4 +1,4 @@
-"""Worker processes on a running broker, each with its own data directory."""
+"""Worker processes on a running broker."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from modestream_client import MemoryClient
 
 from streams.adapters.kafka.admin import committed_offsets
-from streams.settings import Settings
+from streams.settings import Settings, worker_run_dir
 from streams.topics import Topics, group_id, topics_with_prefix
 
 ROOT = Path(__file__).parents[3]
@@ -62,12 +62,10 @@ class Worker:
     def __init__(self, data_dir: Path, environment: Mapping[str, str]) -> None:
         self.data_dir = data_dir
         self.log = data_dir.with_name(f"{data_dir.name}-{secrets.token_hex(3)}.log")
+        run = worker_run_dir(data_dir, environment.get("MODESTREAM_WORKER_ID"))
+        self._port_file = run / "metrics.port"
         self._port_file.unlink(missing_ok=True)
         self._process = spawn("worker", self.log, {**environment, "MODESTREAM_DATA_DIR": str(data_dir)})
-
-    @property
-    def _port_file(self) -> Path:
-        return self.data_dir / "run" / "metrics.port"
 
     @property
     def is_running(self) -> bool:
@@ -156,9 +154,10 @@ class Deployment:
         }
         return {f"MODESTREAM_{name}": value for name, value in (own | self.more).items()}
 
-    def start(self, name: str = "data") -> Worker:
-        """Start a worker on a data directory."""
-        worker = Worker(self.directory / name, self.environment)
+    def start(self, name: str = "data", worker_id: str | None = None) -> Worker:
+        """Start a worker on a data directory; several of one directory have an id each."""
+        own = {} if worker_id is None else {"MODESTREAM_WORKER_ID": worker_id}
+        worker = Worker(self.directory / name, self.environment | own)
         self.workers.append(worker)
         return worker
 

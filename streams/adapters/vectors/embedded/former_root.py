@@ -75,9 +75,7 @@ async def _copy(root: Path) -> None:
     former = EdgeIndex(root)
     try:
         moving = root / MOVING_DIR
-        # Those of a release that was followed by an earlier one again, which has made its own.
-        for stale in [one for one in root.iterdir() if one.name.isdigit() or one == moving]:
-            shutil.rmtree(stale)
+        _clear(root)
         moving.mkdir()
         parts = PartitionedIndex(moving)
         await _copy_points(former, parts)
@@ -85,6 +83,12 @@ async def _copy(root: Path) -> None:
         write_durably(moving / COMPLETE_FILE, "")
     finally:
         await former.close()
+
+
+def _clear(root: Path) -> None:
+    """Remove a copy that was begun, and roots of partitions: an earlier release has made its own since."""
+    for stale in [one for one in root.iterdir() if one.name.isdigit() or one.name == MOVING_DIR]:
+        shutil.rmtree(stale)
 
 
 async def _copy_points(former: EdgeIndex, parts: PartitionedIndex) -> None:
