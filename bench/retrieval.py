@@ -17,7 +17,7 @@ from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 
@@ -51,7 +51,7 @@ async def measure_index_queries_s(data_dir: Path, user: str, asked: Sequence[str
     """
     partition, settings = partition_of(user.encode(), Settings().partitions), Settings(data_dir=data_dir)
     model = FastembedModel.load(build_catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
-    words, index = SqliteLexicalIndex(data_dir / "words"), EdgeIndex(data_dir / "vectors")
+    words, index = SqliteLexicalIndex(data_dir / "words"), PartitionedIndex(data_dir / "vectors").at(partition)
     words.open(partition)
     try:
         [fingerprint] = (await index.spaces()).values()

@@ -1,5 +1,7 @@
-"""Vectors by space. Calls raise `Unavailable` if the same call may succeed later, and KeyError after the partition has
-left this process; any other error is a defect.
+"""Vectors by space and partition.
+
+Calls raise `Unavailable` if the same call may succeed later, and KeyError after the partition has left this process;
+any other error is a defect.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -25,8 +25,8 @@ from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocatio
 from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.runtime.kafka_app import create_kafka_app
+from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.runtime.kafka_app import create_kafka_app, partition_locks_of
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 from streams.wire.partitioning import partition_of
@@ -62,7 +62,7 @@ async def prepare(data_dir: Path, users: Sequence[tuple[str, int]], progress: Pr
 async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progress) -> None:
     """Write this number of memories for each user, all embedded in the space that the worker has created before."""
     async with _stores(data_dir) as (table, words, index):
-        space = VectorSpace(GENERAL, next(iter((await index.spaces()).values())))
+        space = await _space(index)
         rest = _memories(users, space.fingerprint.digest)
         random, written = np.random.default_rng(1), 0
         while batch := list(islice(rest, BATCH)):
@@ -72,17 +72,28 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progr
                 words.put(partition, LexicalDocument(memory))
             for partition in range(PARTITIONS):
                 words.commit(partition)
-            await index.upsert(space, _points(batch, space, random))
+            points = _points(batch, space, random)
+            for partition in range(PARTITIONS):
+                await index.at(partition).upsert(space, [one for one in points if one.partition == partition])
             written += len(batch)
             progress(written)
 
 
+async def _space(index: PartitionedIndex) -> VectorSpace:
+    """Return the space of the collection that the worker has made, in one partition."""
+    found = [await index.at(partition).spaces() for partition in range(PARTITIONS)]
+    return VectorSpace(GENERAL, next(fingerprint for spaces in found for fingerprint in spaces.values()))
+
+
 @asynccontextmanager
-async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexicalIndex, EdgeIndex]]:
+async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexicalIndex, PartitionedIndex]]:
     """Open the stores of the stopped worker."""
-    settings = Settings(data_dir=data_dir, partitions=PARTITIONS)
-    table, words = MemoryTable(create_kafka_app(settings, "filling")), SqliteLexicalIndex(data_dir / "words")
-    index = EdgeIndex(data_dir / "vectors")
+    app = create_kafka_app(Settings(data_dir=data_dir, partitions=PARTITIONS), "filling")
+    locks = partition_locks_of(app)
+    locks.assign(range(PARTITIONS))
+    await locks.acquire()
+    table, words = MemoryTable(app), SqliteLexicalIndex(data_dir / "words")
+    index = PartitionedIndex(data_dir / "vectors")
     for partition in range(PARTITIONS):
         words.open(partition)
     try:
@@ -92,6 +103,7 @@ async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexi
         await index.close()
         for partition in range(PARTITIONS):
             _stored(table, partition).close()
+        locks.close()
         await asyncio.sleep(0)
 
 

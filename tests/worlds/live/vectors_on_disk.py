@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.state.modes import VectorSpace
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,16 @@ class StoredVector:
 
 async def vectors_on_disk(data_dir: Path, memory_ids: Iterable[str], partitions: int) -> tuple[set[StoredVector], int]:
     """Return the stored vectors of these memories, and the number of all stored vectors."""
-    index, known = EdgeIndex(data_dir / "vectors"), list(memory_ids)
+    indexes, known = PartitionedIndex(data_dir / "vectors"), list(memory_ids)
     stored, counted = set(), 0
     try:
-        for name, fingerprint in (await index.spaces()).items():
-            space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
-            hashes = await index.hashes(space, known)
-            stored |= {StoredVector(memory_id, space.mode, fingerprint.dim) for memory_id in hashes}
-            counted += sum([await index.count(space, partition) for partition in range(partitions)])
+        for partition in range(partitions):
+            index = indexes.at(partition)
+            for name, fingerprint in (await index.spaces()).items():
+                space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
+                hashes = await index.hashes(space, known)
+                stored |= {StoredVector(memory_id, space.mode, fingerprint.dim) for memory_id in hashes}
+                counted += await index.count(space, partition)
     finally:
-        await index.close()
+        await indexes.close()
     return stored, counted

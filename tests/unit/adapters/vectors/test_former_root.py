@@ -19,7 +19,7 @@ TOKEN_SPACE = space_of(dim=4, mode="code", token_dim=8)
 
 def drawn(count: int) -> Matrix:
     """Return token vectors in the steps of packed ones."""
-    return np.random.default_rng(count).integers(-60, 60, (count, 8)).astype(np.float32) / 128
+    return (np.random.default_rng(count).integers(-60, 60, (count, 8)) / 128).astype(np.float32)
 
 
 def of_partition(number: int) -> Point:
