@@ -209,6 +209,10 @@ class Settings(BaseSettings):
         return worker_run_dir(self.data_dir, self.worker_id)
 
 
+WORKER_RUN_PREFIX = "worker-"
+"""Starts the names of the directories of workers that have an id in their settings."""
+
+
 def worker_run_dir(data_dir: Path, worker_id: str | None) -> Path:
     """Return the directory of a worker's run files: locks, ports, what it did last. Each id has its own."""
-    return data_dir / "run" / f"worker-{quote(worker_id, safe='')}" if worker_id else data_dir / "run"
+    return data_dir / "run" / f"{WORKER_RUN_PREFIX}{quote(worker_id, safe='')}" if worker_id else data_dir / "run"

@@ -9,6 +9,7 @@ import gc
 import sys
 from collections.abc import Collection, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -43,6 +44,7 @@ from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
+from streams.bootstrap.peers import MEMBER_FILE, should_leave
 from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.bootstrap.worker_id import load_worker_id
@@ -67,6 +69,7 @@ from streams.runtime.kafka_app import (
     create_kafka_channels,
     fence_of,
     member_name_of,
+    on_end,
     on_joined,
     on_partition_lost,
     on_recovery,
@@ -100,9 +103,10 @@ class WorkerParts:
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         check_scope_fields(settings.data_dir, settings.scope_model)
-        self.member_file = MemberFile(settings.worker_run / "member.json")
+        self.member_file = MemberFile(settings.worker_run / MEMBER_FILE)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
+        self.group_hosts = partial(hosts_of_members, settings, group_id(settings))
         # Starts to load the general model in the background.
         self.embedders = EmbedderRegistry.open(
             settings.models,
@@ -162,6 +166,7 @@ class WorkerParts:
         on_joined(self.app, self.member_file.note)
         on_recovery(self.app, self._on_partitions_assigned)
         on_partition_lost(self.app, self._on_partition_lost)
+        on_end(self.app, partial(should_leave, self.group_hosts, self.settings.data_dir / "run"))
 
     def _spaces(self, partition: int) -> VectorSpaces:
         return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
@@ -187,8 +192,7 @@ class WorkerParts:
         await until_available(self._check_member, "kafka", self.meters)
 
     async def _check_member(self) -> None:
-        group, former = group_id(self.settings), self.member_file.former
-        await check_member(member_name_of(self.app), former, lambda: hosts_of_members(self.settings, group))
+        await check_member(member_name_of(self.app), self.member_file.former, self.group_hosts)
 
     async def _create_topics(self) -> Collection[str]:
         try:

@@ -179,6 +179,8 @@ class SafeAssignmentConsumer(Consumer):
 
     async def on_stop(self) -> None:
         """Stop reading and commit."""
+        app = cast("SafeAssignmentApp", self.app)
+        app.leaves_group = await app.should_leave()
         for reader in self._readers.values():
             await reader.close()
         await super().on_stop()
@@ -249,6 +251,11 @@ async def _nothing_open(_partition: int) -> None:
     """Close nothing."""
 
 
+async def _stays() -> bool:
+    """Return that the worker remains a member, as one that is started again."""
+    return False
+
+
 class SafeAssignmentTransport(Transport):
     """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
 
@@ -284,6 +291,10 @@ class SafeAssignmentApp(faust.App):
         """Those of all agents that have started."""
         self.inboxes: defaultdict[str, list[Inbox]] = defaultdict(list)
         """Those of the agents of each topic."""
+        self.leaves_group = False
+        """True if the worker gives its place in the group up when it ends."""
+        self.should_leave: Callable[[], Awaitable[bool]] = _stays
+        """Decides that, at the end."""
         self.on_partition_lost: Callable[[int], Awaitable[None]] = _nothing_open
         """Closes what is open of a partition besides its tables, before the next owner may open it."""
 

@@ -24,6 +24,7 @@ class GroupApp(Protocol):
     fence: GroupFence
     membership: Membership
     isolation_level: IsolationLevel
+    leaves_group: bool
 
     @property
     def member_name(self) -> str:
@@ -48,6 +49,13 @@ class ShortPollThread(AIOKafkaConsumerThread):
         app, consumer = cast("GroupApp", self.transport.app), self._ensure_consumer()
         app.fence.watch(consumer)
         app.membership.watch(consumer)
+
+    async def on_thread_stop(self) -> None:
+        """Disconnect, and leave the group if other workers can go on with the partitions at once."""
+        if cast("GroupApp", self.transport.app).leaves_group and self._consumer is not None:
+            # aiokafka leaves the group for dynamic members alone; the broker knows this one by its member id.
+            self._consumer._coordinator._group_instance_id = None  # noqa: SLF001
+        await super().on_thread_stop()
 
     def highwater(self, tp: TP) -> int:
         """Return the end offset of what may be read, as of the last fetch; 0 before it."""

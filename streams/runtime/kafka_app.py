@@ -70,7 +70,8 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         # Another worker takes over after this; the same one returns at once by its id (`member_name`).
         broker_session_timeout=SESSION_TIMEOUT_S,
-        broker_heartbeat_interval=3,
+        # A member learns of a rebalance by it, and all partitions stand still until the last one has.
+        broker_heartbeat_interval=1,
         consumer_group_instance_id=worker_id,
         # What is handled and not committed is handled again after a kill.
         broker_commit_interval=0.5,
@@ -206,6 +207,11 @@ def partition_locks_of(app: App) -> PartitionLocks:
 def on_partition_lost(app: App, callback: Callable[[int], Awaitable[None]]) -> None:
     """Call back when a partition leaves: to close what is open of it, before another process opens it."""
     cast("SafeAssignmentApp", app).on_partition_lost = callback
+
+
+def on_end(app: App, should_leave: Callable[[], Awaitable[bool]]) -> None:
+    """Ask at the end of the worker whether it leaves its group; otherwise it remains a member for its session."""
+    cast("SafeAssignmentApp", app).should_leave = should_leave
 
 
 def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:

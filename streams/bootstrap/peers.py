@@ -1,0 +1,49 @@
+"""Whether a worker that ends should leave its group at once: its partitions are where other workers can open them.
+
+A worker that is started again within its session gets its partitions back, with the files that it has. So it stays a
+member, unless all other workers are of the same data directory: these take over within seconds, without making
+anything again.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import structlog
+
+from schemas.failures import Unavailable
+from streams.settings import WORKER_RUN_PREFIX
+
+MEMBER_FILE = "member.json"
+"""In the directory of a worker's run files."""
+
+
+LOOK_TIMEOUT_S = 2.0
+"""How long a worker that ends looks for others."""
+
+log = structlog.get_logger()
+
+
+async def should_leave(hosts: Callable[[], Awaitable[Mapping[str, str]]], run: Path) -> bool:
+    """True if the group has other members, all of them workers of the data directory with these run files."""
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT_S):
+            members = (await hosts()).keys()
+    except (Unavailable, TimeoutError) as problem:
+        log.warning("the group could not be looked at, the worker remains its member", problem=repr(problem))
+        return False
+    return len(members) > 1 and members <= _members_of(run)
+
+
+def _members_of(run: Path) -> set[str]:
+    """Return the last member of each worker."""
+    return {_member_in(file) for file in (run / MEMBER_FILE, *run.glob(f"{WORKER_RUN_PREFIX}*/{MEMBER_FILE}"))}
+
+
+def _member_in(file: Path) -> str:
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(stored.get("member")) if isinstance(stored, dict) else ""
