@@ -7,7 +7,7 @@ a defect; its supervisor starts it again. Refused settings end it by `SystemExit
 import asyncio
 import gc
 import sys
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -20,14 +20,13 @@ from schemas.internal.changes import Change
 from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
-from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.service_log import KafkaServiceLog
-from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -45,9 +44,10 @@ from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.peers import MEMBER_FILE, should_leave
-from streams.bootstrap.scope_guard import MIGRATE, check_scope_fields, save_scope_fields
+from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.bootstrap.worker_id import load_worker_id
+from streams.bootstrap.worker_topics import correct_topics, create_topics
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
@@ -80,7 +80,7 @@ from streams.runtime.process_end import end_process, end_refused, until_cancelle
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, group_id, repaired_settings, topic_configs, topics_with_prefix
+from streams.topics import CHANGELOG, group_id, topic_configs, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 
 log = structlog.get_logger()
@@ -173,8 +173,9 @@ class WorkerParts:
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
-        created = await until_available(self._create_topics, "kafka", self.meters)
-        await until_available(self._correct_topics, "kafka", self.meters)
+        configs = self._topic_configs()
+        created = await until_available(partial(create_topics, self.settings, configs), "kafka", self.meters)
+        await until_available(partial(correct_topics, self.settings, self.topics, configs), "kafka", self.meters)
         await self.publisher.start()
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
@@ -193,23 +194,6 @@ class WorkerParts:
 
     async def _check_member(self) -> None:
         await check_member(member_name_of(self.app), self.member_file.former, self.group_hosts)
-
-    async def _create_topics(self) -> Collection[str]:
-        try:
-            return await ensure_topics(self.settings, self._topic_configs())
-        except ValueError as problem:
-            sys.exit(f"setting MODESTREAM_PARTITIONS: {problem}\n{MIGRATE}")
-
-    async def _correct_topics(self) -> None:
-        own = {
-            topic: {name: config[name] for name in repaired_settings(self.topics, topic) if name in config}
-            for topic, config in self._topic_configs().items()
-            if topic not in self.topics.inputs()
-        }
-        try:
-            await correct_topic_settings(self.settings, own)
-        except ValueError as problem:
-            sys.exit(f"settings of topics: {problem}")
 
     async def stop(self) -> None:
         """Close everything, the files last."""
