@@ -144,6 +144,7 @@ class WorkerParts:
             self.meters.work_done, lambda: sum(self.status.lag().values()), self.status.positions, self.meters.is_away
         )
         self._background: list[asyncio.Task[None]] = []
+        self._is_moved = False
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
@@ -189,6 +190,7 @@ class WorkerParts:
         await self.monitoring.start(self.settings.metrics_host, self.settings.metrics_port, port_file)
         # While `/live` is answered: a large index takes minutes.
         await move_former_vectors(self.settings)
+        self._is_moved = True
         # Last: of two workers that start together, the later one is to see the earlier one in the group.
         await until_available(self._check_member, "kafka", self.meters)
 
@@ -215,7 +217,7 @@ class WorkerParts:
         return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
 
     def _alive(self) -> bool:
-        return self.stall_detector.alive(recovering=self.status.recovering())
+        return not self._is_moved or self.stall_detector.alive(recovering=self.status.recovering())
 
     async def _on_partitions_assigned(self) -> None:
         """Prepare assigned partitions before their events flow. Ends the process on failure: Faust would ignore it."""

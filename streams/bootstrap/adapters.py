@@ -77,7 +77,7 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
 
 
 async def move_former_vectors(settings: Settings) -> None:
-    """Move embedded vectors of an earlier release to where those of each partition are; takes a minute for 100,000."""
+    """Move embedded vectors of an earlier release to a folder for each partition: half a minute for 100,000."""
     await move_former_root(settings.data_dir / "vectors")
 
 

@@ -30,8 +30,9 @@ from streams.observability.metrics import Meters
 from streams.observability.tracing import carried_headers
 from streams.topics import Topics
 
-FLUSH_INTERVAL_S = 0.1
-"""Between two writes to the vector index: each waits for the disk, even with few points."""
+FLUSH_INTERVAL_S = 0.3
+"""Between two writes to the vector index; a turn after a pause is written at once. Each write takes 1.6 ms of processor
+time in each of its partitions, whatever the number of its points, and waits for the disk."""
 
 WRITE_STEP = "memorize.index_write"
 """The step of a run in which a batch of vectors is written."""
