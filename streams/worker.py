@@ -198,18 +198,18 @@ class WorkerParts:
         await check_member(member_name_of(self.app), self.member_file.former, self.group_hosts)
 
     async def stop(self) -> None:
-        """Close everything, the files last."""
+        """Close everything, the files of partitions first: another worker may wait for them."""
         for task in self._background:
             task.cancel()
+        await self.indexes.close()
+        self.words.close()
+        self.locks.close()
         await self.monitoring.stop()
         await self.pipeline_log.stop()
         await self.publisher.stop()
         await self.language.close()
         await self.embedders.close()
         self.texts.close()
-        await self.indexes.close()
-        self.words.close()
-        self.locks.close()
         self.member_file.close()
 
     def _topic_configs(self) -> dict[str, dict[str, str]]:
