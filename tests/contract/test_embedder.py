@@ -84,10 +84,17 @@ def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Clos
     )
 
 
+def in_a_shared_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
+    return lambda query, passage: ProcessEmbedder.start(
+        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2, shared=folder / "shared"
+    )
+
+
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="module",
-    params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process],
+    params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process, in_a_shared_process],
     ids=lambda maker: maker.__name__,
 )
 async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:

@@ -1,4 +1,4 @@
-"""The worker's end of the pipes to one run of an embedder's process, and its watchdog.
+"""The worker's session with one run of an embedder's process, and its watchdog.
 
 Enters: texts by user. Leaves: their vectors. Guaranteed: a process that is silent or holds a text for too long is
 killed; when it has ended, every caller gets `Unavailable`. Time is counted in ticks of the watchdog, so that a worker
@@ -7,12 +7,9 @@ that was itself paused does not kill a healthy process.
 
 import asyncio
 import itertools
-import os
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
@@ -20,6 +17,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.embedder_process import EmbedderProcess
 from streams.adapters.embedding.process.request_queue import (
     MAX_DEATHS,
     EmbeddingRequest,
@@ -27,14 +25,6 @@ from streams.adapters.embedding.process.request_queue import (
     TextDeaths,
     TextRefusedError,
 )
-
-PROJECT_ROOT = Path(__file__).parents[4]
-"""The child's working directory: the project is not an installed package."""
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Passages run in parallel on all cores, so one matrix product must not use more than one."""
-
-CHILD_STOP_TIMEOUT_S = 5.0
 
 log = structlog.get_logger()
 
@@ -63,21 +53,14 @@ class EmbedderChild:
 
     def __init__(
         self,
-        command: Sequence[str],
+        process: EmbedderProcess,
         passages_in_pipe: int = 6,
         deaths: TextDeaths | None = None,
         limits: HangLimits | None = None,
         on_death: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_death` is called when the process ends by itself or is killed by the watchdog."""
-        self._process = subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            cwd=PROJECT_ROOT,
-            env=os.environ | ONE_THREAD,
-        )
+        self._process = process
         self._numbers = itertools.count(1)
         self._deaths = deaths or TextDeaths()
         self._limits = limits or HangLimits()
@@ -103,11 +86,10 @@ class EmbedderChild:
 
         Raises ModelMissing, with the reason, if the child could not load its model.
         """
-        head = self._read_blocking(frames.FRAME_HEADER.size)
+        head = self._process.read(frames.FRAME_HEADER.size)
         if len(head) < frames.FRAME_HEADER.size:
-            code = self._process.wait()
-            raise ModelMissing(f"the embedder's process ended with code {code} while it loaded its model; see the log")
-        content = self._read_blocking(frames.decode_header(head).length)
+            raise ModelMissing(f"the embedder's process {self._process.reason()}")
+        content = self._process.read(frames.decode_header(head).length)
         if frames.decode_header(head).kind == frames.ERROR:
             raise ModelMissing(content.decode(errors="replace"))
         return Fingerprint.model_validate_json(content)
@@ -115,16 +97,17 @@ class EmbedderChild:
     async def loaded(self, within_s: float) -> Fingerprint:
         """As `hello`, in a thread of its own, as it may take minutes. Raises ModelMissing after `within_s`.
 
-        Cancellation kills the process, as does the end of the time.
+        Cancellation abandons the process; the end of the time kills it.
         """
         thread = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
         try:
             async with asyncio.timeout(within_s):
                 return await asyncio.get_running_loop().run_in_executor(thread, self.hello)
         except (asyncio.CancelledError, TimeoutError) as end:
-            self._process.kill()  # Ends the thread's read before `end` closes the pipe under it.
+            if isinstance(end, TimeoutError):
+                self._process.kill()
+            self._process.abandon()
             thread.shutdown()
-            self._process.wait()
             if isinstance(end, TimeoutError):
                 raise ModelMissing(f"the embedder's process did not load its model within {within_s:g} s") from end
             raise
@@ -153,37 +136,17 @@ class EmbedderChild:
         return await answer
 
     async def end(self) -> None:
-        """Close the child's input, which ends it; kill it if that takes too long."""
+        """Close the connection, which ends the process unless others use it."""
         self.ended = True
         if self._watching is not None:
             self._watching.cancel()
-        for pipe in (self._process.stdin, self._process.stdout) if self._writing is None else ():
-            assert pipe is not None
-            pipe.close()
-        if self._writing is not None:
-            self._writing.close()
-        try:
-            await asyncio.to_thread(self._process.wait, CHILD_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+        await self._process.end(self._writing)
         if self._closed is not None:
             await self._closed
 
-    def _read_blocking(self, length: int) -> bytes:
-        assert self._process.stdout is not None
-        content = b""
-        while len(content) < length and (more := self._process.stdout.read(length - len(content))):
-            content += more
-        return content
-
     async def _open(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._closed = loop.create_future()
-        await loop.connect_read_pipe(
-            lambda: frames.FrameReader(self._resolve, self._end_of_output), self._process.stdout
-        )
-        self._writing, _ = await loop.connect_write_pipe(asyncio.Protocol, self._process.stdin)
+        self._closed = asyncio.get_running_loop().create_future()
+        self._writing = await self._process.connect(frames.FrameReader(self._resolve, self._end_of_output))
         self._watching = asyncio.create_task(self._watch())
 
     def _send(self) -> None:
@@ -192,8 +155,8 @@ class EmbedderChild:
         while self._writing is not None and (request := self._queue.next(self._in_pipe.values())):
             number = next(self._numbers) % (2**32 - 1) + 1
             self._in_pipe[number] = request
-            content = frames.encode_request(request.prefix, request.text)
-            sent.append(frames.encode_frame(number, request.kind, content))
+            kind = request.kind | (frames.ALONE if self._deaths.of(request) else 0)
+            sent.append(frames.encode_frame(number, kind, frames.encode_request(request.prefix, request.text)))
         if sent and self._writing is not None:
             self._writing.write(b"".join(sent))
 
@@ -225,7 +188,7 @@ class EmbedderChild:
     def _fail_all(self, *, is_death: bool) -> None:
         self.ended = True
         if is_death:
-            self._deaths.add(self._in_pipe.values())
+            self._deaths.add(self._in_pipe.values(), self._process.under_way())
         for request in (*self._in_pipe.values(), *self._queue.drain()):
             if not request.answer.done():
                 request.answer.set_exception(Unavailable("the embedder's process ended before it answered"))

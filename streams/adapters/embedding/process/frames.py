@@ -5,6 +5,7 @@ error. The first response, with the id 0, is the fingerprint of the loaded model
 """
 
 import asyncio
+import hashlib
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -27,6 +28,13 @@ PREFIX_LENGTH = struct.Struct("<I")
 HELLO, PASSAGE, QUERY, VECTORS, ERROR, PING = range(6)
 """Kinds: the child's first frame, with its fingerprint; two requests; two responses; a sign of life, sent back.
 """
+
+ALONE = 0x80
+"""Added to the kind of a request over whose text the process has died: where workers share it, it is at nothing else
+meanwhile."""
+
+KEY_BYTES = 16
+"""The length of what identifies a request's prefix and text."""
 
 
 class FrameHeader(NamedTuple):
@@ -86,6 +94,11 @@ def decode_request(data: bytes) -> tuple[str, str]:
     start = PREFIX_LENGTH.size + length
     prefix, text = data[PREFIX_LENGTH.size : start], data[start:]
     return prefix.decode("utf-8", "surrogatepass"), text.decode("utf-8", "surrogatepass")
+
+
+def request_key(data: bytes) -> bytes:
+    """Identify prefix and text of an encoded request."""
+    return hashlib.blake2b(data, digest_size=KEY_BYTES).digest()
 
 
 def encode_vectors(encoded: Encoded) -> bytes:

@@ -9,9 +9,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -24,7 +25,9 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel, missing_files
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits
+from streams.adapters.embedding.process.embedder_process import EmbedderProcess, PipedProcess
 from streams.adapters.embedding.process.request_queue import TextDeaths, TextRefusedError
+from streams.adapters.embedding.process.shared_process import SharedProcess
 from streams.adapters.exported_models import Precision
 
 PASSAGES_IN_PIPE_PER_THREAD = 3
@@ -44,12 +47,17 @@ class ProcessEmbedder:
         query_prefix: str = "",
         passage_prefix: str = "",
         *,
+        open_process: Callable[[Sequence[str]], EmbedderProcess] = PipedProcess,
         threads: int = 2,
         limits: HangLimits | None = None,
         downloads: bool = False,
     ) -> None:
-        """Start the child; `load` and `fingerprint` wait for its model, longer if it `downloads`."""
+        """Start the child; `load` and `fingerprint` wait for its model, longer if it `downloads`.
+
+        `open_process` starts `command`, or connects to a process of that command which other workers use too.
+        """
         self._command = command
+        self._open_process = open_process
         self._query_prefix = query_prefix
         self._passage_prefix = passage_prefix
         self._passages_in_pipe = PASSAGES_IN_PIPE_PER_THREAD * threads
@@ -63,7 +71,8 @@ class ProcessEmbedder:
         self._restarting: asyncio.Task[None] | None = None
 
     def _start_child(self) -> EmbedderChild:
-        return EmbedderChild(self._command, self._passages_in_pipe, self._deaths, self._limits, self._begin_restart)
+        process = self._open_process(self._command)
+        return EmbedderChild(process, self._passages_in_pipe, self._deaths, self._limits, self._begin_restart)
 
     @classmethod
     def start(
@@ -75,21 +84,24 @@ class ProcessEmbedder:
         hub: str | None = None,
         classifier: Path | None = None,
         limits: HangLimits | None = None,
+        shared: Path | None = None,
     ) -> Self:
         """Start with a model; 0 threads means one for each core that this process may use.
 
         `export` is the precision to export the model in if it is missing; `hub` names the repository to download it
         from if its folder lacks files; `classifier` is the file of the classifier that also runs on every passage.
+        `shared` is the directory of the processes that several workers use; None: the process is this worker's own.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
         options["classifier"] = None if classifier is None else str(classifier.absolute())
-        command = (*CHILD_COMMAND, json.dumps(options))
+        command = (*CHILD_COMMAND, json.dumps(options, sort_keys=True))
         return cls(
             command,
             local.query_prefix,
             local.passage_prefix,
+            open_process=PipedProcess if shared is None else partial(SharedProcess, directory=shared),
             threads=threads,
             limits=limits,
             downloads=bool((export or hub) and missing_files(local)),

@@ -6,7 +6,6 @@ its own; a text that was in the process when it died is sent alone, and refused 
 """
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -38,8 +37,7 @@ class EmbeddingRequest:
     @property
     def key(self) -> bytes:
         """Identifies prefix and text."""
-        content = frames.encode_request(self.prefix, self.text)
-        return hashlib.blake2b(content, digest_size=16).digest()
+        return frames.request_key(frames.encode_request(self.prefix, self.text))
 
 
 class TextDeaths:
@@ -52,10 +50,16 @@ class TextDeaths:
         """Return the number of deaths over this text."""
         return self._deaths.get(request.key, 0) if self._deaths else 0
 
-    def add(self, in_pipe: Collection[EmbeddingRequest]) -> None:
-        """Count a death. Over several texts it makes each a suspect; only one that was alone is counted again."""
-        for request in in_pipe:
-            if len(in_pipe) == 1 or not self.of(request):
+    def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes] | None = None) -> None:
+        """Count a death. Over several texts it makes each a suspect; only one that was alone is counted again.
+
+        `under_way` has the keys of the texts that the process was at, those of other workers included; None: it may
+        have been at any in the pipe.
+        """
+        at = [one for one in in_pipe if under_way is None or one.key in under_way]
+        number = len(at) if under_way is None else len(under_way)
+        for request in at:
+            if number == 1 or not self.of(request):
                 self._deaths[request.key] = self.of(request) + 1
         while len(self._deaths) > MAX_SUSPECTS:
             self._deaths.popitem(last=False)

@@ -17,6 +17,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
+from streams.adapters.embedding.process.embedder_process import PipedProcess
 from streams.adapters.embedding.process.frames import decode_request, decode_vectors, encode_request, encode_vectors
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.tiny_models import write_tiny_model
@@ -127,6 +128,7 @@ async def test_closing_while_it_loads_ends_the_process(model: LocalModel) -> Non
     with pytest.raises(asyncio.CancelledError):
         await loading
     await started.close()
+    assert isinstance(started._child._process, PipedProcess)
     assert started._child._process.returncode == -signal.SIGKILL
 
 

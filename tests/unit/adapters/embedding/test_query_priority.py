@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,7 +10,11 @@ import pytest
 
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.child import EmbeddingServer
+from streams.adapters.embedding.process.child import PipedAnswers
+from streams.adapters.embedding.process.embedding_server import EmbeddingServer
+from streams.adapters.embedding.process.passage_pool import PassagePool, Texts
+from streams.adapters.embedding.process.turn_pool import TurnPool
+from streams.adapters.embedding.process.work_slots import WorkSlots, create_slots
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.paced_model import PacedModel
 
@@ -18,27 +22,40 @@ PASSAGES = ("one", "two", "three", "four", "five")
 
 QUERY_NUMBER = 100
 
+Pool = Callable[[int], Texts]
+"""Makes the pool of so many threads."""
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> PacedModel:
     return PacedModel.load(LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 24), 24, "fp32"))
 
 
-def answered(model: PacedModel, threads: int, queries: int) -> list[int]:
+@pytest.fixture(params=["own", "shared"])
+def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Pool:
+    """The pool of a worker's own process, and that of a process that several share."""
+    if request.param == "own":
+        return PassagePool
+    create_slots(slots := tmp_path / "slots")
+    return lambda threads: TurnPool(threads, WorkSlots(slots)).line("1")
+
+
+def answered(model: PacedModel, pool: Texts, threads: int, queries: int) -> list[int]:
     """Send all passages, once all threads run one the queries; return the numbers of the answers in their order."""
     (requests, to_child), (responses, from_child) = (_pipe() for _ in range(2))
-    server = threading.Thread(target=EmbeddingServer(model, from_child, threads).serve, args=(requests,))
+    serving = EmbeddingServer(model, PipedAnswers(from_child).write, pool)
+    server = threading.Thread(target=serving.serve, args=(requests,))
     server.start()
     to_child.write(_requests(frames.PASSAGE, PASSAGES, 1))
     for _ in range(threads):
         model.began.acquire()
     to_child.write(_requests(frames.QUERY, ["q"] * queries, QUERY_NUMBER))
-    numbers = [_next_number(responses) for _ in range(1 + len(PASSAGES) + queries)]
+    numbers = [_next_number(responses) for _ in range(len(PASSAGES) + queries)]
     to_child.close()
     server.join()
     for end in (requests, responses, from_child):
         end.close()
-    return numbers[1:]
+    return numbers
 
 
 def _pipe() -> tuple[BinaryIO, BinaryIO]:
@@ -58,15 +75,15 @@ def _next_number(responses: BinaryIO) -> int:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_no_passage_begins_while_a_query_is_under_way(model: PacedModel, threads: int) -> None:
-    answered(model, threads, queries=1)
+def test_no_passage_begins_while_a_query_is_under_way(model: PacedModel, pool: Pool, threads: int) -> None:
+    answered(model, pool(threads), threads, queries=1)
     assert model.began_beside_query == []
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_query_waits_for_at_most_the_passages_that_run(model: PacedModel, threads: int) -> None:
-    assert answered(model, threads, queries=1).index(QUERY_NUMBER) <= threads
+def test_a_query_waits_for_at_most_the_passages_that_run(model: PacedModel, pool: Pool, threads: int) -> None:
+    assert answered(model, pool(threads), threads, queries=1).index(QUERY_NUMBER) <= threads
 
 
-def test_passages_go_on_after_queries(model: PacedModel) -> None:
-    assert sorted(answered(model, 2, queries=3)) == [1, 2, 3, 4, 5, 100, 101, 102]
+def test_passages_go_on_after_queries(model: PacedModel, pool: Pool) -> None:
+    assert sorted(answered(model, pool(2), 2, queries=3)) == [1, 2, 3, 4, 5, 100, 101, 102]

@@ -1,0 +1,100 @@
+"""Answers the requests of one connection with a model; the model is loaded, exported or downloaded here."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from agents.rules.interaction.classifier import InteractionClassifier
+from schemas.failures import ModelMissing
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
+from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.passage_pool import Texts
+
+MAX_REASON_BYTES = 1000
+"""Enough for any reason, and written to a pipe in one piece."""
+
+Write = Callable[[bytes], None]
+"""Writes a frame; called by several threads."""
+
+
+def load_models(options: dict[str, Any]) -> tuple[FastembedModel, InteractionClassifier | None]:
+    """Export or download the model where the options say so, load it and the classifier. Raises ModelMissing."""
+    try:
+        model = FastembedModel.load(ensure_model(options))
+    except Exception as problem:
+        is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
+        raise ModelMissing(str(problem) if is_reason else f"{type(problem).__name__}: {problem}") from problem
+    file = options["classifier"]
+    return model, InteractionClassifier.loads(Path(file).read_bytes()) if file else None
+
+
+def ensure_model(options: dict[str, Any]) -> LocalModel:
+    """Return the model with a folder that has its files: found, exported or downloaded."""
+    local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
+    if options["export"]:
+        ensure_exported(local, options["export"])
+    return replace(local, directory=ensure_model_folder(local, options["hub"]))
+
+
+def hello(model: FastembedModel) -> bytes:
+    """Return the first frame of a loaded model: its fingerprint."""
+    return frames.encode_frame(0, frames.HELLO, model.fingerprint.model_dump_json().encode())
+
+
+def refusal(problem: ModelMissing) -> bytes:
+    """Return the first frame where no model is loaded: the reason."""
+    return frames.encode_frame(0, frames.ERROR, str(problem).encode(errors="replace")[:MAX_REASON_BYTES])
+
+
+class EmbeddingServer:
+    """Answers in any order: passages where `texts` runs them; a query at once, in the thread that read it."""
+
+    def __init__(
+        self, model: FastembedModel, write: Write, texts: Texts, classifier: InteractionClassifier | None = None
+    ) -> None:
+        self._model = model
+        self._classifier = classifier
+        self._write = write
+        self._texts = texts
+
+    def serve(self, requests: BinaryIO) -> None:
+        """Answer requests until the input ends."""
+        while len(head := requests.read(frames.FRAME_HEADER.size)) == frames.FRAME_HEADER.size:
+            number, kind, length = frames.decode_header(head)
+            if kind == frames.PING:
+                self._write(head)
+                continue
+            content = requests.read(length)
+            alone = bool(kind & frames.ALONE)
+            if kind & ~frames.ALONE == frames.PASSAGE:
+                self._texts.submit(content, partial(self._answer, number, content, self._passage), alone=alone)
+            else:
+                with self._texts.query(content, alone=alone):
+                    self._answer(number, content, self._query)
+
+    def _answer(self, number: int, content: bytes, embed: Callable[[str, str], bytes]) -> None:
+        try:
+            answer = frames.encode_frame(number, frames.VECTORS, embed(*frames.decode_request(content)))
+        except Exception as problem:
+            answer = frames.encode_frame(
+                number, frames.ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace")
+            )
+        self._write(answer)
+
+    def _passage(self, prefix: str, text: str) -> bytes:
+        encoded = self._model.passage(text, prefix)
+        if self._classifier is not None:
+            # Here, not in the worker: its event loop has less time to spare than these threads.
+            encoded = replace(
+                encoded,
+                interaction_probabilities=self._classifier.probabilities(text, encoded.pooled).astype(np.float32),
+            )
+        return frames.encode_vectors(encoded)
+
+    def _query(self, prefix: str, text: str) -> bytes:
+        return frames.encode_vectors(self._model.query(text, prefix))

@@ -1,0 +1,213 @@
+"""A worker's connection to an embedder's process that all workers of a data directory share.
+
+The first worker that needs a model starts its process, with a listening socket and a locked file that the process
+inherits. Guaranteed: one process for each model and its options; it outlives the worker that started it, and ends when
+no worker is connected, however they die; a lock whose process has ended is free.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import structlog
+
+from schemas.failures import ModelMissing
+from streams.adapters.embedding.process.embedder_process import ONE_THREAD, PROJECT_ROOT
+from streams.adapters.embedding.process.work_slots import create_slots, read_slots
+
+PROTOCOL = 1
+"""To be increased with every change of what crosses the connection: workers of two releases run side by side."""
+
+MAX_WAITING_CONNECTIONS = 128
+
+OPEN_TIMEOUT_S = 10.0
+"""How long another worker may take between its lock and its socket: it may stand still in between."""
+
+OPEN_POLL_INTERVAL_S = 0.01
+
+MAX_REOPENED = 2
+"""How often a process that ends without a word is taken for one that was just ending."""
+
+MAX_SOCKET_PATH_BYTES = 100
+"""The system allows some 104 to 108."""
+
+log = structlog.get_logger()
+
+
+class SharedProcess:
+    """Implements `EmbedderProcess` over a Unix socket."""
+
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
+        """Connect to the process of this command, and start it where there is none. Raises ModelMissing, OSError."""
+        name = hashlib.sha256("\n".join((str(PROTOCOL), *command)).encode()).hexdigest()[:16]
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock, self._address = directory / f"{name}.lock", directory / f"{name}.sock"
+        self._slots = directory / f"{name}.work"
+        self._command = command
+        self._is_heard = self._is_abandoned = False
+        self._connection, self._slots_file = self._opened()
+
+    @property
+    def pid(self) -> int:
+        return _pid_of(self._lock) or 0
+
+    def read(self, length: int) -> bytes:
+        """Read from the process; where that has ended without a word, from another one in its place."""
+        content = self._receive(length)
+        for _ in range(MAX_REOPENED):
+            # Perhaps it was ending, as no other worker was connected, while this one came.
+            if content or self._is_heard or self._is_abandoned:
+                break
+            self._connection.close()
+            os.close(self._slots_file)
+            self._connection, self._slots_file = self._opened()
+            content = self._receive(length)
+        self._is_heard = True
+        return content
+
+    def _receive(self, length: int) -> bytes:
+        with contextlib.suppress(ConnectionError):
+            return self._connection.recv(length, socket.MSG_WAITALL)
+        return b""
+
+    def reason(self) -> str:
+        return "ended while it loaded its model; see its log"
+
+    async def connect(self, reader: asyncio.Protocol) -> asyncio.WriteTransport:
+        self._connection.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword
+        writing, _ = await asyncio.get_running_loop().create_unix_connection(lambda: reader, sock=self._connection)
+        return writing
+
+    def under_way(self) -> frozenset[bytes]:
+        return read_slots(self._slots_file)
+
+    def abandon(self) -> None:
+        self._is_abandoned = True
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def kill(self) -> None:
+        """Kill the process, for all workers: it hangs. Another one is left alone."""
+        if pid := self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    async def end(self, writing: asyncio.WriteTransport | None) -> None:
+        if writing is None:
+            self._connection.close()
+        else:
+            # Not `close`: it waits until all is written, and a process that hangs reads nothing.
+            writing.abort()
+        if self._slots_file >= 0:
+            os.close(self._slots_file)
+            self._slots_file = -1
+
+    def _opened(self) -> tuple[socket.socket, int]:
+        connection = self._open()
+        return connection, os.open(self._slots, os.O_RDONLY)
+
+    def _open(self) -> socket.socket:
+        deadline = time.monotonic() + OPEN_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if (connection := _connected(self._address)) is not None:
+                return connection
+            with _locked(self._lock) as lock:
+                if lock is not None:
+                    return self._start(lock)
+            time.sleep(OPEN_POLL_INTERVAL_S)
+        raise ModelMissing(f"the embedder's process {self.pid} has its lock and takes no connection")
+
+    def _start(self, lock: int) -> socket.socket:
+        """Start the process with the locked file and the socket, which this worker is connected to before."""
+        os.ftruncate(lock, 0)
+        create_slots(self._slots)
+        self._address.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            with _short(self._address) as address:
+                listening.bind(address)
+            listening.listen(MAX_WAITING_CONNECTIONS)
+            connection = _connected(self._address)
+            assert connection is not None
+            process = subprocess.Popen(  # noqa: S603
+                (*self._command, str(listening.fileno()), str(lock), str(self._slots)),
+                stdin=subprocess.DEVNULL,
+                # What it says is in the log of the worker that started it.
+                stdout=2,
+                cwd=PROJECT_ROOT,
+                env=os.environ | ONE_THREAD,
+                pass_fds=(listening.fileno(), lock),
+                # What kills this worker's process group must not reach it.
+                start_new_session=True,
+            )
+        os.pwrite(lock, f"{process.pid}\n".encode(), 0)
+        # It ends after this worker, or before it, and then there is a zombie to be taken.
+        threading.Thread(target=process.wait, name="shared-embedder", daemon=True).start()
+        log.info("shared embedder process is started", pid=process.pid)
+        return connection
+
+
+def end_shared_processes(directory: Path) -> list[int]:
+    """Kill the shared processes of a data directory that still run, when no worker does; return their ids."""
+    running = [pid for lock in directory.glob("*.lock") if (pid := _pid_of(lock)) is not None]
+    for pid in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return running
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int | None]:
+    """Lock a file and yield its descriptor; None if another process has it. A child that inherits it keeps the lock."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield lock if _lock(lock) else None
+    finally:
+        os.close(lock)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _pid_of(lock: Path) -> int | None:
+    """Return the process that has locked a file; None if none has, or it has not said which it is."""
+    with contextlib.suppress(FileNotFoundError, ValueError), _locked(lock) as taken:
+        return int(lock.read_text(encoding="ascii")) if taken is None else None
+    return None
+
+
+def _connected(path: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        with _short(path) as address:
+            connection.connect(address)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    return connection
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Yield an address of a socket that is short enough for the system, however long its path is."""
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -1,0 +1,143 @@
+"""The process's side of the connections of several workers.
+
+Guaranteed: a worker that reads slowly, or not at all, holds up no other; the process ends when none is connected, also
+while its model is loaded.
+"""
+
+import os
+import select
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from schemas.failures import ModelMissing
+from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_models, refusal
+from streams.adapters.embedding.process.turn_pool import TurnPool
+from streams.adapters.embedding.process.work_slots import WorkSlots
+
+
+class Connection:
+    """One worker's connection."""
+
+    def __init__(self, number: int, connected: socket.socket) -> None:
+        self.number = number
+        self.requests: BufferedReader = connected.makefile("rb")
+        self._socket = connected
+        self._unwritten: deque[bytes] = deque()
+        self._writing = threading.Lock()
+
+    def write(self, data: bytes) -> None:
+        """Write a frame, or as much as fits now: a thread of its own writes the rest."""
+        with self._writing:
+            if not self._unwritten:
+                data = data[self._write_now(data) :]
+            if data:
+                self._unwritten.append(data)
+                if len(self._unwritten) == 1:
+                    threading.Thread(target=self._write_rest, daemon=True).start()
+
+    def close(self) -> None:
+        """Close it; what is not written is dropped."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _write_now(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)  # The worker has ended: nothing is left to do for it.
+
+    def _write_rest(self) -> None:
+        while True:
+            with suppress(OSError):
+                self._socket.sendall(self._unwritten[0])
+            with self._writing:
+                self._unwritten.popleft()
+                if not self._unwritten:
+                    return
+
+
+class SharedServer:
+    """The connections of all workers."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._changing = threading.Lock()
+        self._connections: dict[int, Connection] = {}
+        self._hello: bytes | None = None
+        self._serve: Callable[[Connection], None]
+
+    def accept(self) -> None:
+        """Accept connections until the process ends."""
+        number = 0
+        while True:
+            try:
+                connected, _ = self._listening.accept()
+            except OSError:
+                os._exit(1)
+            number += 1
+            self._add(Connection(number, connected))
+
+    def refuse(self, reason: bytes) -> None:
+        """Send all workers the reason why no model is loaded."""
+        with self._changing:
+            for connection in self._connections.values():
+                connection.write(reason)
+
+    def run(self, first_frame: bytes, serve: Callable[[Connection], None]) -> None:
+        """Send all workers the first frame, and serve until the process ends."""
+        with self._changing:
+            self._serve, self._hello = serve, first_frame
+            for connection in self._connections.values():
+                connection.write(first_frame)
+        threading.Event().wait()
+
+    def _add(self, connection: Connection) -> None:
+        with self._changing:
+            self._connections[connection.number] = connection
+            if self._hello is not None:
+                connection.write(self._hello)
+        threading.Thread(target=self._read, args=(connection,), daemon=True).start()
+
+    def _read(self, connection: Connection) -> None:
+        with suppress(OSError):
+            # A worker sends nothing before the first frame, but its end.
+            if connection.requests.peek(1):
+                self._serve(connection)
+        connection.close()
+        with self._changing:
+            del self._connections[connection.number]
+            if not self._connections and not self._is_awaited():
+                os._exit(0)
+
+    def _is_awaited(self) -> bool:
+        """True if a worker waits to be accepted."""
+        waiting = select.poll()
+        waiting.register(self._listening, select.POLLIN)
+        return bool(waiting.poll(0))
+
+
+def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, slots: str) -> None:
+    """Serve all workers that connect to the inherited socket; the inherited lock is held until the process ends."""
+    os.pwrite(int(lock_number), f"{os.getpid()}\n".encode(), 0)
+    server = SharedServer(socket.socket(fileno=int(socket_number)))
+    threading.Thread(target=server.accept, daemon=True).start()
+    try:
+        model, classifier = load_models(options)
+    except ModelMissing as problem:
+        server.refuse(refusal(problem))
+        os._exit(1)
+    pool = TurnPool(options["threads"], WorkSlots(Path(slots)))
+
+    def serve(connection: Connection) -> None:
+        line = pool.line(str(connection.number))
+        EmbeddingServer(model, connection.write, line, classifier).serve(connection.requests)
+
+    server.run(hello(model), serve)

@@ -1,0 +1,121 @@
+"""The texts of several workers in one process: queries at once, passages in turns of the workers, suspects alone.
+
+Enters: texts by worker. Guaranteed: a passage waits for at most one of each other worker for each of its own, and for
+the queries that came before its turn; no query waits for a passage, but for those that run already. While a suspect
+runs, a text over which the process has died before, nothing else does: if it dies again, it was that text.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+from streams.adapters.embedding.process.work_slots import WorkSlots
+from streams.fair_queue import FairQueue
+
+Passage = tuple[bytes, Callable[[], None]]
+"""An encoded request, and what embeds it."""
+
+
+class TurnPool:
+    """Runs texts in `threads` threads of its own, queries in those of their callers, `threads` of them at once."""
+
+    def __init__(self, threads: int, slots: WorkSlots) -> None:
+        self._threads = threads
+        self._slots = slots
+        self._changed = threading.Condition()
+        self._passages: FairQueue[Passage] = FairQueue()
+        self._suspects: deque[Passage] = deque()
+        self._running = 0
+        self._is_alone = False
+        self._suspect_queries = 0
+        self._queries: set[int] = set()
+        self._last_query = 0
+        for _ in range(threads):
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def line(self, worker: str) -> "WorkerLine":
+        """Return the way in for one worker."""
+        return WorkerLine(self, worker)
+
+    def submit(self, worker: str, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
+        """Run a passage when its turn has come."""
+        with self._changed:
+            if alone:
+                self._suspects.append((content, passage))
+            else:
+                self._passages.put(worker, (content, passage))
+            self._changed.notify_all()
+
+    @contextmanager
+    def query(self, content: bytes, *, alone: bool) -> Iterator[None]:
+        """Begin no passage inside of this context; as many threads as run passages may be in it."""
+        with self._changed:
+            self._suspect_queries += alone
+            self._changed.wait_for(lambda: self._may_query(alone=alone))
+            self._suspect_queries -= alone
+            self._last_query = number = self._last_query + 1
+            self._queries.add(number)
+            self._is_alone = alone
+        try:
+            with self._slots.at(content):
+                yield
+        finally:
+            with self._changed:
+                self._queries.remove(number)
+                self._is_alone = self._is_alone and not alone
+                self._changed.notify_all()
+
+    def _may_query(self, *, alone: bool) -> bool:
+        if alone:
+            return not (self._is_alone or self._running or self._queries)
+        return not (self._is_alone or self._suspect_queries) and len(self._queries) < self._threads
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                (content, passage), alone = self._next()
+            with self._slots.at(content):
+                passage()
+            with self._changed:
+                self._running -= 1
+                self._is_alone = self._is_alone and not alone
+                if alone or not self._running:
+                    self._changed.notify_all()
+
+    def _next(self) -> tuple[Passage, bool]:
+        """Wait for a passage whose turn has come, and for the queries that were under way by then."""
+        while True:
+            self._changed.wait_for(self._has_turn)
+            self._changed.wait_for(partial(self._have_ended, self._last_query))
+            if self._has_turn():
+                self._running += 1
+                if self._suspects:
+                    self._is_alone = True
+                    return self._suspects.popleft(), True
+                return self._passages.get(), False
+
+    def _have_ended(self, last_query: int) -> bool:
+        return min(self._queries, default=last_query + 1) > last_query
+
+    def _has_turn(self) -> bool:
+        if self._is_alone or self._suspect_queries:
+            return False
+        if self._suspects:
+            return not self._running and not self._queries
+        return bool(len(self._passages))
+
+
+class WorkerLine:
+    """Implements `streams.adapters.embedding.process.passage_pool.Texts`."""
+
+    def __init__(self, pool: TurnPool, worker: str) -> None:
+        self._pool = pool
+        self._worker = worker
+
+    def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
+        self._pool.submit(self._worker, content, passage, alone=alone)
+
+    def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
+        return self._pool.query(content, alone=alone)
