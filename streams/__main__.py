@@ -6,14 +6,18 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsError
 
 from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.up.fleet import FleetOptions
 
 SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 
@@ -44,15 +48,20 @@ def _variable(field: str) -> str:
 def _parser(settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="broker, embedded vector index, one worker and the gateway, until Ctrl-C")
+    up = commands.add_parser("up", help="broker, embedded vector index, workers and the gateway, until Ctrl-C")
     up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
     up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
     up.add_argument(
         "--http-port", type=int, help="the gateway's port on 127.0.0.1 (8080, or a free one; 0: a free one)"
     )
+    up.add_argument("--workers", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     up.set_defaults(run=_up)
-    worker = commands.add_parser("worker", help="one worker against a running broker")
+    worker = commands.add_parser("worker", help="one worker, or several, against a running broker")
+    worker.add_argument("--processes", type=_number_of_workers(settings), default=1, help=WORKERS_HELP)
     worker.set_defaults(run=_worker)
+    restart = commands.add_parser("restart", help="restart the workers of a running supervisor one after another")
+    restart.add_argument("--data-dir", type=Path, default=settings.data_dir, help="(%(default)s)")
+    restart.set_defaults(run=_restart)
     gateway = commands.add_parser("gateway", help="HTTP against a running broker")
     gateway.set_defaults(run=_gateway)
     key = commands.add_parser("key", help="keys of the gateway")
@@ -72,6 +81,18 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     schemas = commands.add_parser("schemas", help="print the JSON Schemas of all messages")
     schemas.set_defaults(run=_schemas)
     return parser
+
+
+WORKERS_HELP = "worker processes that share the data directory, at most one for each partition (%(default)s)"
+
+
+def _number_of_workers(settings: Settings) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if 1 <= (number := int(text)) <= settings.partitions:
+            return number
+        raise argparse.ArgumentTypeError(f"{number} is not in 1..{settings.partitions}, the number of partitions")
+
+    return parse
 
 
 OPERATIONS = {
@@ -115,11 +136,24 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
-    up = UpOptions(options.data_dir, options.port, probe, options.http_port, worker_id=settings.worker_id)
-    return asyncio.run(run_up(up))
+    fleet = _fleet_options(options.data_dir, options.workers, settings)
+    return asyncio.run(run_up(UpOptions(options.data_dir, options.port, probe, options.http_port, fleet)))
 
 
-def _worker(_options: argparse.Namespace, settings: Settings) -> int:
+def _fleet_options(data_dir: Path, number: int, settings: Settings) -> "FleetOptions":
+    from streams.bootstrap.worker_id import worker_ids
+    from streams.up.fleet import FleetOptions
+
+    ids = worker_ids(data_dir, settings.worker_id, number)
+    return FleetOptions(ids, (settings.metrics_host, settings.metrics_port))
+
+
+def _worker(options: argparse.Namespace, settings: Settings) -> int:
+    if options.processes > 1:
+        from streams.up.supervisor import run_workers
+
+        fleet = _fleet_options(settings.data_dir, options.processes, settings)
+        return asyncio.run(run_workers(fleet, settings.data_dir))
     from streams.worker import run_worker
 
     try:
@@ -131,6 +165,12 @@ def _worker(_options: argparse.Namespace, settings: Settings) -> int:
         sys.stderr.write(f"{end.code}\n")
         return os.EX_CONFIG
     return 0
+
+
+def _restart(options: argparse.Namespace, _settings: Settings) -> int:
+    from streams.up.restart_command import run_restart
+
+    return run_restart(options.data_dir)
 
 
 def _gateway(_options: argparse.Namespace, _settings: Settings) -> int:

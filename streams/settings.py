@@ -103,6 +103,9 @@ class Settings(BaseSettings):
     embedder_idle_minutes: float = Field(default=60.0, ge=0)
     """Minutes without a use after which the model of a mode's own embedder is unloaded; 0: never."""
 
+    shared_embedders: bool = False
+    """Let all workers of a data directory use one process for each model; set by `--workers` and `--processes`."""
+
     model_dir: Path | None = None
     """Directory of exported models; none: `models` in the data directory."""
 
@@ -204,6 +207,11 @@ class Settings(BaseSettings):
         return self.model_dir or self.data_dir / "models"
 
     @property
+    def shared_embedder_dir(self) -> Path | None:
+        """The directory of the embedders' processes that workers share; None: each worker has its own."""
+        return shared_embedder_dir(self.data_dir) if self.shared_embedders else None
+
+    @property
     def worker_run(self) -> Path:
         """The directory of this worker's own run files."""
         return worker_run_dir(self.data_dir, self.worker_id)
@@ -216,3 +224,8 @@ WORKER_RUN_PREFIX = "worker-"
 def worker_run_dir(data_dir: Path, worker_id: str | None) -> Path:
     """Return the directory of a worker's run files: locks, ports, what it did last. Each id has its own."""
     return data_dir / "run" / f"{WORKER_RUN_PREFIX}{quote(worker_id, safe='')}" if worker_id else data_dir / "run"
+
+
+def shared_embedder_dir(data_dir: Path) -> Path:
+    """Return the directory of the sockets and locks of shared embedders."""
+    return data_dir / "run" / "embedders"

@@ -116,6 +116,7 @@ class WorkerParts:
             INTERACTION_MODEL,
             settings.presets,
             60 * settings.embedder_idle_minutes,
+            settings.shared_embedder_dir,
         )
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from streams.adapters.durable_files import write_durably
@@ -16,3 +17,16 @@ def load_worker_id(file: Path) -> str:
     if not WORKER_ID.fullmatch(known):
         write_durably(file, known := uuid.uuid4().hex)
     return known
+
+
+def worker_ids(data_dir: Path, worker_id: str | None, number: int) -> Sequence[str | None]:
+    """Return the ids of so many workers of a data directory, the same after every start, whatever the number.
+
+    The first has the id of the settings, or, as None, that of its file: it stays the worker that it was when it was
+    the only one.
+    """
+    if number == 1:
+        return (worker_id,)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    first = worker_id or load_worker_id(data_dir / "worker.id")
+    return (worker_id, *(f"{first}-{one}" for one in range(2, number + 1)))

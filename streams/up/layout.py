@@ -12,8 +12,6 @@ class Layout:
 
     data_dir: Path
     """Absolute: it is in the environment of children, and distinguishes them from other processes."""
-    worker_id: str | None = None
-    """The id that the settings give the worker."""
 
     @property
     def run(self) -> Path:
@@ -35,10 +33,19 @@ class Layout:
         """Held by the one supervisor of this directory."""
         return self.run / "up.lock"
 
+    def metrics_port(self, worker_id: str | None) -> Path:
+        """Written by the worker with this id: the loopback port of its metrics and of `/live`."""
+        return worker_run_dir(self.data_dir, worker_id) / "metrics.port"
+
     @property
-    def metrics_port(self) -> Path:
-        """Written by the worker: the loopback port of its metrics and of `/live`."""
-        return worker_run_dir(self.data_dir, self.worker_id) / "metrics.port"
+    def workers_port(self) -> Path:
+        """Written by a supervisor of several workers: the port of the metrics of all."""
+        return self.run / "workers.port"
+
+    @property
+    def rolling_restart(self) -> Path:
+        """Written by the supervisor: how far a rolling restart is."""
+        return self.run / "rolling-restart.json"
 
     def pid_file(self, name: str) -> Path:
         """The pid of a child, in decimal."""

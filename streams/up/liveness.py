@@ -1,4 +1,4 @@
-"""Liveness probe of the worker: three bad answers of `/live` in a row count as dead."""
+"""Probes of children over HTTP; three bad answers of a worker's `/live` in a row count as dead."""
 
 import asyncio
 from pathlib import Path
@@ -34,28 +34,38 @@ class LivenessMonitor:
 
 async def probe_liveness(port_file: Path) -> LivenessAnswer:
     """Probe the worker at the port in this file: 503 is stuck, another status live, no answer silent."""
-    try:
-        async with asyncio.timeout(LIVENESS_TIMEOUT_S):
-            status = await _status(int(port_file.read_text(encoding="ascii")), "/live")
-    except (OSError, ValueError, TimeoutError, IndexError):
+    answer = await fetch(port_file, "/live")
+    if answer is None:
         return "silent"
-    return "stuck" if status == b"503" else "live"
+    return "stuck" if answer[0] == b"503" else "live"
 
 
 async def answers_http(port: int, path: str) -> bool:
     """True if a server at a loopback port answers a path with 200 in time."""
     try:
         async with asyncio.timeout(LIVENESS_TIMEOUT_S):
-            return await _status(port, path) == b"200"
+            return (await _get(port, path))[0] == b"200"
     except (OSError, TimeoutError, IndexError):
         return False
 
 
-async def _status(port: int, path: str) -> bytes:
-    """Return the HTTP status of a path. An HTTP client would use the proxy of the environment."""
+async def fetch(port_file: Path, path: str) -> tuple[bytes, bytes] | None:
+    """Return status and body of a path at the loopback port in this file; None if there is no answer in time."""
+    try:
+        async with asyncio.timeout(LIVENESS_TIMEOUT_S):
+            return await _get(int(port_file.read_text(encoding="ascii")), path)
+    except (OSError, ValueError, TimeoutError, IndexError):
+        return None
+
+
+async def _get(port: int, path: str) -> tuple[bytes, bytes]:
+    """Return status and body. An HTTP client would use the proxy of the environment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-        return (await reader.readline()).split()[1]
+        writer.write(f"GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        status = (await reader.readline()).split()[1]
+        while (await reader.readline()).strip():
+            pass
+        return status, await reader.read()
     finally:
         writer.close()

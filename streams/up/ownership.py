@@ -14,12 +14,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from streams.adapters.embedding.process.process_lock import end_shared_processes, pid_of
+from streams.settings import shared_embedder_dir
 from streams.up.child import CHILD_MARK_VARIABLE, child_mark
 from streams.up.console import PrintLine
 from streams.up.layout import Layout
 
-CHILD_NAMES = ("gateway", "worker", "broker")
-"""The children in the order of shutdown: each ends cleanly only while the next one runs."""
+FIRST_WORKER = "worker"
+"""The name of the first worker; the others have a number behind it."""
+
+
+def child_names(layout: Layout) -> list[str]:
+    """Return the children that may run, in the order of shutdown: each ends cleanly only while the next ones run."""
+    workers = sorted(file.stem for file in layout.run.glob(f"{FIRST_WORKER}*.pid"))
+    return ["gateway", *workers, "broker"]
+
 
 ORPHAN_GRACE_S = 10.0
 """How long an orphan may take to end after a signal."""
@@ -59,13 +68,15 @@ def hold_data_dir(layout: Layout) -> Iterator[None]:
 
 
 async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
-    """End the children of an earlier supervisor and delete their pid files."""
-    for name in CHILD_NAMES:
+    """End the children of an earlier supervisor, and what its workers shared; delete their pid files."""
+    for name in child_names(layout):
         pid = _read_pid(layout.pid_file(name))
         if pid is not None and is_child(pid, layout, name):
             print_line(f"ending the {name} of an earlier start, process {pid}")
             await _end(pid, layout, name)
         layout.pid_file(name).unlink(missing_ok=True)
+    # It ends with the last worker, unless it hangs.
+    end_shared_processes(shared_embedder_dir(layout.data_dir))
 
 
 def is_child(pid: int, layout: Layout, name: str) -> bool:
@@ -107,3 +118,8 @@ async def _end(pid: int, layout: Layout, name: str) -> None:
                     await asyncio.sleep(ORPHAN_POLL_INTERVAL_S)
                 return
     raise StartRefused(f"the {name} of an earlier start, process {pid}, can't be ended")
+
+
+def supervisor_of(layout: Layout) -> int | None:
+    """Return the process id of the supervisor of a data directory; None if none runs."""
+    return pid_of(layout.lock) if layout.lock.exists() else None

@@ -58,6 +58,7 @@ class SupervisedChild:
         self._print_line = print_line
         self._backoff = RestartBackoff()
         self._child: Child | None = None
+        self._is_ordered_to_end = False
         self.was_ready = False
         """True once the system was ready: from then on it is restarted without limit, unless it is refused."""
 
@@ -67,9 +68,18 @@ class SupervisedChild:
             began = time.monotonic()
             self._child = await self._spec.start()
             code = await self._watched(self._child)
+            if self._is_ordered_to_end:
+                self._is_ordered_to_end = False
+                continue
             pause_s = self._backoff.pause_after(time.monotonic() - began)
             self._report(code, pause_s)
             await asyncio.sleep(pause_s)
+
+    async def restart(self) -> None:
+        """Stop the running child, if any; `run` starts it again at once. Returns when it has ended."""
+        if self._child is not None and self._child.exit_code is None:
+            self._is_ordered_to_end = True
+            await self._child.stop(self._spec.stop_s)
 
     async def stop(self) -> None:
         """Stop the running child, if any."""

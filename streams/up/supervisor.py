@@ -1,4 +1,4 @@
-"""`streams up`: a broker, a worker and a gateway under one process, until a signal ends them.
+"""`streams up`: a broker, workers and a gateway under one process, until a signal ends them; or workers alone.
 
 Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other
 messages go to standard error.
@@ -7,12 +7,16 @@ nothing is left running; children that survive a SIGKILL are ended by the next s
 """
 
 import asyncio
+import os
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from schemas.failures import Unavailable
+from streams.up.console import PrintLine, print_line
+from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
 from streams.up.layout import Layout
 from streams.up.ownership import StartRefused, end_orphans, hold_data_dir
 from streams.up.ports import is_free
@@ -22,18 +26,47 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end it. SIGHUP comes from a closed terminal, which the children would not notice."""
 
 
+RESTART_SIGNAL = signal.SIGUSR1
+"""The signal for a rolling restart of the workers."""
+
+
 async def run_up(options: UpOptions) -> int:
     """Run until a signal. Return the exit code: 0 after a signal, 1 if it can't run, with the reason printed."""
+    layout = Layout(options.data_dir.expanduser().resolve())
+    return 1 if await _supervise("up", layout, _run_up(options, layout), options.print_line) else 0
+
+
+async def run_workers(options: FleetOptions, data_dir: Path, print_line: PrintLine = print_line) -> int:
+    """Run several workers against a broker until a signal. Return the exit code: 0, or that of refused settings."""
+    layout = Layout(data_dir.expanduser().resolve())
+    fleet = Fleet(options, layout, {}, print_line)
+    return os.EX_CONFIG if await _supervise("worker", layout, _run_fleet(fleet, layout), print_line) else 0
+
+
+async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> bool:
+    """Run with the data directory locked until a signal; return whether it was refused, with the reason printed."""
     ending = asyncio.Event()
     for order in STOP_SIGNALS:
         # A second Ctrl-C changes nothing: the children are being stopped already.
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
+    # Until there are workers to restart: its default would end this process.
+    asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, lambda: None)
     try:
-        await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve(), options.worker_id)))
+        await _until(ending, _held(layout, work, print_line))
     except (StartRefused, Unavailable, OSError) as error:
-        options.print_line(f"up: {error}")
-        return 1
-    return 0
+        print_line(f"{name}: {error}")
+        return True
+    return False
+
+
+async def _held(layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> None:
+    try:
+        layout.create()
+        with hold_data_dir(layout):
+            await end_orphans(layout, print_line)
+            await work
+    finally:
+        work.close()
 
 
 async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
@@ -46,12 +79,21 @@ async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> N
         await work
 
 
-async def _run(options: UpOptions, layout: Layout) -> None:
-    layout.create()
-    with hold_data_dir(layout):
-        await end_orphans(layout, options.print_line)
-        if not is_free(options.port):
-            raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
-        if options.http_port and not is_free(options.http_port):
-            raise StartRefused(f"port {options.http_port} is taken by another program; choose another with --http-port")
-        await run_system(options, layout)
+async def _run_up(options: UpOptions, layout: Layout) -> None:
+    if not is_free(options.port):
+        raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
+    if options.http_port and not is_free(options.http_port):
+        raise StartRefused(f"port {options.http_port} is taken by another program; choose another with --http-port")
+    await run_system(options, layout, _watch_restarts)
+
+
+def _watch_restarts(fleet: Fleet) -> None:
+    asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, fleet.restart_in_turn)
+
+
+async def _run_fleet(fleet: Fleet, layout: Layout) -> None:
+    _watch_restarts(fleet)
+    try:
+        await run_together(fleet.run(), fleet.announce(), rotate_logs(layout))
+    finally:
+        await fleet.stop()

@@ -1,23 +1,23 @@
-"""A supervised broker, worker and gateway: the broker first, the others once the broker answers."""
+"""A supervised broker, workers and gateway: the broker first, the others once the broker answers."""
 
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Never
+from typing import Never
 
 from schemas.failures import Unavailable
 from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
-from streams.up.child import Child, rotate_log
+from streams.up.child import Child
 from streams.up.console import PrintLine, print_line
+from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
-from streams.up.liveness import LIVENESS_INTERVAL_S, LivenessMonitor, answers_http, probe_liveness
-from streams.up.ownership import CHILD_NAMES
+from streams.up.liveness import answers_http
 from streams.up.ports import choose_http_port
 from streams.up.supervised import ServiceSpec, SupervisedChild
 
@@ -32,31 +32,6 @@ def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event
         return "it does not answer"
 
     return ServiceSpec("broker", layout.log("broker"), STOP_TIMEOUT_S, broker.start, watch)
-
-
-def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liveness_interval_s: float) -> ServiceSpec:
-    """Describe the worker, probed every `liveness_interval_s` seconds. It survives restarts of the broker."""
-    environment = {
-        "MODESTREAM_BROKER": f"kafka://{bootstrap}",
-        # Its own broker is on loopback, without TLS and SASL.
-        "MODESTREAM_KAFKA_SECURITY": "null",
-        "MODESTREAM_DATA_DIR": str(layout.data_dir),
-    }
-
-    async def start() -> Child:
-        # Otherwise the port of an earlier worker would be probed, which another process may have by now.
-        layout.metrics_port.unlink(missing_ok=True)
-        return await Child.start(layout, "worker", command, environment)
-
-    async def watch(_: Child) -> str:
-        began, liveness = time.monotonic(), LivenessMonitor()
-        while True:
-            await asyncio.sleep(liveness_interval_s)
-            answer = await probe_liveness(layout.metrics_port)
-            if liveness.is_dead(answer, time.monotonic() - began):
-                return f"it is {answer}"
-
-    return ServiceSpec("worker", layout.log("worker"), STOP_TIMEOUT_S, start, watch)
 
 
 def gateway_service(layout: Layout, command: Sequence[str], bootstrap: str, port: int) -> ServiceSpec:
@@ -86,12 +61,6 @@ READINESS_TIMEOUT_S = 30.0
 STARTING_NOTICE_INTERVAL_S = 10.0
 """The pause between two notices of a start that still goes on."""
 
-LOG_ROTATION_INTERVAL_S = 5.0
-"""The pause between two checks of the size of the logs."""
-
-WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
-"""The worker in the same Python; its settings are in its environment."""
-
 GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
 """The gateway in the same Python; its settings are in its environment."""
 
@@ -112,21 +81,23 @@ class UpOptions:
     """Repeated until it returns True."""
     http_port: int | None = None
     """The gateway's port on loopback; 0: a free one; None: the usual one, or a free one where that is taken."""
-    worker: Sequence[str] = WORKER_COMMAND
+    fleet: FleetOptions = field(default_factory=FleetOptions)
     gateway: Sequence[str] = GATEWAY_COMMAND
     cache: Path = field(default_factory=default_cache_dir)
     """Kafka's jars, shared by all data directories."""
-    liveness_interval_s: float = LIVENESS_INTERVAL_S
     print_line: PrintLine = print_line
-    worker_id: str | None = None
-    """The id that the settings give the worker."""
 
 
-async def run_system(options: UpOptions, layout: Layout) -> None:
-    """Run until cancelled, then stop the children in order. Raises Unavailable or StartRefused if it can't start."""
+async def run_system(options: UpOptions, layout: Layout, on_fleet: Callable[[Fleet], None]) -> None:
+    """Run until cancelled, then stop the children in order. Raises Unavailable or StartRefused if it can't start.
+
+    `on_fleet` is called with the workers before they start.
+    """
     broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.print_line))
     await broker.format()
-    await _System(options, layout, broker).run()
+    system = _System(options, layout, broker)
+    on_fleet(system.fleet)
+    await system.run()
 
 
 class _System:
@@ -135,32 +106,36 @@ class _System:
         self._layout = layout
         self._bootstrap = broker.bootstrap
         self._answering = asyncio.Event()
-        worker = worker_service(layout, options.worker, broker.bootstrap, options.liveness_interval_s)
+        environment = {
+            "MODESTREAM_BROKER": f"kafka://{broker.bootstrap}",
+            # Its own broker is on loopback, without TLS and SASL.
+            "MODESTREAM_KAFKA_SECURITY": "null",
+        }
+        self.fleet = Fleet(options.fleet, layout, environment, options.print_line)
         self._http_port = choose_http_port(options.http_port)
         gateway = gateway_service(layout, options.gateway, broker.bootstrap, self._http_port)
         self._gateway = SupervisedChild(gateway, options.print_line)
         self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.print_line)
-        self._worker = SupervisedChild(worker, options.print_line)
 
     async def run(self) -> None:
         try:
-            await _run_together(
+            await run_together(
                 self._broker.run(),
-                self._once_answering(self._worker),
-                self._once_answering(self._gateway),
+                self._once_answering(self.fleet.run),
+                self._once_answering(self._gateway.run),
                 self._announce(),
-                self._rotate_logs(),
+                rotate_logs(self._layout),
             )
         finally:
-            # Open answers need the worker; it ends within seconds.
+            # Open answers need the workers; it ends within seconds.
             await self._gateway.stop()
-            # The worker commits its offsets and leaves its group while the broker still runs.
-            await self._worker.stop()
+            # The workers commit their offsets and leave their group while the broker still runs.
+            await self.fleet.stop()
             await self._broker.stop()
 
-    async def _once_answering(self, child: SupervisedChild) -> None:
+    async def _once_answering(self, run: Callable[[], Awaitable[None]]) -> None:
         await self._answering.wait()
-        await child.run()
+        await run()
 
     async def _announce(self) -> None:
         await self._answering.wait()
@@ -170,28 +145,16 @@ class _System:
                 noticed_at = time.monotonic()
                 self._options.print_line("the broker answers, the worker is still starting")
             await asyncio.sleep(READINESS_INTERVAL_S)
-        self._broker.was_ready = self._worker.was_ready = self._gateway.was_ready = True
+        self._broker.was_ready = self._gateway.was_ready = True
+        self.fleet.note_ready()
         print(f"ready bootstrap={self._bootstrap} http=http://127.0.0.1:{self._http_port}", flush=True)
 
     async def _is_ready(self) -> bool:
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(READINESS_TIMEOUT_S):
-                return await self._options.probe(self._bootstrap) and await answers_http(self._http_port, "/ready")
+                return (
+                    await self._options.probe(self._bootstrap)
+                    and await answers_http(self._http_port, "/ready")
+                    and await self.fleet.is_ready()
+                )
         return False
-
-    async def _rotate_logs(self) -> None:
-        while True:
-            for name in CHILD_NAMES:
-                rotate_log(self._layout.log(name))
-            await asyncio.sleep(LOG_ROTATION_INTERVAL_S)
-
-
-async def _run_together(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all concurrently; the first failure cancels the others and is raised."""
-    tasks = [asyncio.create_task(each) for each in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from streams.up.fleet import FleetOptions
 from streams.up.supervisor import run_up
 from streams.up.system import UpOptions
 
@@ -21,5 +22,5 @@ if __name__ == "__main__":
 
     worker = (sys.executable, str(Path(__file__).with_name("toy_worker.py")))
     gateway = (sys.executable, str(Path(__file__).with_name("toy_gateway.py")))
-    options = UpOptions(directory, port, probe, 0, worker, gateway, liveness_interval_s=0.1)
+    options = UpOptions(directory, port, probe, 0, FleetOptions(command=worker, liveness_interval_s=0.1), gateway)
     sys.exit(asyncio.run(run_up(options)))

@@ -7,7 +7,6 @@ no worker is connected, however they die; a lock whose process has ended is free
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import os
 import signal
@@ -22,6 +21,7 @@ import structlog
 
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.process.embedder_process import ONE_THREAD, PROJECT_ROOT
+from streams.adapters.embedding.process.process_lock import locked, pid_of
 from streams.adapters.embedding.process.work_slots import create_slots, read_slots
 
 PROTOCOL = 1
@@ -58,7 +58,7 @@ class SharedProcess:
 
     @property
     def pid(self) -> int:
-        return _pid_of(self._lock) or 0
+        return pid_of(self._lock) or 0
 
     def read(self, length: int) -> bytes:
         """Read from the process; where that has ended without a word, from another one in its place."""
@@ -120,7 +120,7 @@ class SharedProcess:
         while time.monotonic() < deadline:
             if (connection := _connected(self._address)) is not None:
                 return connection
-            with _locked(self._lock) as lock:
+            with locked(self._lock) as lock:
                 if lock is not None:
                     return self._start(lock)
             time.sleep(OPEN_POLL_INTERVAL_S)
@@ -153,40 +153,6 @@ class SharedProcess:
         threading.Thread(target=process.wait, name="shared-embedder", daemon=True).start()
         log.info("shared embedder process is started", pid=process.pid)
         return connection
-
-
-def end_shared_processes(directory: Path) -> list[int]:
-    """Kill the shared processes of a data directory that still run, when no worker does; return their ids."""
-    running = [pid for lock in directory.glob("*.lock") if (pid := _pid_of(lock)) is not None]
-    for pid in running:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return running
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[int | None]:
-    """Lock a file and yield its descriptor; None if another process has it. A child that inherits it keeps the lock."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        yield lock if _lock(lock) else None
-    finally:
-        os.close(lock)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _pid_of(lock: Path) -> int | None:
-    """Return the process that has locked a file; None if none has, or it has not said which it is."""
-    with contextlib.suppress(FileNotFoundError, ValueError), _locked(lock) as taken:
-        return int(lock.read_text(encoding="ascii")) if taken is None else None
-    return None
 
 
 def _connected(path: Path) -> socket.socket | None:

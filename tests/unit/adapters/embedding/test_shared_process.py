@@ -1,4 +1,4 @@
-"""One embedder's process for several workers: who starts it, who keeps it, and what becomes of a bad one."""
+"""One embedder's process for several workers: its start, its end, and what becomes of a text that ends it."""
 
 import asyncio
 import os
@@ -19,7 +19,8 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import HangLimits
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
-from streams.adapters.embedding.process.shared_process import SharedProcess, end_shared_processes
+from streams.adapters.embedding.process.process_lock import end_shared_processes
+from streams.adapters.embedding.process.shared_process import SharedProcess
 from tests.builders.tiny_models import write_tiny_model
 
 QUICK = HangLimits(tick_s=0.05, stuck=2, silent=10, passage=400, query_s=5.0, load_s=60)

@@ -1,0 +1,140 @@
+"""The workers of one data directory under a supervisor: kept running, restarted in turn, their metrics on one page."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streams.adapters.embedding.process.process_lock import end_shared_processes
+from streams.settings import shared_embedder_dir
+from streams.up.child import rotate_log
+from streams.up.console import PrintLine
+from streams.up.layout import Layout
+from streams.up.liveness import LIVENESS_INTERVAL_S
+from streams.up.rolling_restart import RollingRestart
+from streams.up.supervised import SupervisedChild
+from streams.up.workers import WorkerProcess, WorkerStatus, worker_processes, worker_service
+
+READINESS_INTERVAL_S = 0.2
+"""The pause between two looks at workers that start."""
+
+LOG_ROTATION_INTERVAL_S = 5.0
+"""The pause between two checks of the size of the logs."""
+
+WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
+"""The worker in the same Python; its settings are in its environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """Which workers run."""
+
+    worker_ids: Sequence[str | None] = (None,)
+    """One for each worker; None: the id in the data directory's file."""
+    metrics: tuple[str, int] = ("127.0.0.1", 0)
+    """Where the metrics of several workers are served; one worker serves its own."""
+    command: Sequence[str] = WORKER_COMMAND
+    liveness_interval_s: float = LIVENESS_INTERVAL_S
+
+
+class SupervisedWorker:
+    """Implements `streams.up.rolling_restart.RestartableWorker`."""
+
+    def __init__(self, process: WorkerProcess, child: SupervisedChild) -> None:
+        self.name = process.name
+        self.process = process
+        self.child = child
+
+    async def restart(self) -> None:
+        """End it cleanly; it is started again at once."""
+        await self.child.restart()
+
+    async def status(self) -> WorkerStatus | None:
+        """Return its status; None if it does not answer."""
+        return await self.process.status()
+
+
+class Fleet:
+    """All workers of a data directory."""
+
+    def __init__(
+        self, options: FleetOptions, layout: Layout, environment: Mapping[str, str], print_line: PrintLine
+    ) -> None:
+        """`environment` is that of all workers."""
+        self._layout = layout
+        self._options = options
+        self._print_line = print_line
+        self._workers = [
+            SupervisedWorker(process, SupervisedChild(spec, print_line))
+            for process in worker_processes(layout, options.worker_ids)
+            for spec in (worker_service(layout, process, options.command, environment, options.liveness_interval_s),)
+        ]
+        self._rolling = RollingRestart(self._workers, layout.rolling_restart, print_line)
+        self._is_wanted = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep all running until cancelled. Raises StartRefused if one can't start."""
+        runs = [worker.child.run() for worker in self._workers]
+        await run_together(*runs, self._restart_when_wanted(), *([self._serve_page()] if len(runs) > 1 else ()))
+
+    async def stop(self) -> None:
+        """Stop all, at the same time; then what they shared."""
+        await asyncio.gather(*(worker.child.stop() for worker in self._workers))
+        # It has ended with the last worker, unless it hangs.
+        end_shared_processes(shared_embedder_dir(self._layout.data_dir))
+
+    def restart_in_turn(self) -> None:
+        """Begin a rolling restart; during one, another one follows it."""
+        self._is_wanted.set()
+
+    async def is_ready(self) -> bool:
+        """True if every worker serves partitions; one alone is asked over the broker."""
+        if len(self._workers) == 1:
+            return True
+        found = await asyncio.gather(*(worker.status() for worker in self._workers))
+        return all(status is not None and not status.recovering for status in found)
+
+    async def announce(self) -> None:
+        """Wait until every worker serves partitions, and say so."""
+        while not await self.is_ready():
+            await asyncio.sleep(READINESS_INTERVAL_S)
+        self.note_ready()
+        self._print_line(f"{len(self._workers)} workers serve")
+
+    def note_ready(self) -> None:
+        """Restart the workers without limit from now on."""
+        for worker in self._workers:
+            worker.child.was_ready = True
+
+    async def _restart_when_wanted(self) -> None:
+        while True:
+            await self._is_wanted.wait()
+            self._is_wanted.clear()
+            await self._rolling.run()
+
+    async def _serve_page(self) -> None:
+        # Only several workers need a web server.
+        from streams.up.fleet_monitoring import serve_fleet
+
+        processes = [worker.process for worker in self._workers]
+        await serve_fleet(processes, *self._options.metrics, self._layout.workers_port)
+
+
+async def rotate_logs(layout: Layout) -> None:
+    """Keep the logs of all children small, until cancelled."""
+    while True:
+        for log in layout.logs.glob("*.log"):
+            rotate_log(log)
+        await asyncio.sleep(LOG_ROTATION_INTERVAL_S)
+
+
+async def run_together(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all concurrently; the first failure cancels the others and is raised."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

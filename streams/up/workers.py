@@ -1,0 +1,100 @@
+"""The workers of one data directory, as their supervisor starts and watches them."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streams.up.broker import STOP_TIMEOUT_S
+from streams.up.child import Child
+from streams.up.layout import Layout
+from streams.up.liveness import LivenessMonitor, fetch, probe_liveness
+from streams.up.ownership import FIRST_WORKER
+from streams.up.supervised import ServiceSpec
+
+SEVERAL_WORKERS = {
+    # A model is loaded once, and the supervisor serves the metrics of all at the address of the settings.
+    "MODESTREAM_SHARED_EMBEDDERS": "true",
+    "MODESTREAM_METRICS_HOST": "127.0.0.1",
+    "MODESTREAM_METRICS_PORT": "0",
+}
+"""Settings of each of several workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """What a worker says of itself."""
+
+    partitions: frozenset[int]
+    recovering: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcess:
+    """One worker: its name, and the settings that it does not share with the others."""
+
+    name: str
+    port_file: Path
+    environment: Mapping[str, str]
+
+    async def status(self) -> WorkerStatus | None:
+        """Return its status; None if it does not answer."""
+        found = await self.health()
+        if not isinstance(found, dict) or not isinstance(found.get("partitions"), list):
+            return None
+        return WorkerStatus(frozenset(found["partitions"]), bool(found.get("recovering")))
+
+    async def health(self) -> Any:
+        """Return its page `/health`; None if it does not answer."""
+        answer = await fetch(self.port_file, "/health")
+        with suppress(ValueError):
+            return None if answer is None else json.loads(answer[1])
+        return None
+
+    async def metrics(self) -> str | None:
+        """Return its page of metrics; None if it does not answer."""
+        answer = await fetch(self.port_file, "/metrics")
+        return None if answer is None else answer[1].decode()
+
+
+def worker_processes(layout: Layout, ids: Sequence[str | None]) -> list[WorkerProcess]:
+    """Return the workers with these ids; None is the id of the file in the data directory."""
+    shared = SEVERAL_WORKERS if len(ids) > 1 else {}
+    return [
+        WorkerProcess(
+            FIRST_WORKER if number == 1 else f"{FIRST_WORKER}-{number}",
+            layout.metrics_port(worker_id),
+            {**shared, **({} if worker_id is None else {"MODESTREAM_WORKER_ID": worker_id})},
+        )
+        for number, worker_id in enumerate(ids, 1)
+    ]
+
+
+def worker_service(
+    layout: Layout,
+    worker: WorkerProcess,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    liveness_interval_s: float,
+) -> ServiceSpec:
+    """Describe a worker, probed every `liveness_interval_s` seconds; `environment` is that of all workers."""
+    own = {**environment, **worker.environment, "MODESTREAM_DATA_DIR": str(layout.data_dir)}
+
+    async def start() -> Child:
+        # Otherwise the port of an earlier worker would be probed, which another process may have by now.
+        worker.port_file.unlink(missing_ok=True)
+        return await Child.start(layout, worker.name, command, own)
+
+    async def watch(_: Child) -> str:
+        began, liveness = time.monotonic(), LivenessMonitor()
+        while True:
+            await asyncio.sleep(liveness_interval_s)
+            answer = await probe_liveness(worker.port_file)
+            if liveness.is_dead(answer, time.monotonic() - began):
+                return f"it is {answer}"
+
+    return ServiceSpec(worker.name, layout.log(worker.name), STOP_TIMEOUT_S, start, watch)
