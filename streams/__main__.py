@@ -154,8 +154,11 @@ def _worker(options: argparse.Namespace, settings: Settings) -> int:
 
         fleet = _fleet_options(settings.data_dir, options.processes, settings)
         return asyncio.run(run_workers(fleet, settings.data_dir))
+    from streams.up.standby import wait_for_begin
     from streams.worker import run_worker
 
+    # Where it takes the place of a running worker, that may still run while all of this is imported.
+    wait_for_begin()
     try:
         run_worker(settings)
     except SystemExit as end:

@@ -20,6 +20,9 @@ child that a later start could not find."""
 CHILD_MARK_VARIABLE = "STREAMS_UP_CHILD"
 """Environment variable of every child; it proves that a pid still belongs to our child."""
 
+SUCCESSOR_SUFFIX = "-next"
+"""Behind the name of a child whose successor has this pid file."""
+
 MAX_LOG_BYTES = 10_000_000
 """A larger log is rotated."""
 
@@ -43,18 +46,31 @@ class Child:
         self._pid_file = pid_file
 
     @classmethod
-    async def start(cls, layout: Layout, name: str, command: Sequence[str], environment: Mapping[str, str]) -> "Child":
-        """Start `command`. `environment` is added to the supervisor's own. Raises OSError."""
+    async def start(
+        cls,
+        layout: Layout,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        stdin: int = asyncio.subprocess.DEVNULL,
+        is_successor: bool = False,
+    ) -> "Child":
+        """Start `command`. `environment` is added to the supervisor's own. Raises OSError.
+
+        A successor has a pid file of its own until it succeeds the child of this name.
+        """
+        pid_file = layout.pid_file(name + SUCCESSOR_SUFFIX if is_successor else name)
         with layout.log(name).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *("/bin/sh", "-c", WRITE_PID_THEN_BECOME, str(layout.pid_file(name)), *command),
-                stdin=asyncio.subprocess.DEVNULL,
+                *("/bin/sh", "-c", WRITE_PID_THEN_BECOME, str(pid_file), *command),
+                stdin=stdin,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
                 env={**os.environ, **environment, CHILD_MARK_VARIABLE: child_mark(layout, name)},
             )
-        return cls(process, layout.pid_file(name))
+        return cls(process, pid_file)
 
     @property
     def pid(self) -> int:
@@ -69,8 +85,17 @@ class Child:
     async def wait(self) -> int:
         """Wait for its end and delete its pid file."""
         code = await self._process.wait()
-        self._pid_file.unlink(missing_ok=True)
+        # Unless a successor's is in its place.
+        if read_pid(self._pid_file) == self.pid:
+            self._pid_file.unlink(missing_ok=True)
         return code
+
+    def succeed(self) -> None:
+        """Take the place of the child whose successor this is, which has ended."""
+        place = self._pid_file.with_name(self._pid_file.name.replace(SUCCESSOR_SUFFIX, ""))
+        with suppress(FileNotFoundError):
+            self._pid_file.replace(place)
+        self._pid_file = place
 
     def kill(self) -> None:
         """Kill it and its own children. `wait` returns soon after."""
@@ -88,6 +113,14 @@ class Child:
                 return await self.wait()
         self.kill()
         return await self.wait()
+
+
+def read_pid(pid_file: Path) -> int | None:
+    """Return the process id in a file; None if there is none."""
+    try:
+        return int(pid_file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def rotate_log(log: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streams.adapters.embedding.process.process_lock import end_shared_processes, pid_of
 from streams.settings import shared_embedder_dir
-from streams.up.child import CHILD_MARK_VARIABLE, child_mark
+from streams.up.child import CHILD_MARK_VARIABLE, SUCCESSOR_SUFFIX, child_mark, read_pid
 from streams.up.console import PrintLine
 from streams.up.layout import Layout
 
@@ -70,7 +70,7 @@ def hold_data_dir(layout: Layout) -> Iterator[None]:
 async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
     """End the children of an earlier supervisor, and what its workers shared; delete their pid files."""
     for name in child_names(layout):
-        pid = _read_pid(layout.pid_file(name))
+        pid = read_pid(layout.pid_file(name))
         if pid is not None and is_child(pid, layout, name):
             print_line(f"ending the {name} of an earlier start, process {pid}")
             await _end(pid, layout, name)
@@ -81,14 +81,8 @@ async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
 
 def is_child(pid: int, layout: Layout, name: str) -> bool:
     """True if this process runs and is that child of this directory, not another process with a reused pid."""
-    return f"{CHILD_MARK_VARIABLE}={child_mark(layout, name)}".encode() in _settled_environment(pid)
-
-
-def _read_pid(pid_file: Path) -> int | None:
-    try:
-        return int(pid_file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+    mark = child_mark(layout, name.removesuffix(SUCCESSOR_SUFFIX))
+    return f"{CHILD_MARK_VARIABLE}={mark}".encode() in _settled_environment(pid)
 
 
 def _settled_environment(pid: int) -> bytes:

@@ -14,6 +14,7 @@ from streams.up.child import Child
 from streams.up.layout import Layout
 from streams.up.liveness import LivenessMonitor, fetch, probe_liveness
 from streams.up.ownership import FIRST_WORKER
+from streams.up.standby import Successor
 from streams.up.supervised import ServiceSpec
 
 SEVERAL_WORKERS = {
@@ -85,9 +86,14 @@ def worker_service(
     own = {**environment, **worker.environment, "MODESTREAM_DATA_DIR": str(layout.data_dir)}
 
     async def start() -> Child:
+        return await Child.start(layout, worker.name, command, own)
+
+    async def start_successor() -> Successor:
+        return await Successor.start(layout, worker.name, command, own)
+
+    def before_start() -> None:
         # Otherwise the port of an earlier worker would be probed, which another process may have by now.
         worker.port_file.unlink(missing_ok=True)
-        return await Child.start(layout, worker.name, command, own)
 
     async def watch(_: Child) -> str:
         began, liveness = time.monotonic(), LivenessMonitor()
@@ -97,4 +103,5 @@ def worker_service(
             if liveness.is_dead(answer, time.monotonic() - began):
                 return f"it is {answer}"
 
-    return ServiceSpec(worker.name, layout.log(worker.name), STOP_TIMEOUT_S, start, watch)
+    log = layout.log(worker.name)
+    return ServiceSpec(worker.name, log, STOP_TIMEOUT_S, start, watch, start_successor, before_start)

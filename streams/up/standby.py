@@ -1,0 +1,77 @@
+"""A successor of a child: it has loaded its program before the child ends, and begins when that has ended.
+
+Loading takes most of a worker's start. A socket is the successor's standard input: a byte from it says that it is
+loaded, a byte to it lets it begin. Guaranteed: it ends when its supervisor does, before it has begun.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from streams.up.child import Child
+from streams.up.layout import Layout
+
+STANDBY_VARIABLE = "STREAMS_UP_STANDBY"
+"""Environment variable of a successor."""
+
+LOADED, BEGIN = b"l", b"b"
+
+LOAD_TIMEOUT_S = 60.0
+"""How long a successor may load; after that the child is started anew once the former one has ended."""
+
+
+def wait_for_begin() -> None:
+    """In a successor: tell that all is loaded, and wait until it may begin. In any other process: return at once."""
+    if os.environ.pop(STANDBY_VARIABLE, None) is None:
+        return
+    with socket.socket(fileno=os.dup(0)) as supervisor:
+        supervisor.sendall(LOADED)
+        if supervisor.recv(1) != BEGIN:
+            sys.exit(0)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+
+
+class Successor:
+    """The supervisor's view of it."""
+
+    def __init__(self, child: Child, connection: socket.socket) -> None:
+        self._child = child
+        self._connection = connection
+
+    @classmethod
+    async def start(cls, layout: Layout, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Self:
+        """Start the successor of a child of this name. Raises OSError."""
+        own, its = socket.socketpair()
+        own.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword
+        with its:
+            child = await Child.start(
+                layout, name, command, {**environment, STANDBY_VARIABLE: "1"}, stdin=its.fileno(), is_successor=True
+            )
+        return cls(child, own)
+
+    async def is_loaded(self) -> bool:
+        """Wait until it is loaded; False if it ends before, or takes too long."""
+        with suppress(TimeoutError, OSError):
+            async with asyncio.timeout(LOAD_TIMEOUT_S):
+                return await asyncio.get_running_loop().sock_recv(self._connection, 1) == LOADED
+        return False
+
+    def begin(self) -> Child:
+        """Let it begin in the place of the former child, which has ended."""
+        self._child.succeed()
+        with suppress(OSError):
+            self._connection.send(BEGIN)
+        self._connection.close()
+        return self._child
+
+    async def end(self) -> None:
+        """End it before it has begun."""
+        self._connection.close()
+        self._child.kill()
+        await self._child.wait()
