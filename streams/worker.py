@@ -82,6 +82,7 @@ from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.topics import CHANGELOG, group_id, topic_configs, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
+from streams.up.child import is_supervised
 
 log = structlog.get_logger()
 
@@ -168,7 +169,9 @@ class WorkerParts:
         on_joined(self.app, self.member_file.note)
         on_recovery(self.app, self._on_partitions_assigned)
         on_partition_lost(self.app, self._on_partition_lost)
-        on_end(self.app, partial(should_leave, self.group_hosts, self.settings.data_dir / "run"))
+        # A supervisor starts it again at once, or ends all: its partitions need not move.
+        if not is_supervised():
+            on_end(self.app, partial(should_leave, self.group_hosts, self.settings.data_dir / "run"))
 
     def _spaces(self, partition: int) -> VectorSpaces:
         return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)

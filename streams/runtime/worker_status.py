@@ -3,6 +3,8 @@
 from typing import Any
 
 import faust
+from faust.exceptions import ConsumerNotStarted
+from faust.types import TP
 
 from streams.topics import Topics
 
@@ -18,19 +20,16 @@ class WorkerStatus:
 
     def partitions(self) -> set[int]:
         """Return the partitions that are assigned to this worker."""
-        if not self._app.started or self._app.consumer is None:
-            return set()
-        return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._turns}
+        return {tp.partition for tp in self._assigned() if tp.topic == self._turns}
 
     def lag(self) -> dict[str, int]:
         """Count the records after the committed offsets, by topic, over the assigned partitions."""
         if not self._app.started:
             return {}
-        consumer = self._app.consumer
         lag = dict.fromkeys(self._consumed, 0)
-        for tp in consumer.assignment():
+        for tp in self._assigned():
             if tp.topic in lag:
-                lag[tp.topic] += consumer.lag(tp)  # type: ignore[attr-defined]
+                lag[tp.topic] += self._app.consumer.lag(tp)  # type: ignore[attr-defined]
         return lag
 
     def positions(self) -> dict[tuple[str, int], int]:
@@ -38,8 +37,16 @@ class WorkerStatus:
         if not self._app.started:
             return {}
         consumer: Any = self._app.consumer
-        waiting = (tp for tp in consumer.assignment() if tp.topic in self._prompt and consumer.lag(tp))
+        waiting = (tp for tp in self._assigned() if tp.topic in self._prompt and consumer.lag(tp))
         return {(tp.topic, tp.partition): consumer.committed_offset(tp) for tp in waiting}
+
+    def _assigned(self) -> set[TP]:
+        if not self._app.started or self._app.consumer is None:
+            return set()
+        try:
+            return set(self._app.consumer.assignment())
+        except ConsumerNotStarted:
+            return set()
 
     def recovering(self) -> bool:
         """True while tables are recovered or no partitions are assigned."""

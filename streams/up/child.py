@@ -38,6 +38,11 @@ def child_mark(layout: Layout, name: str) -> str:
     return f"{name}@{layout.data_dir}"
 
 
+def is_supervised() -> bool:
+    """True if this process is the child of a supervisor."""
+    return CHILD_MARK_VARIABLE in os.environ
+
+
 class Child:
     """A running child; it has ended when `wait` or `stop` returns."""
 
