@@ -46,8 +46,12 @@ class SupervisedWorker:
         self.process = process
         self.child = child
 
+    async def prepare(self) -> None:
+        """Load its successor."""
+        await self.child.prepare()
+
     async def restart(self) -> None:
-        """End it cleanly; it is started again at once."""
+        """End it cleanly; its successor begins at once."""
         await self.child.restart()
 
     async def status(self) -> WorkerStatus | None:

@@ -26,8 +26,11 @@ class RestartableWorker(Protocol):
 
     name: str
 
+    async def prepare(self) -> None:
+        """Load its successor."""
+
     async def restart(self) -> None:
-        """End it cleanly; it is started again at once."""
+        """End it cleanly; its successor begins at once."""
 
     async def status(self) -> WorkerStatus | None:
         """Return its status; None if it does not answer."""
@@ -53,7 +56,9 @@ class RollingRestart:
         """Restart all; return whether all are back."""
         for worker in self._workers:
             self._note("running", worker.name)
-            before, began = await self._served(), time.monotonic()
+            before = await self._served()
+            await worker.prepare()
+            began = time.monotonic()
             await worker.restart()
             if not await self._is_back(worker, before):
                 self._print_line(f"rolling restart: the {worker.name} is not back, the others are not restarted")

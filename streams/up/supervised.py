@@ -81,12 +81,15 @@ class SupervisedChild:
             self._report(code, pause_s)
             await asyncio.sleep(pause_s)
 
-    async def restart(self) -> None:
-        """End the running child, if any, with its successor loaded before; return when it has ended."""
+    async def prepare(self) -> None:
+        """Load the successor of the running child; where that fails, one is started in the usual way."""
         if self._spec.start_successor is not None:
             self._successor = await self._spec.start_successor()
             if not await self._successor.is_loaded():
                 await self._end_successor()
+
+    async def restart(self) -> None:
+        """End the running child, if any; its successor begins. Returns when it has ended."""
         if self._child is not None and self._child.exit_code is None:
             self._is_ordered_to_end = True
             await self._child.stop(self._spec.stop_s)
