@@ -19,6 +19,7 @@ from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
+from streams.up.fleet_page import WORKER_UP
 
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
@@ -50,13 +51,15 @@ VALUES: dict[str, tuple[str, ...]] = {
 
 @cache
 def served() -> dict[str, set[str]]:
-    """The labels of each series by its name, and of `up`, which Prometheus makes."""
+    """The labels of each series by its name, and of `up`, which Prometheus makes.
+
+    `worker` is empty where a worker serves its own page, and its number on the page of several.
+    """
     worker = Meters()
     ModelMeters(worker.registry)
-    labels: dict[str, set[str]] = {"up": set()}
-    for registry in (worker.registry, GatewayMeters().registry):
-        labels |= series(registry)
-    return labels
+    labels: dict[str, set[str]] = {"up": set(), WORKER_UP: {"worker"}}
+    labels |= {name: {*own, "worker"} for name, own in series(worker.registry).items()}
+    return labels | series(GatewayMeters().registry)
 
 
 def series(registry: CollectorRegistry) -> dict[str, set[str]]:
