@@ -19,7 +19,7 @@ from streams.up.liveness import fetch
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import ROOT, Deployment, eventually
 
-TURNS = 60
+TURNS = 40
 
 PARTITIONS = 4
 
