@@ -17,8 +17,8 @@ def page(settled: int) -> str:
 def test_every_family_is_there_once_with_the_series_of_all_workers() -> None:
     merged = merge_pages({"1": page(3), "2": page(4)})
     families = list(text_string_to_metric_families(merged))
-    names = [family.name for family in families]
-    assert len(names) == len(set(names))
+    heads = [line for line in merged.splitlines() if line.startswith("#")]
+    assert len(heads) == len(set(heads)) == 2 * len(families)
     settled = next(family for family in families if family.name == "modestream_settled")
     totals = {one.labels["worker"]: one.value for one in settled.samples if one.name == "modestream_settled_total"}
     assert totals == {"1": 3.0, "2": 4.0}
