@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-def started(**settings: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m streams worker` with invalid settings until it exits."""
+def started(*options: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m streams worker` with invalid settings or options until it exits."""
     environment = os.environ | {f"MODESTREAM_{name}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "streams", "worker"]
+    command = [sys.executable, "-m", "streams", "worker", *options]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -33,6 +33,12 @@ def test_invalid_setting_is_named_in_one_line(name: str, value: str, message: st
     assert ended.returncode == 1
     assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_no_more_workers_than_partitions() -> None:
+    ended = started("--processes", "5", PARTITIONS="4")
+    assert ended.returncode == 2
+    assert "5 is not in 1..4, the number of partitions" in ended.stderr
 
 
 def test_key_in_a_profile_is_not_printed() -> None:
