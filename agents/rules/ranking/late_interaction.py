@@ -35,7 +35,12 @@ def _best(scores: FloatArray, admitted: Mask) -> IntArray:
     numbers = np.flatnonzero(admitted & (scores > 0))
     if len(numbers) <= MAX_LEXICAL_CANDIDATES:
         return numbers
-    return numbers[np.argsort(-scores[numbers], kind="stable")[:MAX_LEXICAL_CANDIDATES]]
+    descending = -scores[numbers]
+    last = np.partition(descending, MAX_LEXICAL_CANDIDATES - 1)[MAX_LEXICAL_CANDIDATES - 1]
+    # The others need no order: they are most memories of a large boundary.
+    first = np.flatnonzero(descending <= last)
+    best: IntArray = numbers[first[np.argsort(descending[first], kind="stable")[:MAX_LEXICAL_CANDIDATES]]]
+    return best
 
 
 IDF_POWER = 0.75

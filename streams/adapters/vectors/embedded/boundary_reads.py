@@ -11,9 +11,9 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.packed_tokens import read_tokens
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, PointRow, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
+from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
 from streams.batching import batches
 
@@ -72,7 +72,7 @@ async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
 
 
 async def score_rows(
-    packed: PackedVectors, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
+    tokens: TokenCache, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
 ) -> tuple[Nearest, list[str]]:
     """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed."""
     steps = QuestionSteps.of(question)
@@ -81,12 +81,11 @@ async def score_rows(
     unpacked: list[str] = []
     # In the order of the keys, so that neighbours are in one block.
     for page in batches(sorted(memory_ids), POINT_PAGE_SIZE):
-        rows = dict(zip(page, packed.rows(space, where.boundary, page), strict=True))
-        unpacked += [memory_id for memory_id, row in rows.items() if row == b""]
-        tokens = read_tokens(space.fingerprint, where, {one: row for one, row in rows.items() if row})
-        found += tokens.memory_ids
-        if tokens.memory_ids:
-            scores.append(steps.maxsim(tokens.tokens, tokens.starts))
+        rows, missing = tokens.read(space, where, page)
+        unpacked += missing
+        found += rows.memory_ids
+        if rows.memory_ids:
+            scores.append(steps.maxsim(rows.tokens, rows.starts))
         await asyncio.sleep(0)
     return best_of(found, np.arange(len(found)), np.concatenate(scores), len(found)), unpacked
 

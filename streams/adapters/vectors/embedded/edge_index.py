@@ -26,6 +26,7 @@ from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.paced_opening import PacedOpening, UntilQuiet, no_requests
 from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, PointRow, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.batching import batches
@@ -43,6 +44,7 @@ class EdgeResources:
     """What the indexes of a process have in common."""
 
     cache: BoundaryCache = field(default_factory=BoundaryCache)
+    tokens: KeptTokens = field(default_factory=KeptTokens)
     open_shards: OpenShards = field(default_factory=OpenShards)
     until_quiet: UntilQuiet = no_requests
     """Waits for requests, to which an index gives way after it has opened a collection."""
@@ -61,6 +63,7 @@ class EdgeIndex:
         self._unflushed: dict[str, int] = {}
         self._cache = resources.cache
         self._cache_prefix = f"{root.name}/"
+        self._tokens = TokenCache(self._packed, resources.tokens, root.name)
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
@@ -85,6 +88,7 @@ class EdgeIndex:
                 # The packed store first: after a kill in between it lacks a row, which is read from the engine.
                 shard.begin_write()
                 self._packed.remove(space.collection, batch)
+                self._tokens.forget(space.collection, batch)
                 self._update(shard, space, UpdateOperation.delete_points(list(batch)))
                 self._cache.removed(self._cached_as(space), batch)
                 await asyncio.sleep(0)
@@ -116,9 +120,10 @@ class EdgeIndex:
             # Known ids were validated when they were written.
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
-        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         if (shard := await self._opening.readable(space)) is not None and shard.has_packed_tokens:
+            ids = None if memory_ids is None else list(dict.fromkeys(memory_ids))
             return await self._maxsim_of_rows(shard, space, question, where, limit, ids)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         return await self._maxsim_of_engine(space, question, where, limit, ids)
 
     async def _maxsim_of_engine(
@@ -143,7 +148,7 @@ class EdgeIndex:
         """Score packed token vectors; those that can't be packed are the engine's."""
         with shard.in_use():
             asked = await read_ids(shard, where.boundary) if ids is None else ids
-            found, unpacked = await score_rows(self._packed, space, question, where, asked)
+            found, unpacked = await score_rows(self._tokens, space, question, where, asked)
         if not unpacked:
             return found[: max(limit, 0)]
         others = await self._maxsim_of_engine(space, question, where, len(unpacked), unpacked)
@@ -209,12 +214,14 @@ class EdgeIndex:
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         def lost(collection: str) -> None:
             self._cache.drop_all(self._cache_prefix + collection)
+            self._tokens.drop(collection)
             on_lost()
 
         self._collections.on_lost = lost
 
     async def close(self) -> None:
         self._cache.drop_prefixed(self._cache_prefix)
+        self._tokens.close()
         self._collections.close()
 
     def _cached_as(self, space: VectorSpace) -> str:
@@ -277,6 +284,7 @@ class EdgeIndex:
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
         shard.begin_write()
         self._packed.put(space.collection, zip(points, packed, strict=True))
+        self._tokens.forget(space.collection, [point.memory_id for point in points])
         edge_points = [
             edge_requests.edge_point(fingerprint, point, with_tokens=not (shard.has_packed_tokens and data))
             for point, data in zip(points, packed, strict=True)
@@ -291,6 +299,7 @@ class EdgeIndex:
         except BaseException:
             # The engine may have applied a part of the write.
             self._cache.drop_all(self._cached_as(space))
+            self._tokens.drop(space.collection)
             raise
 
     def _with_tokens(

@@ -1,20 +1,24 @@
-"""Read the token vectors of packed rows as one matrix: no object is built for a memory, thousands are read at once."""
+"""The token vectors of packed rows as one matrix."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.packed_vectors import ROW_HEADER, PackedTokens, filter_fields
-from streams.adapters.vectors.embedded.scoring import Mask, RowNumbers, time_mask
-
-_HEADER = np.dtype([("occurred_ms", "<i8"), ("kind_bytes", "<u2")])
-"""`ROW_HEADER` as columns."""
+from streams.adapters.vectors.embedded.scoring import RowNumbers, time_mask
 
 _FLOAT_BYTES = 4
+
+
+class TokenRow(NamedTuple):
+    """What late interaction needs of a packed row: when, the filter fields as bytes, the token vectors as bytes."""
+
+    occurred_ms: int
+    kind: bytes
+    tokens: bytes
 
 
 class TokenRows(NamedTuple):
@@ -25,23 +29,22 @@ class TokenRows(NamedTuple):
     starts: RowNumbers
 
 
-def read_tokens(fingerprint: Fingerprint, where: MemoryFilter, row_of: Mapping[str, bytes]) -> TokenRows:
+def token_row(fingerprint: Fingerprint, row: bytes, kinds: dict[bytes, bytes]) -> TokenRow:
+    """Take a packed row apart; its pooled vector is left out. Rows with equal fields share the object in `kinds`."""
+    occurred_ms, length = ROW_HEADER.unpack_from(row)
+    end = ROW_HEADER.size + length
+    kind = row[ROW_HEADER.size : end]
+    return TokenRow(occurred_ms, kinds.setdefault(kind, kind), row[end + _FLOAT_BYTES * fingerprint.dim :])
+
+
+def stack_tokens(fingerprint: Fingerprint, where: MemoryFilter, row_of: Mapping[str, TokenRow]) -> TokenRows:
     """Return the memories that the filter admits and that have token vectors, of a space that has such."""
     memory_ids, rows = list(row_of), list(row_of.values())
-    headers = np.frombuffer(b"".join([row[: ROW_HEADER.size] for row in rows]), _HEADER, len(rows))
-    ends = ROW_HEADER.size + headers["kind_bytes"].astype(np.int64)
-    firsts = ends + _FLOAT_BYTES * fingerprint.dim
-    counts = (np.fromiter(map(len, rows), np.int64, len(rows)) - firsts) // fingerprint.token_dim
-    mask = _kind_mask(where, rows, ends) & time_mask(headers["occurred_ms"], where) & (counts > 0)
+    admitted = {kind: filter_fields(kind).admitted(where) for kind in {row.kind for row in rows}}
+    counts = np.fromiter((len(row.tokens) for row in rows), np.int64, len(rows)) // fingerprint.token_dim
+    mask = np.fromiter((admitted[row.kind] for row in rows), np.bool_, len(rows)) & (counts > 0)
+    mask &= time_mask(np.fromiter((row.occurred_ms for row in rows), np.int64, len(rows)), where)
     places, counts = np.flatnonzero(mask).tolist(), counts[mask]
-    data = b"".join([rows[place][first:] for place, first in zip(places, firsts[mask].tolist(), strict=True)])
+    data = b"".join([rows[place].tokens for place in places])
     tokens = np.frombuffer(data, np.int8).reshape(-1, fingerprint.token_dim)
     return TokenRows([memory_ids[place] for place in places], tokens, np.cumsum(counts) - counts)
-
-
-def _kind_mask(where: MemoryFilter, rows: Sequence[bytes], ends: RowNumbers) -> Mask:
-    """Return which rows have filter fields that the filter admits; each different one is checked once."""
-    kinds = [row[ROW_HEADER.size : end] for row, end in zip(rows, ends.tolist(), strict=True)]
-    admitted = {kind: filter_fields(kind).admitted(where) for kind in set(kinds)}
-    mask: NDArray[np.bool_] = np.fromiter(map(admitted.__getitem__, kinds), np.bool_, len(kinds))
-    return mask

@@ -12,6 +12,7 @@ from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE, score_rows
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
+from streams.adapters.vectors.embedded.token_cache import TokenCache
 from tests.fakes.vector_indexes import memory, point, space_of
 
 SPACE = space_of(dim=4, token_dim=32)
@@ -67,7 +68,7 @@ async def test_scores_of_packed_rows_equal_those_in_memory(
     for tokens in (1, 7, 20):
         question = drawn(random, tokens) / np.float32(tokens)
         asked = [memory(int(number)) for number in random.permutation(COUNT + 50)]
-        found, unpacked = await score_rows(store, SPACE, question, where, asked)
+        found, unpacked = await score_rows(TokenCache(store), SPACE, question, where, asked)
         expected = [] if where.boundary == "nobody" else in_memory.maxsim(question, where, COUNT, asked)
         assert list(found) == list(expected)
         assert unpacked == []
@@ -79,6 +80,6 @@ async def test_rows_without_packed_vectors_are_named(tmp_path: Path) -> None:
     points = {number: made(random, number) for number in (1, 2, 3)}
     other.put(SPACE.collection, [(points[1], None), (points[2], None)])
     asked = [memory(number) for number in (3, 2, 1)]
-    found, unpacked = await score_rows(other, SPACE, drawn(random, 2), MemoryFilter("u1"), asked)
+    found, unpacked = await score_rows(TokenCache(other), SPACE, drawn(random, 2), MemoryFilter("u1"), asked)
     assert (list(found), unpacked) == ([], [memory(1), memory(2)])
     other.close()

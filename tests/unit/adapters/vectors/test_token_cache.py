@@ -1,0 +1,157 @@
+"""The cache of packed token vectors: what the packed store has, read once, and bounded."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import VectorSpace
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
+from streams.adapters.vectors.embedded.token_cache import ROW_OVERHEAD_BYTES, KeptTokens, TokenCache
+from tests.fakes.vector_indexes import memory, point, space_of
+
+SPACE = space_of(dim=4, token_dim=32)
+WHERE = MemoryFilter("u1")
+ROW_BYTES = 3 * 32 + ROW_OVERHEAD_BYTES
+
+
+class CountingStore(PackedVectors):
+    """Notes the ids that are read."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.asked: list[str] = []
+
+    def rows(self, space: VectorSpace, boundary: str, memory_ids: Sequence[str]) -> list[bytes | None]:
+        """Read rows."""
+        self.asked += memory_ids
+        return super().rows(space, boundary, memory_ids)
+
+
+def made(number: int, version: int = 0) -> Point:
+    """A point with three token vectors."""
+    plain = np.random.default_rng([number, version]).standard_normal((3, 32)).astype(np.float32)
+    tokens = dequantise_tokens(quantise_tokens(plain / np.linalg.norm(plain, axis=1, keepdims=True)))
+    return replace(point(number, scope={"user_id": "u1"}, tokens=tokens), occurred_ms=100 * number)
+
+
+def put(store: PackedVectors, *points: Point) -> None:
+    """Write points."""
+    store.put(SPACE.collection, [(one, pack_point(SPACE.fingerprint, one)) for one in points])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CountingStore]:
+    opened = CountingStore(tmp_path)
+    put(opened, *(made(number) for number in range(6)))
+    yield opened
+    opened.close()
+
+
+def ids(*numbers: int) -> list[str]:
+    """The ids of these memories."""
+    return [memory(number) for number in numbers]
+
+
+def test_rows_are_read_once(store: CountingStore) -> None:
+    cache = TokenCache(store)
+    first, _ = cache.read(SPACE, WHERE, ids(1, 2, 3))
+    again, _ = cache.read(SPACE, WHERE, ids(2, 3, 4))
+    assert store.asked == ids(1, 2, 3, 4)
+    assert (first.memory_ids, again.memory_ids) == (ids(1, 2, 3), ids(2, 3, 4))
+    assert np.array_equal(first.tokens[3:], again.tokens[:6])
+    assert again.starts.tolist() == [0, 3, 6]
+
+
+def test_cached_rows_are_filtered(store: CountingStore) -> None:
+    cache = TokenCache(store)
+    cache.read(SPACE, WHERE, ids(1, 2, 3))
+    assert cache.read(SPACE, MemoryFilter("u1", since_ms=200), ids(1, 2, 3))[0].memory_ids == ids(2, 3)
+    assert cache.read(SPACE, MemoryFilter("u1", modes=()), ids(1, 2, 3))[0].memory_ids == []
+
+
+def test_other_boundary_does_not_see_cached_rows(store: CountingStore) -> None:
+    cache = TokenCache(store)
+    cache.read(SPACE, WHERE, ids(1))
+    assert cache.read(SPACE, MemoryFilter("u2"), ids(1))[0].memory_ids == []
+
+
+def test_forgotten_rows_are_read_again(store: CountingStore) -> None:
+    kept = KeptTokens()
+    cache = TokenCache(store, kept)
+    before, _ = cache.read(SPACE, WHERE, ids(1, 2))
+    put(store, made(1, version=1))
+    store.remove(SPACE.collection, ids(2))
+    cache.forget(SPACE.collection, ids(1, 2, 99))
+    after, unpacked = cache.read(SPACE, WHERE, ids(1, 2))
+    assert (after.memory_ids, unpacked) == (ids(1), [])
+    assert not np.array_equal(after.tokens, before.tokens[:3])
+    assert kept.size == ROW_BYTES
+
+
+def test_dropped_collection_is_read_again(store: CountingStore) -> None:
+    kept = KeptTokens()
+    cache = TokenCache(store, kept)
+    cache.read(SPACE, WHERE, ids(1))
+    cache.drop(SPACE.collection)
+    assert kept.size == 0
+    cache.read(SPACE, WHERE, ids(1))
+    assert store.asked == ids(1, 1)
+
+
+def test_bytes_are_bounded(store: CountingStore) -> None:
+    kept = KeptTokens(2 * ROW_BYTES)
+    cache = TokenCache(store, kept)
+    assert cache.read(SPACE, WHERE, ids(0, 1, 2, 3))[0].memory_ids == ids(0, 1, 2, 3)
+    assert kept.size == 2 * ROW_BYTES
+    cache.read(SPACE, WHERE, ids(2, 3))
+    assert store.asked == ids(0, 1, 2, 3)
+
+
+def test_boundary_asked_longest_ago_is_dropped_first(store: CountingStore) -> None:
+    others = [replace(made(number), boundary="u2", scope={"user_id": "u2"}) for number in (7, 8)]
+    put(store, *others)
+    kept = KeptTokens(2 * ROW_BYTES)
+    cache = TokenCache(store, kept)
+    cache.read(SPACE, WHERE, ids(1))
+    cache.read(SPACE, MemoryFilter("u2"), ids(7, 8))
+    assert kept.size == 2 * ROW_BYTES
+    cache.read(SPACE, MemoryFilter("u2"), ids(7, 8))
+    assert store.asked == ids(1, 7, 8)
+
+
+def test_indexes_of_a_process_share_the_limit_and_no_rows(store: CountingStore) -> None:
+    kept = KeptTokens(2 * ROW_BYTES)
+    first, second = TokenCache(store, kept, "0"), TokenCache(store, kept, "1")
+    first.read(SPACE, WHERE, ids(1, 2))
+    second.read(SPACE, WHERE, ids(1, 2))
+    assert kept.size == 2 * ROW_BYTES
+    assert store.asked == ids(1, 2, 1, 2)
+    second.close()
+    assert kept.size == 0
+
+
+def test_id_that_is_no_uuid_is_refused(store: CountingStore) -> None:
+    with pytest.raises(ValueError, match="no UUID"):
+        TokenCache(store).read(SPACE, WHERE, ["one"])
+
+
+async def test_written_points_are_scored_by_their_new_tokens(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0)))
+    await index.upsert(SPACE, [made(number) for number in range(3)])
+    question = np.array(made(1, version=1).tokens, np.float32) / np.float32(3)
+    asked = ids(0, 1, 2)
+    before = await index.maxsim(SPACE, question, WHERE, 3, asked)
+    await index.upsert(SPACE, [made(1, version=1)])
+    after = await index.maxsim(SPACE, question, WHERE, 3, asked)
+    assert after[0].memory_id == memory(1)
+    assert after[0].score > before[0].score
+    await index.delete(SPACE, ids(1))
+    assert {one.memory_id for one in await index.maxsim(SPACE, question, WHERE, 3, asked)} == set(ids(0, 2))
+    await index.close()
