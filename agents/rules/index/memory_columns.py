@@ -195,6 +195,9 @@ class MemoryColumns:
     def spoken_by(self, speakers: frozenset[str]) -> Mask:
         """Return the memories of these speakers."""
         indexes = [index for speaker, index in self.speakers.items() if speaker in speakers]
+        if not indexes:
+            # Most questions name none of them.
+            return np.zeros(len(self.columns.live), np.bool_)
         return self.columns.live & np.isin(self.columns.speakers, indexes)
 
     def in_conversation(self, name: str) -> Mask:

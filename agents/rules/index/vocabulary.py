@@ -163,7 +163,7 @@ class Vocabulary:
     def _add_similar(self, terms: Sequence[str], expansions: Sequence[set[str]]) -> None:
         queries = CharNgrams.of(terms)
         similar: dict[str, set[str]] = {term: set() for term in queries.words}
-        for ngrams in (self._ngrams, self._recent_ngrams):
+        for ngrams in (self._ngrams, self._recent_ngrams) if self._recent else (self._ngrams,):
             for term, words in zip(queries.words, ngrams.similar_words(queries), strict=True):
                 similar[term].update(words)
         for term, words_of_term in zip(terms, expansions, strict=True):

@@ -69,10 +69,15 @@ class RankingFeatures:
     def log_odds(self, model: LinearModel) -> FloatArray:
         """Return the intercept plus the weighted features, shape of the numbers."""
         log_odds = np.full(len(self._numbers), model.intercept)
+        factors: dict[tuple[str, ...], float] = {(): 1.0}
         for primitives, weights in model.products:
-            weight = sum(weight * self._factor(traits) for traits, weight in weights)
-            if weight:
-                log_odds += weight * self._product(primitives)
+            total = 0.0
+            for traits, weight in weights:
+                if traits not in factors:
+                    factors[traits] = self._factor(traits)
+                total += weight * factors[traits]
+            if total:
+                log_odds += total * self._product(primitives)
         return log_odds
 
     def _factor(self, traits: Sequence[str]) -> float:

@@ -72,7 +72,8 @@ def best_of(all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit:
 
 def _products(tokens: PackedTokens, query_steps: Matrix) -> Matrix:
     """Multiply each token by each row of the query; shape (tokens, rows of the query)."""
-    blocks = np.zeros((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
-    blocks.reshape(-1, tokens.shape[1])[: len(tokens)] = tokens
+    blocks = np.empty((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
+    rows = blocks.reshape(-1, tokens.shape[1])
+    rows[: len(tokens)], rows[len(tokens) :] = tokens, 0
     products: Matrix = (blocks @ query_steps).reshape(-1, query_steps.shape[1])[: len(tokens)]
     return products
