@@ -124,6 +124,14 @@ class Settings(BaseSettings):
     events_kept_hours: float = Field(default=24.0, ge=0)
     """Hours that the worker's own events stay in Kafka's log after they were written and handled."""
 
+    turns_kept_hours: float | None = Field(default=None, gt=0)
+    """Hours that turns stay in `memory.turns` after they were written and handled; then `memory.archive` has the last
+    text of each. None: for ever."""
+
+    erase_within_hours: float | None = Field(default=None, gt=0)
+    """Hours within which forgotten and replaced texts are in no file of worker and broker, see `docs/operations.md`;
+    limits how long turns and events are kept. None: as long as the other settings say."""
+
     runs_sample: float = Field(default=0.0, ge=0, le=1)
     """Share of turns, questions, contexts and consolidations whose run is recorded; failed ones are in any case."""
 

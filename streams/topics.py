@@ -62,6 +62,7 @@ class Topics:
     service: str
     pipelines: str
     runs: str
+    archive: str
 
     def all(self) -> list[str]:
         """Return every name."""
@@ -69,8 +70,12 @@ class Topics:
 
     def consumed(self) -> list[str]:
         """Return the names of the topics that agents of workers read."""
-        written_only = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines, self.runs)
-        return [name for name in self.all() if name not in written_only]
+        told = (self.replies, self.dead_letters, self.boundaries, self.service, self.pipelines, self.runs)
+        return [name for name in self.all() if name not in (*told, self.archive)]
+
+    def kept_whole(self) -> frozenset[str]:
+        """Return the names of the topics of which nothing is compacted, or of which no record has a user's text."""
+        return frozenset({self.commands, self.consolidate, self.dead_letters, self.service, self.pipelines, self.runs})
 
     def internal_events(self) -> frozenset[str]:
         """Return the names of the topics with events of workers for workers."""
@@ -94,7 +99,7 @@ def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
     """
-    if topic in (topics.service, topics.boundaries, topics.pipelines):
+    if topic in (topics.service, topics.boundaries, topics.pipelines, topics.archive):
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)

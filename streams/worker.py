@@ -44,8 +44,10 @@ from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.peers import MEMBER_FILE, should_leave
+from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
 from streams.bootstrap.worker_topics import correct_topics, create_topics
 from streams.damaged_stores import StoresSetAside
@@ -62,6 +64,7 @@ from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
+from streams.retention import LogRetention
 from streams.runtime.fast_start_worker import run_until_signal
 from streams.runtime.kafka_app import (
     confirm_membership,
@@ -77,10 +80,11 @@ from streams.runtime.kafka_app import (
     set_read_topics,
 )
 from streams.runtime.process_end import end_process, end_refused, until_cancelled
+from streams.runtime.table_erasure import TableErasure
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.topics import CHANGELOG, group_id, topic_configs, topics_with_prefix
+from streams.topics import group_id, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, moving_pipelines, subscriptions
 from streams.up.child import is_supervised
 
@@ -108,6 +112,7 @@ class WorkerParts:
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
         self.group_hosts = partial(hosts_of_members, settings, group_id(settings))
+        self.retention = LogRetention.of(settings)
         # Starts to load the general model in the background.
         self.embedders = EmbedderRegistry.open(
             settings.models,
@@ -130,6 +135,7 @@ class WorkerParts:
         self.locks = partition_locks_of(self.app)
         self.indexes = open_indexes(settings, foreground, self.locks.is_held)
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
+        self.erase_tables = TableErasure(self.app).erase
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
         self.texts = TextProcesses()
@@ -178,9 +184,9 @@ class WorkerParts:
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
-        configs = self._topic_configs()
-        created = await until_available(partial(create_topics, self.settings, configs), "kafka", self.meters)
-        await until_available(partial(correct_topics, self.settings, self.topics, configs), "kafka", self.meters)
+        topics = self._topic_settings()
+        created = await until_available(partial(create_topics, self.settings, topics.wanted()), "kafka", self.meters)
+        await until_available(partial(correct_topics, self.settings, topics.corrected()), "kafka", self.meters)
         await self.publisher.start()
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
@@ -216,9 +222,8 @@ class WorkerParts:
         self.texts.close()
         self.member_file.close()
 
-    def _topic_configs(self) -> dict[str, dict[str, str]]:
-        events = topic_configs(self.topics, self.settings.runs_kept_hours)
-        return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
+    def _topic_settings(self) -> TopicSettings:
+        return TopicSettings(self.topics, self.app.tables.changelog_topics, self.settings, self.retention)
 
     def _alive(self) -> bool:
         return not self._is_moved or self.stall_detector.alive(recovering=self.status.recovering())
@@ -248,11 +253,12 @@ class WorkerParts:
         await self.indexes.release(partition)
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
-        kept = timedelta(hours=self.settings.events_kept_hours)
-        watch = WatchTopics(self.settings, self._topic_configs(), end_process)
+        kept, interval_s = timedelta(seconds=self.retention.events_kept_s), self.retention.pass_interval_s
+        watch = WatchTopics(self.settings, self._topic_settings().wanted(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
-        runs = [self.reembedding.run(), PruneEvents(self.settings, kept).run(), watch.run(), added.run()]
+        runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
         runs += [self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
+        runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.erase_tables)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
         if self.settings.consolidate_every is not None:

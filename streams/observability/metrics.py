@@ -113,6 +113,14 @@ class Meters:
         self._rejected = _counter(registry, "rejected", "Records rejected, by error code.", "topic", "code")
         self._lost_replies = _counter(registry, "replies_given_up", "Replies dropped: no such topic or partition.")
         self._dropped_runs = _counter(registry, "runs_dropped", "Run records dropped: Kafka did not take them in time.")
+        self._archived = _counter(registry, "turns_archived", "Old turns written to the archive.")
+        self._retention_delay = Gauge(
+            "modestream_retention_delay",
+            "Intervals since old turns were archived, or texts erased: more than 3, it does not work.",
+            ["what"],
+            registry=registry,
+        )
+        self._retained_at: dict[str, float] = {}
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
@@ -152,6 +160,19 @@ class Meters:
     def run_dropped(self) -> None:
         """Count a run record that was not written."""
         self._dropped_runs.inc()
+
+    def turns_archived(self, turns: int) -> None:
+        """Count archived turns."""
+        self._archived.inc(turns)
+
+    def watch_retention(self, what: str, interval_s: float) -> None:
+        """Report at each scrape how long ago `what` was done, in intervals; from now on."""
+        self._retained_at[what] = self._now()
+        self._retention_delay.labels(what).set_function(lambda: (self._now() - self._retained_at[what]) / interval_s)
+
+    def retained(self, what: str) -> None:
+        """Note that it is done."""
+        self._retained_at[what] = self._now()
 
     def waited_for(self, what: str) -> None:
         """Count a retry."""

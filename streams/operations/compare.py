@@ -7,7 +7,7 @@ conversation and turn id.
 
 import asyncio
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
@@ -27,6 +27,9 @@ USERS_AT_ONCE = 4
 
 COMPARED = ("text", "type", "occurred_at", "mode", "version")
 """Fields of a memory that are the same."""
+
+COMPARED_ARCHIVED = ("text", "type", "occurred_at", "mode")
+"""Those that are the same where turns were archived: of an edited one the archive has the last text alone."""
 
 LOOKS = 5
 """Looks at a user until a difference counts: what is written last may not be applied in both."""
@@ -52,7 +55,10 @@ class Differences:
 
 
 def compare_memories(
-    first: Mapping[str, Json], second: Mapping[str, Json], first_later: Mapping[str, Json] | None = None
+    first: Mapping[str, Json],
+    second: Mapping[str, Json],
+    first_later: Mapping[str, Json] | None = None,
+    compared: Sequence[str] = COMPARED,
 ) -> Differences:
     """Compare the memories of one user by their keys. Pure.
 
@@ -62,15 +68,15 @@ def compare_memories(
     found = Differences(missing=sorted((first.keys() & later.keys()) - second.keys()))
     found.extra = [second[key] for key in sorted(second.keys() - first.keys() - later.keys())]
     for key in sorted(first.keys() & second.keys() & later.keys()):
-        if _shown(second[key]) in (_shown(first[key]), _shown(later[key])):
+        if _shown(second[key], compared) in (_shown(first[key], compared), _shown(later[key], compared)):
             found.equal += 1
         else:
             found.different.append((later[key], second[key]))
     return found
 
 
-def _shown(memory: Json) -> list[object]:
-    return [*(memory[name] for name in COMPARED), memory["superseded_by"] is None]
+def _shown(memory: Json, compared: Sequence[str]) -> list[object]:
+    return [*(memory[name] for name in compared), memory["superseded_by"] is None]
 
 
 class Comparison:
@@ -84,8 +90,10 @@ class Comparison:
         *,
         mend: bool,
         forgotten: Collection[str] = frozenset(),
+        compared: Sequence[str] = COMPARED,
     ) -> None:
-        """`forgotten` are the ids of the first deployment's forgotten memories."""
+        """`forgotten` are the ids of the first deployment's forgotten memories, `compared` the fields to compare."""
+        self._compared = compared
         self._clients = (first, second)
         self._scopes = scopes
         self._same_fields = set(scopes[0].model_fields) == set(scopes[1].model_fields)
@@ -112,9 +120,9 @@ class Comparison:
         before = self._by_key(await first.memories())
         for look in range(LOOKS):
             after = self._by_key(await second.memories())
-            found = compare_memories(before, after)
+            found = compare_memories(before, after, compared=self._compared)
             if found:
-                found = compare_memories(before, after, self._by_key(await first.memories()))
+                found = compare_memories(before, after, self._by_key(await first.memories()), self._compared)
             found.declared = await self._declared_otherwise(first, second)
             if not found or look == LOOKS - 1:
                 break
@@ -159,13 +167,20 @@ class Comparison:
 
 
 async def compare_deployments(
-    first: Settings, second: Settings, principal: str | None, *, mend: bool, forgotten: Collection[str]
+    first: Settings,
+    second: Settings,
+    principal: str | None,
+    *,
+    mend: bool,
+    forgotten: Collection[str],
+    compared: Sequence[str] = COMPARED,
 ) -> bool:
     """Compare all users of the first deployment, print the result; return True if all are alike."""
     first, second = await deployment_at(first), await deployment_at(second)
     boundaries = await list_boundaries(first)
     async with client_of(first, principal) as one, client_of(second, principal) as other:
-        comparison = Comparison(one, other, (first.scope_model, second.scope_model), mend=mend, forgotten=forgotten)
+        scopes = (first.scope_model, second.scope_model)
+        comparison = Comparison(one, other, scopes, mend=mend, forgotten=forgotten, compared=compared)
         with Progress("compare", len(boundaries), "users") as progress:
 
             async def work(boundary: Boundary) -> None:

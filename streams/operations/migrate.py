@@ -6,11 +6,12 @@ same memories with the same ids, once its own worker has read the logs. Run agai
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from schemas.scopes import Scope
-from streams.operations.compare import compare_deployments
+from streams.operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from streams.operations.copy.copier import NOTHING, Copier, CopyReport
 from streams.operations.copy.dry_target import DryTarget
 from streams.operations.copy.entries import EntryBuilder
@@ -121,7 +122,8 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
         if options.dry_run or is_switched:
             # What is written to the successor since is no difference.
             return 0
-        same = not options.compare or await _compare(run, options, source, target)
+        compared = COMPARED_ARCHIVED if await logs.has_archived() else COMPARED
+        same = not options.compare or await _compare(run, options, source, target, compared)
         if not options.switch:
             _say_how_to_switch(source, target)
         elif same:
@@ -131,14 +133,16 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
     return 0 if same else 1
 
 
-async def _compare(run: CopyRun, options: MigrateOptions, source: Settings, target: Settings) -> bool:
+async def _compare(
+    run: CopyRun, options: MigrateOptions, source: Settings, target: Settings, compared: Sequence[str]
+) -> bool:
     """Compare, and copy on meanwhile, as what is compared is written to; return True if both are alike."""
     if not _has_same_users(source, target):
         return True
     following = asyncio.create_task(_copy(replace(run, report=CopyReport(), follow=True), options, target))
     try:
         return await compare_deployments(
-            source, target, options.principal, mend=options.mend, forgotten=run.builder.forgotten
+            source, target, options.principal, mend=options.mend, forgotten=run.builder.forgotten, compared=compared
         )
     finally:
         # As if it were killed: the next copy looks for what this one has written.

@@ -18,7 +18,9 @@ from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.log_reader import LogReader, open_log_reader
 from streams.channels import input_channels
 from streams.operations.boundaries import list_boundaries
+from streams.operations.copy.archived_log import ArchivedLog
 from streams.operations.copy.entries import EntryBuilder
+from streams.operations.copy.kafka_source import existing_places
 from streams.operations.copy.kafka_target import KafkaTarget, open_target
 from streams.operations.copy.logs import Entry
 from streams.operations.deployment import client_of, deployment_at
@@ -59,6 +61,7 @@ class Verifier:
 
     settings: Settings
     reader: LogReader
+    turns: ArchivedLog
     memory: MemoryClient
     target: KafkaTarget | None
     """Where original records are published again; None: nothing is mended."""
@@ -100,9 +103,8 @@ class Verifier:
         if self.target is None:
             return
         builder = EntryBuilder(self.settings.partitions, self.settings.scope_model, self.settings.scope_model)
-        turns = topics_with_prefix(self.settings.topic_prefix).turns
         for offset in sorted(one.offset for one in (*gaps.missing.values(), *gaps.different.values())):
-            records, _ = await self.reader.read((turns, partition), offset, 1)
+            records, _ = await self.turns.read(partition, offset, 1)
             for entry in (builder.build("turns", record) for record in records):
                 if isinstance(entry, Entry):
                     await self.target.wait_applied(entry.scope, await self.target.write(entry))
@@ -111,7 +113,7 @@ class Verifier:
         topics = topics_with_prefix(self.settings.topic_prefix)
         kinds = input_channels(topics, self.settings.scope_model).turns.kinds
         logged = LoggedTurns(kinds, self.settings.partitions, self.dead, boundaries)
-        end = await self.reader.read_through((topics.turns, partition), logged.take)
+        end = await self.turns.read_through(partition, logged.take)
         # Afterwards: what is applied is in the changelog, so that no turn seems to be missing.
         await self._until_applied(topics.turns, partition, end)
         stored = StoredRows(boundaries)
@@ -131,15 +133,19 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
     settings = await deployment_at(settings)
     boundaries = await list_boundaries(settings, selection.users)
     topics = topics_with_prefix(settings.topic_prefix)
-    read = (topics.turns, changelog(settings, "memories"), topics.dead_letters)
-    places = [(topic, number) for topic in read for number in range(settings.partitions)]
+    read = (topics.turns, topics.archive, changelog(settings, "memories"), topics.dead_letters)
+    places = await existing_places(
+        settings, [(topic, number) for topic in read for number in range(settings.partitions)]
+    )
     with Progress("verify", len(boundaries), "users") as progress:
         async with AsyncExitStack() as stack:
             reader = await stack.enter_async_context(open_log_reader(settings, places))
             memory = await stack.enter_async_context(client_of(settings, selection.principal))
             opening = open_target(settings, selection.principal, progress.say)
             target = await stack.enter_async_context(opening) if fix else None
-            verifier = Verifier(settings, reader, memory, target, selection.at_once, progress)
+            verifier = Verifier(
+                settings, reader, ArchivedLog(reader, topics), memory, target, selection.at_once, progress
+            )
             verifier.dead = await _dead_turns(reader, settings)
             for number in range(settings.partitions):
                 own = [one for one in boundaries if partition_of(one.boundary.encode(), settings.partitions) == number]

@@ -54,13 +54,13 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
             raise
         encoded = key.encode()
         self.send_changelog(partition, encoded, value)
-        self._partition_store(partition).put(encoded, value)
+        self.database(partition).put(encoded, value)
 
     def delete(self, partition: int, key: str) -> None:
         """Delete a row, first in the changelog's buffer."""
         encoded = key.encode()
         self.send_changelog(partition, encoded, None, value_serializer="raw")
-        self._partition_store(partition).delete(encoded)
+        self.database(partition).delete(encoded)
 
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""
@@ -71,12 +71,12 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
 
     def scan(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over a partition's store in the order on disk: a tenth of the time of single reads."""
-        entries: Iterator[tuple[bytes, bytes]] = self._partition_store(partition).items()
+        entries: Iterator[tuple[bytes, bytes]] = self.database(partition).items()
         return entries
 
     def keys_from(self, partition: int, first: bytes) -> Iterator[bytes]:
         """Iterate over a partition's keys in their order, from `first` on."""
-        keys: Iterator[bytes] = self._partition_store(partition).keys(from_key=first)
+        keys: Iterator[bytes] = self.database(partition).keys(from_key=first)
         return keys
 
     def drain_pending_writes(self) -> list[Awaitable[None]]:
@@ -128,6 +128,7 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     def _verify_source_topic_partitions(self, source_topic: str) -> None:
         """Accept an input topic with added partitions: `FixedPartitionAssignor` assigns none of them."""
 
-    def _partition_store(self, partition: int) -> Any:
+    def database(self, partition: int) -> Any:
+        """Return the store of a partition."""
         stores: Any = self.data
         return stores._db_for_partition(partition)  # noqa: SLF001

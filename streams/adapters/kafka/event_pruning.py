@@ -17,11 +17,9 @@ from aiokafka.errors import KafkaError
 
 from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.admin_connection import connected_admin
+from streams.retention import MAX_PASS_INTERVAL_S
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
-
-PRUNING_INTERVAL_S = 600.0
-"""The pause between two deletions; each takes a dozen requests to the broker."""
 
 log = structlog.get_logger()
 
@@ -29,8 +27,9 @@ log = structlog.get_logger()
 class PruneEvents:
     """Deletes handled events of a deployment's internal topics."""
 
-    def __init__(self, settings: Settings, kept: timedelta) -> None:
+    def __init__(self, settings: Settings, kept: timedelta, interval_s: float = MAX_PASS_INTERVAL_S) -> None:
         """`kept` is how long a handled event stays."""
+        self._interval_s = interval_s
         self._settings = settings
         self._kept = kept
         self._topics = topics_with_prefix(settings.topic_prefix).internal_events()
@@ -38,7 +37,7 @@ class PruneEvents:
     async def run(self) -> None:
         """Delete again and again, until cancelled."""
         while True:
-            await asyncio.sleep(PRUNING_INTERVAL_S)
+            await asyncio.sleep(self._interval_s)
             try:
                 await self.prune()
             except (KafkaError, OSError) as problem:

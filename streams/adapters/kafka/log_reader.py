@@ -39,6 +39,14 @@ class LogReader:
             raise Unavailable(f"Kafka does not return the ends of the logs: {problem!r}") from problem
         return {(tp.topic, tp.partition): end for tp, end in found.items()}
 
+    async def begin(self, place: TopicPlace) -> int:
+        """Return the offset of the first record that a partition has. Raises Unavailable."""
+        tp = TopicPartition(*place)
+        try:
+            return int((await self._consumer.beginning_offsets([tp]))[tp])
+        except KafkaError as problem:
+            raise Unavailable(f"Kafka does not return the beginning of {place[0]}: {problem!r}") from problem
+
     async def read(self, place: TopicPlace, offset: int, most: int) -> tuple[list[Record], int]:
         """Return at most `most` records from an offset on, and the offset to read next. Raises Unavailable.
 

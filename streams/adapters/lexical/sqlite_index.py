@@ -15,6 +15,7 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from schemas.failures import Unavailable
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import (
@@ -65,6 +66,23 @@ class SqliteLexicalIndex:
 
     def commit(self, partition: int) -> None:
         self._open[partition].writer.commit()
+
+    def truncate(self, partition: int) -> None:
+        """Empty the write-ahead log, which holds deleted rows until they are overwritten.
+
+        Raises Unavailable while another connection reads, or a transaction is open.
+        """
+        execute = self._open[partition].connection.execute
+        with translate_sqlite_errors():
+            [wait_ms] = execute("PRAGMA busy_timeout").fetchone()
+            # No other work of the worker waits for a reader.
+            execute("PRAGMA busy_timeout = 0")
+            try:
+                [busy, *_] = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                execute(f"PRAGMA busy_timeout = {wait_ms}")
+        if busy:
+            raise Unavailable("the lexical index is read by another connection")
 
     def close(self) -> None:
         for partition in list(self._open):

@@ -14,6 +14,7 @@ from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.death_counts import DeathCounts
 from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
+from streams.wire.fillers import is_filler
 
 log = structlog.get_logger()
 
@@ -28,7 +29,9 @@ class EventReader:
         self._deaths = deaths or DeathCounts()
 
     async def read(self, record: Record) -> Any:
-        """Return the event, or None for a record that went to the dead letters."""
+        """Return the event; None for a filler, and for a record that went to the dead letters."""
+        if is_filler(record):
+            return None
         try:
             self._deaths.refuse_poison()
             return decode(record.value, self._kinds)

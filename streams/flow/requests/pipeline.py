@@ -18,6 +18,7 @@ from streams.flow.requests.replies import Replies, log_context
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.runs.under_way import NO_RUN, RunNotes
 from streams.flow.support.awaiting import await_all, no_writes
+from streams.wire.fillers import is_filler
 
 log = structlog.get_logger()
 
@@ -38,6 +39,8 @@ class RequestPipeline:
 
     async def begin(self, record: Record) -> Awaitable[object]:
         """Run the part of a record that depends on order; return an awaitable of the rest."""
+        if is_filler(record):
+            return no_writes()
         run = NO_RUN if self._runs is None else self._runs.begin(record)
         with run.timer:
             return await self._begin(record, run)

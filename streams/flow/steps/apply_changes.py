@@ -23,6 +23,7 @@ from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import derived_events
 from streams.flow.steps.after_forgetting import AfterForgetting
 from streams.flow.stores.stores import Stores
+from streams.flow.support.archived_turns import archive_forgotten
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S, LexicalCommit
@@ -166,7 +167,9 @@ class ApplyChanges:
             while taken < CHANGE_BATCH_SIZE and (step := await steps.next()):
                 # Taken before the next await: these are the writes of this step alone.
                 writes += self._stores.memory_writes()
-                writes += [await self._publisher.send(out) for out in derived_events(self._topics, boundary, step[1])]
+                outgoing = [*derived_events(self._topics, boundary, step[1])]
+                outgoing += archive_forgotten(self._topics.archive, partition, step)
+                writes += [await self._publisher.send(out) for out in outgoing]
                 tally.add(step)
                 taken += 1
             await await_all(writes)

@@ -25,6 +25,7 @@ from schemas.scopes import Scope
 from streams.channels import InputChannels, input_channels
 from streams.operations.copy.logs import Entry, Log
 from streams.topics import topics_with_prefix
+from streams.wire.archived_turns import forgotten_turn
 from streams.wire.partitioning import MOVED_FROM, partition_of
 from streams.wire.reply_address import DIALECTS
 
@@ -40,9 +41,6 @@ LEFT_OUT_HEADERS = frozenset(
     }
 )
 """Headers of the first delivery: an answer was sent then."""
-
-FORGOTTEN_TEXT = "[forgotten]"
-"""The content of a forgotten turn's record, in place of what was said."""
 
 DERIVED_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
 """Commands that are not copied: they change nothing, or what is made again from the logs. Edits of pipelines have led
@@ -127,18 +125,8 @@ class EntryBuilder:
 
 
 def _forgotten_turn(turn: Turn, turn_id: str, scope: Scope | None) -> bytes:
-    return to_json(
-        {
-            "schema": "turn.v1",
-            "turn_id": turn_id,
-            "scope": (scope or turn.scope).model_dump(),
-            "conversation_id": turn.conversation_id,
-            "role": turn.role,
-            "content": FORGOTTEN_TEXT,
-            "occurred_at": turn.occurred_at,
-            "mode": turn.mode,
-        }
-    )
+    scopes = (scope or turn.scope).model_dump()
+    return forgotten_turn(turn_id, scopes, turn.conversation_id, turn.role, turn.occurred_at, turn.mode)
 
 
 def _changed(record: Record, scope: Scope, change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -1,6 +1,6 @@
 """The logs of a deployment in Kafka, as they are read."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from schemas.messages.records import Record
@@ -8,6 +8,7 @@ from streams.adapters.kafka.admin import committed_offsets, count_partitions
 from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
+from streams.operations.copy.archived_log import ArchivedLog
 from streams.operations.copy.logs import LOGS, Log, Outcome, Place, Positions
 from streams.settings import Settings
 from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
@@ -24,17 +25,25 @@ class KafkaLogs:
         self._reader = reader
         self._settings = settings
         self._topics = log_topics(settings.topic_prefix)
+        self._turns = ArchivedLog(reader, topics_with_prefix(settings.topic_prefix))
         self.partitions = settings.partitions
 
     async def ends(self) -> Positions:
         """Return the offsets after the last records."""
         names = {topic: log for log, topic in self._topics.items()}
-        return {(names[topic], partition): end for (topic, partition), end in (await self._reader.ends()).items()}
+        ends = (await self._reader.ends()).items()
+        return {(names[topic], partition): end for (topic, partition), end in ends if topic in names}
 
     async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
         log, partition = place
+        if log == "turns":
+            return await self._turns.read(partition, offset, most)
         return await self._reader.read((self._topics[log], partition), offset, most)
+
+    async def has_archived(self) -> bool:
+        """True if some turns are no longer in the log of turns."""
+        return await self._turns.has_archived(range(self.partitions))
 
     async def outcome(self) -> Outcome:
         """Return what the logs have led to, as the changelog of the table `memories` has it."""
@@ -90,14 +99,21 @@ def log_topics(prefix: str) -> Mapping[Log, str]:
 
 
 def log_places(settings: Settings) -> list[TopicPlace]:
-    """Return the partitions of the logs."""
-    return [
-        (topic, number) for topic in log_topics(settings.topic_prefix).values() for number in range(settings.partitions)
-    ]
+    """Return the partitions of the logs, and of the archive of turns."""
+    read = (*log_topics(settings.topic_prefix).values(), topics_with_prefix(settings.topic_prefix).archive)
+    return [(topic, number) for topic in read for number in range(settings.partitions)]
 
 
 @asynccontextmanager
 async def open_logs(settings: Settings) -> AsyncIterator[KafkaLogs]:
     """Open the logs of a deployment for reading. Raises Unavailable."""
-    async with open_log_reader(settings, log_places(settings)) as reader:
+    places = await existing_places(settings, log_places(settings))
+    async with open_log_reader(settings, places) as reader:
         yield KafkaLogs(reader, settings)
+
+
+async def existing_places(settings: Settings, places: Sequence[TopicPlace]) -> list[TopicPlace]:
+    """Return those of which there is a topic: a release before this one has no archive. Raises Unavailable."""
+    archive = topics_with_prefix(settings.topic_prefix).archive
+    has_archive = bool(await count_partitions(settings, archive))
+    return [place for place in places if has_archive or place[0] != archive]

@@ -4,9 +4,14 @@ import asyncio
 
 import pytest
 
+from agents.rules.memory.versions import identify_turn
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn
+from schemas.moments import moment_of
 from streams.flow.steps import apply_changes as changing
+from streams.wire.archived_turns import FORGOTTEN_TEXT, original_turn
 from tests.builders.turns import record, turn_fields
 from tests.fakes.turns_log import FakeTurnsLog
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
@@ -180,3 +185,33 @@ async def test_change_cut_off_before_its_events_sends_them_on_redelivery(worker:
     published = {one.memory_id: one.embedding.place for one in worker.remembered_memories()}
     published |= {one.memory_id: one.places[0] for one in worker.forgotten_events()}
     assert published == {memory.memory_id: memory.embedding.place}
+
+
+async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: RememberSteps) -> None:
+    forgotten = worker.say("violin", 3, mode="code", metadata={"note": "of the violin"})
+    worker.say("cello", 4)
+    await worker.apply(FORGET)
+    [out] = worker.publisher.to(TOPICS.archive)
+    assert (out.key, out.partition) == (forgotten.memory_id.encode(), HERE)
+    left = original_turn(Record(TOPICS.archive, HERE, 0, 0, out.key, out.value, out.headers), TOPICS.turns)
+    assert left is not None
+    turn = Turn.model_validate_json(left.value or b"")
+    assert (turn.content, turn.metadata) == (FORGOTTEN_TEXT, {})
+    assert identify_turn(turn, moment_of(left.timestamp_ms)).memory_id == forgotten.memory_id
+    assert left.offset == forgotten.latest
+
+
+async def test_interrupted_forget_removes_the_turn_from_the_archive(worker: RememberSteps) -> None:
+    """The worker was killed behind the table: what the turn was is not known any more."""
+    forgotten = worker.say("violin", 0, mode="code")
+    worker.memories.forget(HERE, forgotten.memory_id)
+    await worker.apply(FORGET)
+    assert [(out.key, out.value) for out in worker.publisher.to(TOPICS.archive)] == [
+        (forgotten.memory_id.encode(), None)
+    ]
+
+
+async def test_change_that_forgets_nothing_leaves_the_archive_alone(worker: RememberSteps) -> None:
+    worker.say("violin", 0, mode="code")
+    await worker.apply(MOVE)
+    assert worker.publisher.to(TOPICS.archive) == []

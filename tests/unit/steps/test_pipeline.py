@@ -10,6 +10,7 @@ from schemas.failures import Rejected, Unavailable
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.topics import MAX_OUTPUT_BYTES
+from streams.wire.fillers import FILLER_HEADER, FILLER_VALUE
 from streams.wire.partitioning import MOVED_FROM
 from streams.wire.record_size import size_of
 from tests.builders.turns import record
@@ -178,3 +179,14 @@ async def test_publisher_failure_does_not_acknowledge(harness: RequestHarness) -
     harness.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):
         await harness.process(harness.valid())
+
+
+async def test_filler_is_passed_over_without_a_trace(harness: RequestHarness) -> None:
+    topic = harness.channel.topic
+    await harness.process(record(FILLER_VALUE, topic=topic, key=None, headers=((FILLER_HEADER, b""), *REPLY)))
+    assert (harness.handled, harness.publisher.sent, harness.publisher.replies) == ([], [], [])
+
+
+async def test_header_of_a_filler_alone_hides_no_request(harness: RequestHarness) -> None:
+    await harness.process(harness.valid((FILLER_HEADER, b"")))
+    assert len(harness.handled) == len(harness.publisher.replies) == 1

@@ -9,6 +9,7 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.wire.fillers import FILLER_HEADER, FILLER_VALUE
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember_steps import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, event_record, run_step
@@ -103,3 +104,10 @@ def modes_on_disk(directory: Path) -> set[str]:
     modes = set(words.counts(HERE, "u1"))
     words.close()
     return modes
+
+
+async def test_filler_between_events_is_passed_over(worker: RememberSteps) -> None:
+    await run_step(
+        worker.events, record(FILLER_VALUE, topic=TOPICS.embedded, key=None, headers=((FILLER_HEADER, b""),))
+    )
+    assert worker.publisher.sent == []

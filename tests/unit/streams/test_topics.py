@@ -34,7 +34,7 @@ def test_names_follow_the_contract() -> None:
 def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 17
+    assert len(set(one.all())) == len(one.all()) == 18
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
@@ -60,7 +60,7 @@ def test_run_records_are_kept_as_long_as_the_setting_says_and_in_shorter_segment
     assert "retention.ms" not in repaired_settings(topics, topics.dead_letters)
 
 
-@pytest.mark.parametrize("name", ["service", "boundaries"])
+@pytest.mark.parametrize("name", ["service", "boundaries", "archive"])
 def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
     topics = topics_with_prefix("memory.")
     assert getattr(topics, name) == f"memory.{name}"
@@ -72,8 +72,9 @@ def test_last_record_of_each_key_is_kept_for_ever(name: str) -> None:
 def test_workers_do_not_consume_what_they_tell() -> None:
     topics = topics_with_prefix("memory.")
     told = {topics.replies, topics.dead_letters, topics.boundaries, topics.service, topics.pipelines, topics.runs}
+    told.add(topics.archive)
     assert not told & set(topics.consumed())
-    assert len(topics.consumed()) == len(topics.all()) - 6
+    assert len(topics.consumed()) == len(topics.all()) - 7
 
 
 def test_largest_input_fits_into_a_dead_letter() -> None:

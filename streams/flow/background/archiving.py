@@ -1,0 +1,116 @@
+"""Moves what is old from the log of turns to the archive: the last record of each turn, by memory id.
+
+Enters: the log of turns, as far as it is handled, committed and older than it is kept. Leaves: those turns in the
+archive, and the log without them. Guaranteed: a turn is deleted from the log only after the archive has it and says so,
+whenever this process is killed; what a killed one has archived is archived again, which changes nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from datetime import timedelta
+
+import structlog
+
+from agents.ports.clock import Clock
+from schemas.failures import Unavailable
+from schemas.moments import milliseconds_of
+from streams.flow.support.archived_turns import ArchivedTurns
+from streams.flow.support.awaiting import await_all
+from streams.flow.support.publisher import Publisher
+from streams.flow.support.turns_history import TurnsHistory
+from streams.observability.metrics import Meters
+from streams.wire.archived_turns import archived_position
+
+YIELD_EVERY = 20
+"""Records between two pauses for the event loop: some milliseconds."""
+
+PAGE_PAUSE_S = 0.05
+"""The pause after each page, so that an archive that is filled for the first time takes half of the time at most."""
+
+METER = "archive"
+"""The label of the metric that says when it was last done."""
+
+log = structlog.get_logger()
+
+
+class ArchiveTurns:
+    """Archives the partitions of one worker."""
+
+    def __init__(
+        self,
+        history: TurnsHistory,
+        archived: ArchivedTurns,
+        publisher: Publisher,
+        topic: str,
+        clock: Clock,
+        meters: Meters,
+        *,
+        kept: timedelta,
+        pause_s: float = PAGE_PAUSE_S,
+    ) -> None:
+        """`topic` is the archive; `kept` is how long a turn stays in the log, `pause_s` that after each page."""
+        self._pause_s = pause_s
+        self._history = history
+        self._archived = archived
+        self._publisher = publisher
+        self._topic = topic
+        self._clock = clock
+        self._meters = meters
+        self._kept = kept
+
+    async def run(self, served: Callable[[], Collection[int]], interval_s: float) -> None:
+        """Look at the served partitions again and again, until cancelled."""
+        self._meters.watch_retention(METER, interval_s)
+        while True:
+            try:
+                for partition in served():
+                    await self.move(partition)
+                self._meters.retained(METER)
+            except Unavailable as problem:
+                log.warning("old turns could not be archived", problem=str(problem))
+            except Exception:
+                # A partition may leave while its rows are read: its new owner goes on.
+                log.exception("archiving old turns failed")
+            await asyncio.sleep(interval_s)
+
+    async def move(self, partition: int) -> None:
+        """Archive what is old of one partition, then delete it from the log. Raises Unavailable."""
+        begin = await self._history.begin(partition)
+        archived = max(await self._history.archived(partition), begin)
+        end = await self._end(partition)
+        if end > archived:
+            count = await self._archive(partition, archived, end)
+            log.info("old turns archived", partition=partition, before=end, archived=count)
+            archived = end
+        if archived > begin:
+            await self._history.delete_before(partition, archived)
+            log.info("archived turns deleted from the log", partition=partition, before=archived)
+
+    async def _end(self, partition: int) -> int:
+        """Return the end of what is handled and old."""
+        handled = await self._history.handled(partition)
+        kept = await self._history.first_since(partition, milliseconds_of(self._clock.now() - self._kept))
+        return handled if kept is None else min(handled, kept)
+
+    async def _archive(self, partition: int, offset: int, end: int) -> int:
+        count = 0
+        while offset < end:
+            written, offset = await self._archive_page(partition, offset, end)
+            count += written
+            # When its turns are written, never before: what this names is deleted from the log.
+            await (await self._publisher.send(archived_position(self._topic, partition, offset)))
+            self._meters.turns_archived(written)
+            await asyncio.sleep(self._pause_s)
+        return count
+
+    async def _archive_page(self, partition: int, offset: int, end: int) -> tuple[int, int]:
+        """Archive some turns, and wait until they are written; return their number and the next offset."""
+        records, following = await self._history.read(partition, offset)
+        writes: list[Awaitable[object]] = []
+        for number, record in enumerate(records):
+            if record.offset < end and (out := self._archived.of(record)) is not None:
+                writes.append(await self._publisher.send(out))
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        await await_all(writes)
+        return len(writes), min(following, end)

@@ -1,0 +1,98 @@
+"""Erases texts that nothing refers to any more from the files of worker and broker, within a time.
+
+Enters: partitions in which turns were forgotten, replaced or archived. Leaves: stores without the former texts, and one
+record more in each log that held them: Kafka deletes and compacts no segment that is still written to, so a log that
+nothing else is written to would keep them for ever. Whatever was left by a killed process is erased by the next pass.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+import structlog
+
+from schemas.failures import Unavailable
+from schemas.messages.records import Outgoing
+from streams.flow.support.awaiting import await_all
+from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.publisher import Publisher
+from streams.observability.metrics import Meters
+from streams.topics import Topics
+from streams.wire.fillers import FILLER_KEY, filler
+
+EraseTables = Callable[[int], Awaitable[None]]
+"""Erases replaced rows from the files of a partition's tables, and fills their changelogs."""
+
+TRUNCATE_TRIES = 10
+
+TRUNCATE_PAUSE_S = 0.2
+
+METER = "erasure"
+"""The label of the metric that says when it was last done."""
+
+log = structlog.get_logger()
+
+
+class ErasableWords(Protocol):
+    """The lexical index, whose file beside the database holds what was deleted."""
+
+    def truncate(self, partition: int) -> None:
+        """Empty the log of the file. Raises Unavailable while it is read or written."""
+
+
+class EraseTexts:
+    """Erases in the partitions of one worker."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        publisher: Publisher,
+        erase_tables: EraseTables,
+        words: ErasableWords,
+        commit: LexicalCommit,
+        meters: Meters,
+    ) -> None:
+        self._topics = topics
+        self._publisher = publisher
+        self._erase_tables = erase_tables
+        self._words = words
+        self._commit = commit
+        self._meters = meters
+
+    async def run(self, served: Callable[[], Collection[int]], interval_s: float) -> None:
+        """Erase in the served partitions again and again, until cancelled."""
+        self._meters.watch_retention(METER, interval_s)
+        while True:
+            try:
+                for partition in served():
+                    await self.erase(partition)
+                self._meters.retained(METER)
+            except Unavailable as problem:
+                log.warning("texts could not be erased", problem=str(problem))
+            except Exception:
+                # A partition may leave while its stores are compacted: its new owner goes on.
+                log.exception("erasing texts failed")
+            await asyncio.sleep(interval_s)
+
+    async def erase(self, partition: int) -> None:
+        """Erase in one partition. Raises Unavailable while its lexical index is in use."""
+        await await_all([await self._publisher.send(out) for out in self._fillers(partition)])
+        await self._erase_tables(partition)
+        await self._truncate_words(partition)
+
+    def _fillers(self, partition: int) -> list[Outgoing]:
+        logs = (self._topics.turns, *sorted(self._topics.internal_events()))
+        # A tombstone: in a compacted topic the last record of each key stays.
+        archive = Outgoing(self._topics.archive, FILLER_KEY.encode(), None, partition=partition)
+        return [*(filler(topic, partition) for topic in logs), archive]
+
+    async def _truncate_words(self, partition: int) -> None:
+        for _ in range(TRUNCATE_TRIES - 1):
+            try:
+                await self._commit.commit([partition])
+                self._words.truncate(partition)
+            except Unavailable:
+                await asyncio.sleep(TRUNCATE_PAUSE_S)
+            else:
+                return
+        self._words.truncate(partition)

@@ -1,0 +1,101 @@
+"""What the topic `archive` is to have of a turn: by its record in the log, and when it is forgotten.
+
+Guaranteed: of each turn that is remembered the archive gets the record of its current text, unchanged but for the time
+of an edited one, of a forgotten one its identity alone. The table `memories` decides, and is asked in the moment in
+which the record is handed over: a `forget` that comes later is written later.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from agents.memory.items import WriteStep
+from agents.rules.memory.versions import TurnIdentity, identify_turn
+from schemas.failures import Rejected
+from schemas.internal.events import Forgotten
+from schemas.messages.decoding import decode
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.turns import Turn
+from schemas.moments import moment_of
+from schemas.state.memories import Memory
+from streams.flow.stores.tables import MemoryStore
+from streams.wire.archived_turns import archived_turn, forgotten_record, forgotten_turn
+from streams.wire.partitioning import partition_of
+
+
+class ArchivedTurns:
+    """Decides about the records of the log."""
+
+    def __init__(
+        self, topic: str, kinds: Mapping[str, type[Any]], partitions: int, memories: MemoryStore, *, keeps_unknown: bool
+    ) -> None:
+        """`kinds` are those of turns. `keeps_unknown`: archive valid turns that the table does not have.
+
+        Such turns were refused, or their row is lost, as `verify` tells.
+        """
+        self._topic = topic
+        self._kinds = kinds
+        self._partitions = partitions
+        self._memories = memories
+        self._keeps_unknown = keeps_unknown
+
+    def of(self, record: Record) -> Outgoing | None:
+        """Return what is archived of a handled record of the log; None if a later one counts, or none does."""
+        try:
+            turn = decode(record.value, self._kinds)
+        except Rejected:
+            return None
+        if partition_of(turn.scope.boundary.encode(), self._partitions) != record.partition:
+            # It was moved, and lies where it belongs.
+            return None
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        memory = self._memories.get(record.partition, identity.memory_id)
+        if memory is None:
+            return self._without_row(turn, identity, record)
+        if memory.latest != record.offset:
+            # A later record has the text, or this one repeats it or was refused.
+            return None
+        return archived_turn(self._topic, identity.memory_id, _with_time(record, turn, memory))
+
+    def _without_row(self, turn: Turn, identity: TurnIdentity, record: Record) -> Outgoing | None:
+        if self._memories.is_forgotten(record.partition, identity.memory_id):
+            scope = turn.scope.model_dump()
+            value = forgotten_turn(
+                identity.turn_id, scope, turn.conversation_id, turn.role, turn.occurred_at, turn.mode
+            )
+            place = (value, record.partition, turn.scope.boundary, record.offset, identity.recorded_at)
+            return archived_turn(self._topic, identity.memory_id, forgotten_record(*place))
+        return archived_turn(self._topic, identity.memory_id, record) if self._keeps_unknown else None
+
+
+def _with_time(record: Record, turn: Turn, memory: Memory) -> Record:
+    """Return the record of an edit that says when the turn was said: the record that did is not archived."""
+    if turn.occurred_at is not None or memory.version == 1:
+        return record
+    return replace(record, value=to_json({**from_json(record.value or b""), "occurred_at": memory.occurred_at}))
+
+
+def archive_forgotten(topic: str, partition: int, step: WriteStep) -> Sequence[Outgoing]:
+    """Return what replaces the archived record of a turn that a step has forgotten, if there is one.
+
+    Of a forget that was interrupted the turn is not known any more: a tombstone.
+    """
+    memory, events = step
+    if memory is None:
+        return [archive_tombstone(topic, partition, one.memory_id) for one in events if isinstance(one, Forgotten)]
+    is_forgotten = any(isinstance(one, Forgotten) and one.memory_id == memory.memory_id for one in events)
+    return [_forgotten(topic, partition, memory)] if is_forgotten and memory.origin == "said" else []
+
+
+def archive_tombstone(topic: str, partition: int, memory_id: str) -> Outgoing:
+    """Return the record that removes a turn from the archive."""
+    return Outgoing(topic, memory_id.encode(), None, partition=partition)
+
+
+def _forgotten(topic: str, partition: int, memory: Memory) -> Outgoing:
+    turn_id, conversation_id, role = memory.turn_id or "", memory.conversation_id or "", memory.role or "user"
+    value = forgotten_turn(turn_id, memory.scope, conversation_id, role, memory.occurred_at, memory.mode)
+    record = forgotten_record(value, partition, memory.boundary, memory.latest, memory.latest_at)
+    return archived_turn(topic, memory.memory_id, record)
