@@ -7,6 +7,7 @@ agent ends.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -41,6 +42,8 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         kwargs.setdefault("extra_topic_configs", CHANGELOG)
         super().__init__(*args, **kwargs)
         self.pending_writes: list[Awaitable[None]] = []
+        self.row_writes: Counter[int] = Counter()
+        """Rows written or deleted, by partition."""
         self._newest: dict[bytes, FutureMessage] = {}
         self._written_offsets: dict[TP, int] = {}
         """Offsets in the changelog that the stores do not name yet."""
@@ -52,15 +55,21 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
         except RowTooLarge as error:
             log.warning("row refused", problem=error.message)
             raise
+        self.row_writes[partition] += 1
         encoded = key.encode()
         self.send_changelog(partition, encoded, value)
         self.database(partition).put(encoded, value)
 
     def delete(self, partition: int, key: str) -> None:
         """Delete a row, first in the changelog's buffer."""
+        self.row_writes[partition] += 1
         encoded = key.encode()
         self.send_changelog(partition, encoded, None, value_serializer="raw")
         self.database(partition).delete(encoded)
+
+    def fill_changelog(self, partition: int, key: str) -> None:
+        """Write one record more to the changelog: the deletion of a row that does not exist."""
+        self.send_changelog(partition, key.encode(), None, value_serializer="raw")
 
     def read(self, partition: int, key: str) -> bytes | None:
         """Return the value in a partition's store."""

@@ -3,13 +3,9 @@
 import asyncio
 from typing import Any, cast
 
-import structlog
-
 from streams.runtime.awaited_table import AwaitableTable
 from streams.runtime.kafka_app import App
 from streams.wire.fillers import FILLER_KEY
-
-log = structlog.get_logger()
 
 
 class TableErasure:
@@ -17,8 +13,8 @@ class TableErasure:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._compacted: dict[tuple[str, int], int] = {}
-        """The last write of each database when it was compacted."""
+        self._compacted: dict[tuple[str, int], tuple[object, int]] = {}
+        """The database of a partition and the number of its writes, when it was compacted."""
 
     async def erase(self, partition: int) -> None:
         """Fill the changelogs of a partition, and compact its databases if they were written to."""
@@ -27,11 +23,13 @@ class TableErasure:
 
     async def _erase(self, table: AwaitableTable, partition: int) -> None:
         database = table.database(partition)
-        if self._compacted.get((table.name, partition)) != database.latest_sequence_number():
+        # Before it is compacted: what is written meanwhile is a reason to compact it again.
+        state = database, table.row_writes[partition]
+        if self._compacted.get((table.name, partition)) != state:
             # In a thread: a large one takes seconds. Its rows may be read and written meanwhile.
             await asyncio.to_thread(_compact, database)
-        table.delete(partition, FILLER_KEY)
-        self._compacted[table.name, partition] = database.latest_sequence_number()
+            self._compacted[table.name, partition] = state
+        table.fill_changelog(partition, FILLER_KEY)
         for write in table.drain_pending_writes():
             await write
 

@@ -51,6 +51,12 @@ class FakeArchivedTopics:
     async def first_since(self, partition: int, moment_ms: int) -> int | None:
         return next((one.offset for one in self.topics[TURNS, partition] if one.timestamp_ms >= moment_ms), None)
 
+    async def read_archive(self, partition: int, offset: int) -> tuple[list[Record], int]:
+        return await self.read((ARCHIVE, partition), offset)
+
+    async def archive_end(self, partition: int) -> int:
+        return self._ends[ARCHIVE, partition]
+
     async def archived(self, partition: int) -> int:
         positions = [position_in(one) for one in self.topics[ARCHIVE, partition]]
         return next((one for one in reversed(positions) if one is not None), 0)

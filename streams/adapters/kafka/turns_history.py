@@ -53,11 +53,18 @@ class KafkaTurnsHistory:
         """Return a page of turns, and the offset after it."""
         return await self._read(TopicPartition(self._turns, partition), offset)
 
+    async def read_archive(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return a page of the archive, and the offset after it."""
+        return await self._read(TopicPartition(self._archive, partition), offset)
+
+    async def archive_end(self, partition: int) -> int:
+        """Return the end of the archive."""
+        return await self._offset("end_offsets", self._archive, partition)
+
     async def archived(self, partition: int) -> int:
         """Look for the last position from the end of the archive backwards."""
         begin = await self._offset("beginning_offsets", self._archive, partition)
-        end = await self._offset("end_offsets", self._archive, partition)
-        behind, length = end, TAIL_RECORDS
+        behind, length = await self.archive_end(partition), TAIL_RECORDS
         while behind > begin:
             start = max(begin, behind - length)
             position = await self._last_position(partition, start, behind)

@@ -13,13 +13,14 @@ import structlog
 
 from agents.ports.clock import Clock
 from schemas.failures import Unavailable
+from schemas.messages.records import Outgoing
 from schemas.moments import milliseconds_of
 from streams.flow.support.archived_turns import ArchivedTurns
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_history import TurnsHistory
 from streams.observability.metrics import Meters
-from streams.wire.archived_turns import archived_position
+from streams.wire.archived_turns import archived_position, original_turn
 
 YIELD_EVERY = 20
 """Records between two pauses for the event loop: some milliseconds."""
@@ -61,9 +62,15 @@ class ArchiveTurns:
     async def run(self, served: Callable[[], Collection[int]], interval_s: float) -> None:
         """Look at the served partitions again and again, until cancelled."""
         self._meters.watch_retention(METER, interval_s)
+        checked: set[int] = set()
         while True:
             try:
-                for partition in served():
+                partitions = served()
+                checked &= {*partitions}
+                for partition in partitions:
+                    if partition not in checked:
+                        await self.redact(partition)
+                        checked.add(partition)
                     await self.move(partition)
                 self._meters.retained(METER)
             except Unavailable as problem:
@@ -72,6 +79,22 @@ class ArchiveTurns:
                 # A partition may leave while its rows are read: its new owner goes on.
                 log.exception("archiving old turns failed")
             await asyncio.sleep(interval_s)
+
+    async def redact(self, partition: int) -> None:
+        """Replace archived turns that were forgotten without the archive being told. Raises Unavailable."""
+        offset, end = 0, await self._history.archive_end(partition)
+        left: dict[bytes, Outgoing] = {}
+        while offset < end:
+            records, offset = await self._history.read_archive(partition, offset)
+            for number, record in enumerate(records):
+                left.pop(record.key or b"", None)
+                original = original_turn(record, "")
+                if original is not None and (out := self._archived.redacted(original)) is not None:
+                    left[record.key or b""] = out
+                if number % YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(self._pause_s)
+        await await_all([await self._publisher.send(out) for out in left.values()])
 
     async def move(self, partition: int) -> None:
         """Archive what is old of one partition, then delete it from the log. Raises Unavailable."""

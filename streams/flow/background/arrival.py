@@ -20,7 +20,6 @@ from agents.rules.text.embedding_text import whole_text
 from schemas.failures import Unavailable
 from schemas.internal.events import Forgotten, Remembered
 from streams.flow.requests.events import event_out
-from streams.flow.support.archived_turns import archive_tombstone
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
@@ -122,17 +121,10 @@ class PartitionPreparer:
             event = Forgotten(memory_id=memory_id, places=(place,))
             for partition in partitions:
                 if self._memories.is_removed(partition, memory_id):
-                    sent += [await self._notify(event, partition), *await self._unarchive(event, partition)]
+                    sent += [await self._notify(event, partition)]
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return sent
-
-    async def _unarchive(self, event: Forgotten, partition: int) -> list[Awaitable[object]]:
-        """Remove a forgotten turn from the archive: the change that forgot it may not have come so far."""
-        if not self._memories.is_forgotten(partition, event.memory_id):
-            return []
-        out = archive_tombstone(self._ctx.topics.archive, partition, event.memory_id)
-        return [await self._ctx.publisher.send(out)]
 
     async def _notify(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
         """Send an event to the indexer."""

@@ -59,15 +59,31 @@ class ArchivedTurns:
             return None
         return archived_turn(self._topic, identity.memory_id, _with_time(record, turn, memory))
 
+    def redacted(self, record: Record) -> Outgoing | None:
+        """Return what replaces an archived turn that was forgotten since; None if there is nothing to replace.
+
+        `record` is the record of the log. A killed worker, or one of an earlier release, may not have replaced it.
+        """
+        try:
+            turn = decode(record.value, self._kinds)
+        except Rejected:
+            return None
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        if not self._memories.is_forgotten(record.partition, identity.memory_id):
+            return None
+        out = self._forgotten(turn, identity, record)
+        return None if out.value == record.value else out
+
     def _without_row(self, turn: Turn, identity: TurnIdentity, record: Record) -> Outgoing | None:
         if self._memories.is_forgotten(record.partition, identity.memory_id):
-            scope = turn.scope.model_dump()
-            value = forgotten_turn(
-                identity.turn_id, scope, turn.conversation_id, turn.role, turn.occurred_at, turn.mode
-            )
-            place = (value, record.partition, turn.scope.boundary, record.offset, identity.recorded_at)
-            return archived_turn(self._topic, identity.memory_id, forgotten_record(*place))
+            return self._forgotten(turn, identity, record)
         return archived_turn(self._topic, identity.memory_id, record) if self._keeps_unknown else None
+
+    def _forgotten(self, turn: Turn, identity: TurnIdentity, record: Record) -> Outgoing:
+        scope = turn.scope.model_dump()
+        value = forgotten_turn(identity.turn_id, scope, turn.conversation_id, turn.role, turn.occurred_at, turn.mode)
+        place = (value, record.partition, turn.scope.boundary, record.offset, identity.recorded_at)
+        return archived_turn(self._topic, identity.memory_id, forgotten_record(*place))
 
 
 def _with_time(record: Record, turn: Turn, memory: Memory) -> Record:
@@ -84,14 +100,10 @@ def archive_forgotten(topic: str, partition: int, step: WriteStep) -> Sequence[O
     """
     memory, events = step
     if memory is None:
-        return [archive_tombstone(topic, partition, one.memory_id) for one in events if isinstance(one, Forgotten)]
+        forgotten = [one.memory_id for one in events if isinstance(one, Forgotten)]
+        return [Outgoing(topic, one.encode(), None, partition=partition) for one in forgotten]
     is_forgotten = any(isinstance(one, Forgotten) and one.memory_id == memory.memory_id for one in events)
     return [_forgotten(topic, partition, memory)] if is_forgotten and memory.origin == "said" else []
-
-
-def archive_tombstone(topic: str, partition: int, memory_id: str) -> Outgoing:
-    """Return the record that removes a turn from the archive."""
-    return Outgoing(topic, memory_id.encode(), None, partition=partition)
 
 
 def _forgotten(topic: str, partition: int, memory: Memory) -> Outgoing:

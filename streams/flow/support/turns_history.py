@@ -21,6 +21,12 @@ class TurnsHistory(Protocol):
     async def read(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
         """Return some turns from an offset on, and the offset to read next; none sometimes before the end, too."""
 
+    async def read_archive(self, partition: int, offset: int) -> tuple[Sequence[Record], int]:
+        """Return some records of the archive from an offset on, and the offset to read next."""
+
+    async def archive_end(self, partition: int) -> int:
+        """Return the offset after the last record of the archive."""
+
     async def archived(self, partition: int) -> int:
         """Return the offset before which every turn is archived, as the archive says; 0 for an empty one."""
 

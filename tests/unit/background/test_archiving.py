@@ -1,5 +1,6 @@
 """Old turns move from the log to the archive, and nothing is lost whenever the process is killed."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -18,7 +19,7 @@ from streams.wire.partitioning import partition_of
 from tests.builders.turns import PARTITIONS
 from tests.fakes.archived_topics import ARCHIVE, TURNS
 from tests.fakes.copied_logs import Killed
-from tests.harnesses.archiving import ArchivingHarness, said
+from tests.harnesses.archiving import ALL, ArchivingHarness, said
 
 USERS = ("ana", "ben", "cleo", "dora")
 SECRET = "zebrafinch"
@@ -72,8 +73,11 @@ async def test_unhandled_and_young_turns_stay() -> None:
     records = [harness.say("ana", f"t{number}", f"turn {number}") for number in range(6)]
     partition = records[0].partition
     harness.topics.committed[partition] = 2
-    await harness.archive()
-    assert [one.offset for one in logged(harness)] == [2, 3, 4, 5]
+    # Four are old, and two of them are handled.
+    for kept in (timedelta(seconds=61), ALL):
+        await harness.archive(kept=kept)
+        assert [one.offset for one in logged(harness)] == [2, 3, 4, 5]
+        assert sorted(one.offset for one in archived(harness).values()) == [0, 1]
     harness.topics.committed[partition] = 6
     # The last one is as old as the clock says, the one before a minute older.
     await harness.archive(kept=timedelta(seconds=61))
@@ -127,6 +131,28 @@ async def test_forgotten_turn_leaves_its_identity_alone(is_archived: bool) -> No
     assert said(archived(harness)[memory_id(other).encode()]) == said(other)
     last = {one.key: one.value or b"" for one in harness.topics.topics[ARCHIVE, record.partition]}
     assert not any(SECRET.encode() in value for value in last.values())
+
+
+async def test_forget_that_the_archive_was_not_told_of_is_made_up_for() -> None:
+    """A worker was killed behind the table, or was one of an earlier release."""
+    harness = ArchivingHarness()
+    secrets = [harness.say(user, "t1", f"the word is {SECRET}") for user in USERS]
+    told, untold, *kept = secrets
+    await harness.archive()
+    await harness.forget(told)
+    harness.memories.forget(untold.partition, memory_id(untold))
+    before = sum(len(harness.topics.texts(ARCHIVE, partition)) for partition in range(PARTITIONS))
+    running = asyncio.create_task(harness.process(ALL).run(lambda: range(PARTITIONS), 0.001))
+    async with asyncio.timeout(10):
+        while SECRET.encode() in (archived(harness)[memory_id(untold).encode()].value or b""):
+            await asyncio.sleep(0.001)
+    await asyncio.sleep(0.02)
+    running.cancel()
+    after = sum(len(harness.topics.texts(ARCHIVE, partition)) for partition in range(PARTITIONS))
+    assert after == before + 1, "once, and only what was not told"
+    left = archived(harness)
+    assert memory_id(left[memory_id(untold).encode()]) == memory_id(untold)
+    assert [said(left[memory_id(one).encode()]) for one in kept] == list(map(said, kept))
 
 
 async def test_turn_forgotten_while_it_is_archived_is_forgotten_afterwards() -> None:
