@@ -76,7 +76,9 @@ class JobLog:
     def forget(self, partition: int, boundary: str, *, everything: bool) -> list[Awaitable[None]]:
         """Forget all of a boundary, or the texts in its jobs' answers; return the writes to await."""
         after = JobHistory() if everything else self._history.get(partition, boundary).without_texts()
-        return self._write(partition, boundary, after)
+        # Also where nothing changes: a killed worker may have written its own disk and not yet Kafka.
+        self._history.put(partition, boundary, after)
+        return self._history.pending_writes()
 
     async def is_pending(self, partition: int, offset: int) -> bool:
         """True if a trigger is written there and not yet read. Raises Unavailable."""
