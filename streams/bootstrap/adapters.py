@@ -23,7 +23,7 @@ from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
-from streams.adapters.vectors.embedded.edge_index import EdgeResources
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.former_root import move_former_root
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from streams.flow.runs.timed_models import TimedModels

@@ -39,8 +39,8 @@ from streams.runtime.fence import GroupFence
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
-from streams.runtime.membership import Membership, member_name
-from streams.runtime.partition_locks import PartitionLocks
+from streams.runtime.membership import Membership, member_name, remain_member
+from streams.runtime.partition_locks import PartitionLocks, nothing_open
 from streams.runtime.partition_reads import read_end, read_last_keys
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
@@ -247,15 +247,6 @@ class SafeAssignmentConsumer(Consumer):
         return not self._is_changelog_tp(tp)
 
 
-async def _nothing_open(_partition: int) -> None:
-    """Close nothing."""
-
-
-async def _stays() -> bool:
-    """Return that the worker remains a member, as one that is started again."""
-    return False
-
-
 class SafeAssignmentTransport(Transport):
     """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
 
@@ -293,9 +284,9 @@ class SafeAssignmentApp(faust.App):
         """Those of the agents of each topic."""
         self.leaves_group = False
         """True if the worker gives its place in the group up when it ends."""
-        self.should_leave: Callable[[], Awaitable[bool]] = _stays
+        self.should_leave: Callable[[], Awaitable[bool]] = remain_member
         """Decides that, at the end."""
-        self.on_partition_lost: Callable[[int], Awaitable[None]] = _nothing_open
+        self.on_partition_lost: Callable[[int], Awaitable[None]] = nothing_open
         """Closes what is open of a partition besides its tables, before the next owner may open it."""
 
     @property

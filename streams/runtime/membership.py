@@ -42,6 +42,11 @@ def member_name(worker_id: str, topics: Iterable[str]) -> str:
     return f"{worker_id}-{digest[:MEMBER_DIGEST_CHARS]}"
 
 
+async def remain_member() -> bool:
+    """Return that a worker does not leave its group at its end, as one that is started again."""
+    return False
+
+
 class Membership:
     """Takes notice of a consumer's place in its group."""
 

@@ -20,7 +20,8 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.fakes.vector_index import FakeIndex
 

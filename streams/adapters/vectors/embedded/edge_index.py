@@ -8,7 +8,7 @@ engine takes 5 ms to return 500 ids.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,15 +18,20 @@ from qdrant_edge import Query, UpdateOperation
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.boundary_reads import read_boundary, read_ids, read_packed, score_rows
+from streams.adapters.vectors.embedded.boundary_reads import (
+    read_all_points,
+    read_boundary,
+    read_ids,
+    read_packed,
+    score_rows,
+)
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.open_shards import OpenShards
-from streams.adapters.vectors.embedded.paced_opening import PacedOpening, UntilQuiet, no_requests
-from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, PointRow, pack_point, unpack_vectors
-from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
+from streams.adapters.vectors.embedded.paced_opening import PacedOpening
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.batching import batches
@@ -37,18 +42,6 @@ bounds the log: 65 MB with the tokens of short texts, replayed in a second after
 
 TYPICAL_TOKEN_ROWS = 16
 """Token vectors of a typical turn. A longer text counts as several writes, one for each of these."""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeResources:
-    """What the indexes of a process have in common."""
-
-    cache: BoundaryCache = field(default_factory=BoundaryCache)
-    tokens: KeptTokens = field(default_factory=KeptTokens)
-    open_shards: OpenShards = field(default_factory=OpenShards)
-    until_quiet: UntilQuiet = no_requests
-    """Waits for requests, to which an index gives way after it has opened a collection."""
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class EdgeIndex:
@@ -189,15 +182,9 @@ class EdgeIndex:
                 await asyncio.sleep(0)
         return found
 
-    async def all_points(self, space: VectorSpace) -> AsyncIterator[list[Point]]:
+    def all_points(self, space: VectorSpace) -> AsyncIterator[list[Point]]:
         """Yield all points of a collection as they were written, some at a time; no write may come in between."""
-        start: edge_requests.ScrollOffset = None
-        while (shard := await self._opening.readable(space)) is not None:
-            page, start = shard.ask(edge_requests.point_page_query(space.fingerprint, start, contract.POINT_BATCH_SIZE))
-            rows = self._packed.find(space, [one.memory_id for one in page]) if shard.has_packed_tokens else {}
-            yield [_with_packed(point, rows.get(point.memory_id)) for point in page]
-            if start is None:
-                return
+        return read_all_points(partial(self._opening.readable, space), self._packed, space)
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         return self._collections.count(space, partition)
@@ -325,8 +312,3 @@ class EdgeIndex:
         # The packed vectors first: they must be on the disk before the engine's points are.
         self._packed.sync()
         shard.sync_log()
-
-
-def _with_packed(point: Point, row: PointRow | None) -> Point:
-    """Return a point of the engine with its token vectors, if these are packed."""
-    return point if row is None else replace(point, tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS)

@@ -8,7 +8,8 @@ released is flushed and closed, and its next owner finds everything.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 
 
 class PartitionedIndex:

@@ -16,7 +16,8 @@ from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.packed_vectors import (
     FilterFields,

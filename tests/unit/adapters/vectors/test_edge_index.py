@@ -17,7 +17,8 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 
@@ -113,7 +114,8 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_shard, packed_vectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from tests.unit.adapters.vectors.test_edge_index import SPACE, points
 

@@ -10,7 +10,8 @@ import pytest
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded import edge_collections
 from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import MAX_PAUSE_S
 from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points

@@ -8,7 +8,8 @@ import pytest
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from tests.fakes.vector_indexes import SPACE, X, ids, memory, point, space_of, vector
