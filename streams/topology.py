@@ -57,6 +57,7 @@ from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
+from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.step import BeginRecord, CommittingStep, RequestStep, Step, TurnsStep
 from streams.flow.steps.traced import TracedStep
@@ -109,10 +110,10 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     draw_map_at = lambda partition: agents.at(partition).draw_map  # noqa: E731
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
-    event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths)
+    event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths, recent=ctx.recent)
 
     prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text)
-    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, prepare)
+    turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, prepare, ctx.recent)
     changes = ApplyChanges(
         remember_at,
         stores,
@@ -136,6 +137,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         worker_run_id=ctx.worker_run_id,
         prepare=prepare,
         has_vector=agents.embed.has_written,
+        recent=ctx.recent,
     )
     embed = EmbedRemembered(
         event_reader(REMEMBERED_EVENTS),
@@ -143,8 +145,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).understand,
         draw_map_at,
         hooks.ask_model,
-        publisher,
-        topics,
+        ReportEmbedded(remember_at, stores, publisher, topics, meters, ctx.recent, ctx.foreground),
         meters,
         worker_run_id=ctx.worker_run_id,
         runs=ctx.runs,

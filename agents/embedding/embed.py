@@ -43,6 +43,8 @@ class EncodedMemory:
     vector: Vector | None = None
     tokens: Matrix | None = None
     error: str | None = None
+    interaction_probabilities: Vector | None = None
+    """Those of the classifier, where the text was embedded as it is."""
 
     @property
     def place(self) -> VectorLocation | None:
@@ -88,7 +90,14 @@ class Embed:
         index = self._indexes.at(partition)
         try:
             encoded = await self._encode(memory, embedder, space, index)
-            return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
+            unprefixed = not space.fingerprint.passage_prefix
+            return replace(
+                due,
+                space=space,
+                vector=encoded.pooled,
+                tokens=encoded.tokens,
+                interaction_probabilities=encoded.interaction_probabilities if unprefixed else None,
+            )
         except Unavailable:
             raise
         except ModelMissing as missing:
@@ -206,8 +215,9 @@ class Embed:
 
     async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories that match an item's vector; None if that is unknown."""
-        matcher = self._matcher_at(one.partition)
-        if matcher is None or one.memory is None or one.vector is None or one.memory.origin == "said":
+        if one.memory is None or one.vector is None or one.memory.origin == "said":
+            return None
+        if (matcher := self._matcher_at(one.partition)) is None:
             return None
         try:
             embedder, space = self._spaces_at(one.partition).of(one.memory)

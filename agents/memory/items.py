@@ -107,6 +107,9 @@ class KeepItems:
         for one in dropped:
             events += self._repair_dropped(one, turn, remaining)
             yield
+        if not items and not dropped:
+            # No pause was made: nothing else can have written the turn.
+            return written, events
         return self._without_dropped(written, dropped), events
 
     def _without_dropped(self, written: Memory, dropped: Collection[str]) -> Memory:

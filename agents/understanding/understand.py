@@ -7,13 +7,15 @@ never an instruction.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from agents.ports.categories import Categories
 from agents.ports.clock import Clock
 from agents.ports.language_model import LanguageModel
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
-from agents.rules.interaction.decision import apply_threshold
+from agents.rules.interaction.decision import apply_threshold, pool_votes
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
 from agents.rules.memory.visibility import may_show_model
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, RecentTurn, Template, build_understanding_prompt
@@ -22,7 +24,7 @@ from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Refresh, Understood
 from schemas.models.language import Prompt, Unanswerable
-from schemas.models.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter, Vector
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.interaction import Interaction
@@ -65,11 +67,17 @@ class Understand:
         self._memories = memories
         self._clock = clock
 
-    async def by_rules(self, memory: Memory) -> Interaction | None:
-        """Classify a turn without a language model; None if it is classified already, or needs no classification."""
+    async def by_rules(self, memory: Memory, probabilities: Vector | None = None) -> Interaction | None:
+        """Classify a turn without a language model; None if it is classified already, or needs no classification.
+
+        `probabilities` are those of the classifier for the embedded text, if they are known.
+        """
         if not needs_understanding(memory):
             return None
-        return apply_threshold(await self._reader.read(memory.text, embedding_text(memory), boundary=memory.boundary))
+        embedded = embedding_text(memory)
+        if probabilities is not None and memory.text == embedded:
+            return apply_threshold(pool_votes(probabilities.astype(np.float64), None, None))
+        return apply_threshold(await self._reader.read(memory.text, embedded, boundary=memory.boundary))
 
     async def until_available(self) -> None:
         """Wait until the model may be asked; never returns without one."""

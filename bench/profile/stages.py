@@ -63,6 +63,8 @@ STAGES: dict[str, tuple[str, ...]] = {
         "streams/adapters/kafka/publisher.py",
         "streams/flow/requests/events.py:derived_events",
         "streams/flow/requests/events.py:event_out",
+        "streams/flow/steps/report_embedded.py:ReportEmbedded._records",
+        "streams/flow/support/recent_events.py",
         "streams/runtime/bursts.py",
     ),
     "acknowledgement and commits": (

@@ -74,8 +74,10 @@ class EventReader:
             case "forgotten.v1":
                 yield from self._of("forgotten", boundary, record["memory_id"], at_ms)
                 self._known.pop(record["memory_id"], None)
-            case "embedded.v1" if record["status"] == "ready":
-                yield from self._of("embedded", boundary, record["memory_id"], at_ms, mode=record["mode"])
+            case "embedded.v1":
+                for one in (record, *record.get("also", ())):
+                    if one["status"] == "ready":
+                        yield from self._of("embedded", boundary, one["memory_id"], at_ms, mode=one["mode"])
             case "consolidated.v1":
                 for memory_id in record["created"]:
                     yield from self._of("consolidated", boundary, memory_id, at_ms)

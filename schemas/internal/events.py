@@ -46,7 +46,8 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     `interaction` is the interaction mode that rules found in the same pass, if it was not known.
     `waiting`: the mode's model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the
     present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
-    run that wrote the vector, None if unknown: the disk of another run may be lost.
+    run that wrote the vector, None if unknown: the disk of another run may be lost. `also` are further reports of the
+    same boundary, which have none themselves.
     """
 
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
@@ -61,6 +62,11 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     interaction: Interaction | None = None
     categories: tuple[CategoryAssignment, ...] | None = None
     run: str | None = None
+    also: tuple["Embedded", ...] = Field(default=(), exclude_if=lambda also: not also)
+
+    def each(self) -> tuple["Embedded", ...]:
+        """Return all reports, each by itself."""
+        return (self.model_copy(update={"also": ()}), *self.also) if self.also else (self,)
 
 
 class Refresh(BaseModel, frozen=True):

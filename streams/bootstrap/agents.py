@@ -75,6 +75,8 @@ class BuildAgents:
         self._indexes = indexes
         self._ctx = ctx
         self._deployment = deployment
+        self._spaces: dict[int, VectorSpaces] = {}
+        """By partition: every memory that is embedded asks for them."""
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
         self._steps = ConfiguredSteps(settings, models.language)
         self._category_vectors = CategoryVectors()
@@ -87,7 +89,9 @@ class BuildAgents:
 
     def spaces(self, partition: int) -> VectorSpaces:
         """Return the vector spaces of a partition's modes."""
-        return VectorSpaces(self._ctx.stores.at(partition).modes, self._models.embedders)
+        if partition not in self._spaces:
+            self._spaces[partition] = VectorSpaces(self._ctx.stores.at(partition).modes, self._models.embedders)
+        return self._spaces[partition]
 
     def matcher_of_new(self, partition: int) -> CategoryMatcher | None:
         """Return the matcher of items that are embedded; None while the pipelines have it switched off."""

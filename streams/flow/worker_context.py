@@ -8,6 +8,7 @@ from agents.ports.clock import Clock
 from agents.ports.run_log import EmptyRunLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
+from schemas.internal.events import Learned
 from schemas.scopes import Scope, ScopeFields
 from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunRecorder
@@ -21,6 +22,7 @@ from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
+from streams.flow.support.recent_events import RecentEvents
 from streams.flow.support.text_reading import ReadLongText, read_in_thread
 from streams.flow.support.turns_log import TurnsLog
 from streams.foreground import Foreground
@@ -58,6 +60,8 @@ class WorkerContext:
     runs: RunRecorder | None = None
     """None records no runs."""
     run_log: RunLog = field(default_factory=EmptyRunLog)
+    recent: RecentEvents = field(default_factory=lambda: RecentEvents({Learned: 2}))
+    """Events that are published and not read yet; `Intend` and `Categorize` both read what was learned."""
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Identifies this process: vectors that it has written are on its disk."""
 

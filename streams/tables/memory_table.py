@@ -40,7 +40,11 @@ class MemoryTable:
         return None if value is None or value.startswith(TOMBSTONES) else MemoryExcerpt.model_validate_json(value)
 
     def put(self, partition: int, memory: Memory) -> None:
-        self.table.write(partition, memory.memory_id, memory.model_dump_json().encode())
+        value = memory.model_dump_json().encode()
+        self.table.write(partition, memory.memory_id, value)
+        if memory.embedding.status == "pending":
+            # It is read again when its vector is reported.
+            self._parsed.add(value, memory)
 
     def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         self.table.write(partition, memory_id, FORGOTTEN_TOMBSTONE + _encode(place))

@@ -31,12 +31,16 @@ class ParsedValueCache(dict[bytes, Value]):
         self._bytes = 0
 
     def __missing__(self, value: bytes) -> Value:
-        """Parse a value; a full cache is emptied first."""
+        """Parse a value, and cache it."""
         parsed = self._parse(value)
-        if len(value) <= self._max_value_bytes:
+        self.add(value, parsed)
+        return parsed
+
+    def add(self, value: bytes, parsed: Value) -> None:
+        """Cache a parsed value; a full cache is emptied first."""
+        if value not in self and len(value) <= self._max_value_bytes:
             if len(self) >= self._max_values or self._bytes + len(value) > MAX_PARSED_BYTES:
                 self.clear()
                 self._bytes = 0
             self[value] = parsed
             self._bytes += len(value)
-        return parsed

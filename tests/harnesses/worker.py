@@ -29,6 +29,7 @@ from streams.flow.requests.events import EventReader
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
+from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
@@ -125,8 +126,7 @@ class WorkerHarness:
             lambda _: self.understand,
             lambda _: self.draw_map,
             ask_model,
-            self.publisher,
-            TOPICS,
+            ReportEmbedded(lambda _: self.remember, self.stores, self.publisher, TOPICS, self.meters, self.ctx.recent),
             self.meters,
             worker_run_id=self.ctx.worker_run_id,
         )
@@ -171,7 +171,8 @@ class WorkerHarness:
 
     def embedded_events(self) -> list[Embedded]:
         """Return the published `embedded` events."""
-        return [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
+        records = [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
+        return [one for record in records for one in record.each()]
 
     def understood_events(self) -> list[Understood]:
         """Return the published `understood` events."""

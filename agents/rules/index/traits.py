@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from modestream_client.vocabulary import Decay
@@ -14,6 +15,9 @@ ScopeItems = tuple[tuple[str, str], ...]
 
 TURN_TYPE = "episodic"
 """The type of turns; memories of other types are distilled from turns."""
+
+MAX_DUMPED_TRAITS = 1024
+"""Serialised traits that are kept: the turns of a conversation share one."""
 
 
 class MemoryKind(NamedTuple):
@@ -45,10 +49,15 @@ class Trait:
 
     def dumps(self) -> str:
         """Serialise the trait; equal traits give equal texts."""
-        return json.dumps([self.kind, self.conversation, self.speaker], ensure_ascii=False, separators=(",", ":"))
+        return _dumped(self)
 
     @classmethod
     def loads(cls, text: str) -> Self:
         """Parse a trait written by `dumps`."""
         [scope, mode, type_, decay], conversation, speaker = json.loads(text)
         return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), conversation, speaker)
+
+
+@lru_cache(MAX_DUMPED_TRAITS)
+def _dumped(trait: Trait) -> str:
+    return json.dumps([trait.kind, trait.conversation, trait.speaker], ensure_ascii=False, separators=(",", ":"))

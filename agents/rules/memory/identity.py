@@ -17,6 +17,8 @@ _MEANINGFUL_PUNCTUATION = frozenset("#@%&-")
 KEPT_TEXTS = 256
 """Normalised texts that are kept: an item's id is needed three times while its turn is written, 0.1 ms each."""
 
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 
 
@@ -72,4 +74,4 @@ def hash_texts(texts: Iterable[str]) -> str:
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _encoder.encode(value)

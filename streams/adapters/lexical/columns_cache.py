@@ -16,6 +16,9 @@ COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 7
 each of its terms, with the objects around the arrays."""
 
 
+MAX_WRITTEN = 256
+"""Rows of a boundary that wait to be applied to its columns."""
+
 MAX_HISTORIES = 32
 """Boundaries of which the times before edits are remembered while their columns are not cached: 5 MB at most."""
 
@@ -31,11 +34,14 @@ class MemoryColumnsCache:
         self._bytes = 0
         self._changes = 0
         self._histories: OrderedDict[int, TimeHistory] = OrderedDict()
+        self._written: dict[int, dict[int, tuple[MemoryRow, Trait]]] = {}
+        """Rows by boundary and number that are not in the cached columns yet."""
 
     def get(self, boundary: int) -> MemoryColumns | None:
-        """Return a boundary's columns if they are cached."""
+        """Return a boundary's columns, with every row that was written, if they are cached."""
         if boundary in self._cached:
             self._cached.move_to_end(boundary)
+            self._apply_written(boundary)
         return self._cached.get(boundary)
 
     def put(self, boundary: int, columns: MemoryColumns) -> None:
@@ -44,10 +50,12 @@ class MemoryColumnsCache:
         self._resize(boundary)
 
     def written(self, boundary: int, row: MemoryRow, trait: Trait) -> None:
-        """Apply a row that was written."""
-        columns = self._cached.get(boundary)
-        if columns is not None:
-            columns.write([row], {} if columns.has_trait(row.trait) else {row.trait: trait})
+        """Apply a row that was written, with others before the columns are read: many rows take hardly longer."""
+        if boundary in self._cached:
+            rows = self._written.setdefault(boundary, {})
+            rows[row.number] = row, trait
+            if len(rows) >= MAX_WRITTEN:
+                self._apply_written(boundary)
             self._resize(boundary)
 
     def vocabulary(self, boundary: int, read: Callable[[int], Vocabulary]) -> Vocabulary:
@@ -76,6 +84,7 @@ class MemoryColumnsCache:
 
     def drop(self, boundary: int) -> None:
         """Drop a boundary, after a memory was removed."""
+        self._apply_written(boundary)
         self._vocabularies.pop(boundary, None)
         if (columns := self._cached.pop(boundary, None)) is not None:
             self._remember(boundary, columns.history)
@@ -83,12 +92,22 @@ class MemoryColumnsCache:
 
     def clear(self) -> None:
         """Drop everything, after a rollback."""
+        for boundary in list(self._written):
+            self._apply_written(boundary)
         for boundary, columns in self._cached.items():
             self._remember(boundary, columns.history)
         self._cached.clear()
         self._vocabularies.clear()
         self._sizes.clear()
         self._bytes = 0
+
+    def _apply_written(self, boundary: int) -> None:
+        rows = self._written.pop(boundary, None)
+        if not rows:
+            return
+        columns = self._cached[boundary]
+        traits = {row.trait: trait for row, trait in rows.values() if not columns.has_trait(row.trait)}
+        columns.write([row for row, _ in rows.values()], traits)
 
     def _remember(self, boundary: int, history: TimeHistory) -> None:
         # Of any boundary: later writes to each of them must have a larger number.
@@ -102,7 +121,7 @@ class MemoryColumnsCache:
     def _resize(self, boundary: int) -> None:
         """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
         columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
-        size = COLUMNS_BYTES + columns.documents * MEMORY_BYTES
+        size = COLUMNS_BYTES + (columns.documents + len(self._written.get(boundary, ()))) * MEMORY_BYTES
         size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
         self._bytes += size - self._sizes.get(boundary, 0)
         self._sizes[boundary] = size

@@ -12,6 +12,7 @@ from schemas.messages.decoding import decode
 from schemas.messages.records import Headers, Outgoing, Record
 from streams.flow.requests.replies import Replies, log_context
 from streams.flow.support.death_counts import DeathCounts
+from streams.flow.support.recent_events import RecentEvents
 from streams.observability.tracing import carried_headers, mark_refused
 from streams.topics import Topics
 from streams.wire.fillers import is_filler
@@ -22,19 +23,27 @@ log = structlog.get_logger()
 class EventReader:
     """Decodes the events of an internal topic; an unreadable one and poison become dead letters."""
 
-    def __init__(self, kinds: Mapping[str, type[Any]], replies: Replies, deaths: DeathCounts | None = None) -> None:
-        """`kinds` has the models by schema name."""
+    def __init__(
+        self,
+        kinds: Mapping[str, type[Any]],
+        replies: Replies,
+        deaths: DeathCounts | None = None,
+        recent: RecentEvents | None = None,
+    ) -> None:
+        """`kinds` has the models by schema name; `recent` the events that this process has written."""
+        self._recent = recent or RecentEvents()
         self._kinds = kinds
         self._replies = replies
         self._deaths = deaths or DeathCounts()
 
     async def read(self, record: Record) -> Any:
-        """Return the event; None for a filler, and for a record that went to the dead letters."""
+        """Return the event; None for a filler, and for a record that went to the dead letters; or `APPLIED`."""
         if is_filler(record):
             return None
         try:
             self._deaths.refuse_poison()
-            return decode(record.value, self._kinds)
+            known = self._recent.take(record.value)
+            return decode(record.value, self._kinds) if known is None else known
         except Rejected as error:
             await self.reject(record, error)
             return None
@@ -60,15 +69,22 @@ def event_out(
 
 
 def derived_events(
-    topics: Topics, boundary: str, events: Sequence[BaseModel], *, is_unhurried: bool = False
+    topics: Topics,
+    boundary: str,
+    events: Sequence[BaseModel],
+    *,
+    is_unhurried: bool = False,
+    recent: RecentEvents | None = None,
 ) -> list[Outgoing]:
-    """Return the records of events that follow a write of memories: for the indexer, or for derived state."""
-    return [
-        event_out(
-            topics.learned if isinstance(event, Learned) else topics.remembered,
-            boundary,
-            event,
-            is_unhurried=is_unhurried,
-        )
-        for event in events
-    ]
+    """Return the records of events that follow a write of memories: for the indexer, or for derived state.
+
+    They are kept in `recent`, as this process is to read them again.
+    """
+    records = []
+    for event in events:
+        topic = topics.learned if isinstance(event, Learned) else topics.remembered
+        out = event_out(topic, boundary, event, is_unhurried=is_unhurried)
+        if recent is not None and out.value is not None:
+            recent.keep(out.value, event)
+        records.append(out)
+    return records

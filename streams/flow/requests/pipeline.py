@@ -95,7 +95,8 @@ class RequestPipeline:
         """Run the handler and encode its answer; an answer that cannot be encoded is a defect of the handler."""
         try:
             result = await self._handler(message, record, options)
-            return result, None if result.answer is None else result.answer.encode()
+            answer = None if options.address is None else result.answer
+            return result, None if answer is None else answer.encode()
         except Rejected:
             raise
         except Unavailable as problem:

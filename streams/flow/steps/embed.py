@@ -15,20 +15,19 @@ from agents.maps.draw_map import DrawMap
 from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
-from schemas.internal.events import Forgotten, Remembered
+from schemas.internal.events import Embedded, Forgotten, Remembered
 from schemas.messages.records import Headers, Record
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from streams.fair_queue import FairShare
-from streams.flow.requests.events import EventReader, event_out
+from streams.flow.requests.events import EventReader
 from streams.flow.runs.parts import PartUnderWay, end_part
 from streams.flow.runs.recorder import RunRecorder
-from streams.flow.support.awaiting import await_all, no_writes
+from streams.flow.steps.report_embedded import Report
+from streams.flow.support.awaiting import no_writes
 from streams.flow.support.backoff import until_available
-from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.observability.tracing import carried_headers
-from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.3
 """Between two writes to the vector index; a turn after a pause is written at once. Each write takes 1.6 ms of processor
@@ -71,8 +70,7 @@ class EmbedRemembered:
         understand_at: Callable[[int], Understand],
         draw_map_at: Callable[[int], DrawMap],
         ask_model: AskModel,
-        publisher: Publisher,
-        topics: Topics,
+        report: Callable[[Sequence[Report]], Awaitable[None]],
         meters: Meters,
         *,
         worker_run_id: str = "",
@@ -84,8 +82,7 @@ class EmbedRemembered:
         self._understand_at = understand_at
         self._draw_map_at = draw_map_at
         self._ask_model = ask_model
-        self._publisher = publisher
-        self._topics = topics
+        self._report = report
         self._meters = meters
         self._worker_run_id = worker_run_id
 
@@ -105,18 +102,16 @@ class EmbedRemembered:
         self._record(memories, began)
         await self._outdate(memories)
         latest = {one.encoded.memory_id: one for one in memories}
-        sent = []
-        for event in events:
-            self._meters.embedded(event.status)
-            one = latest[event.memory_id]
-            report = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
-            assert one.encoded.memory is not None
-            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report, one.carried, is_unhurried=True)
-            sent.append(await self._publisher.send(out))
-        await await_all(sent)
+        await self._report([self._report_of(event, latest[event.memory_id]) for event in events])
         for one in latest.values():
             if one.encoded.memory is not None and one.encoded.memory.reading.status == "pending":
                 self._ask_model(one.partition, one.encoded.memory)
+
+    def _report_of(self, event: Embedded, one: EmbeddedMemory) -> Report:
+        self._meters.embedded(event.status)
+        assert one.encoded.memory is not None
+        event = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
+        return Report(one.partition, one.encoded.memory.boundary, event, one.carried)
 
     async def _outdate(self, memories: Sequence[EmbeddedMemory]) -> None:
         """Take edited memories from the kept maps: their vectors have changed."""
@@ -134,7 +129,9 @@ class EmbedRemembered:
         with nullcontext() if part is None else part.timer, step("memorize.index"):
             encoded = await self._encoded(event, partition)
             understand = self._understand_at(partition)
-            interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
+            interaction = await until_available(
+                lambda: _classify(understand, event.memory, encoded), "embedder", self._meters
+            )
         return EmbeddedMemory(encoded, partition, interaction, carried_headers(), part)
 
     def _encoded(self, event: Remembered | Forgotten, partition: int) -> Awaitable[EncodedMemory]:
@@ -154,8 +151,8 @@ class EmbedRemembered:
                 end_part(self._runs, "index", one.encoded.memory, one.partition, one.part)
 
 
-async def _classify(understand: Understand, memory: Memory) -> Interaction | None:
+async def _classify(understand: Understand, memory: Memory, encoded: EncodedMemory) -> Interaction | None:
     try:
-        return await understand.by_rules(memory)
+        return await understand.by_rules(memory, encoded.interaction_probabilities)
     except ModelMissing:
         return None  # Classified lazily, at request time.

@@ -26,11 +26,12 @@ from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
 from streams.flow.steps.prepare_turn import PrepareTurns
 from streams.flow.stores.stores import Stores
-from streams.flow.support.awaiting import await_all
+from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
 from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
 from streams.flow.support.pipelines import shipped_pipelines
 from streams.flow.support.publisher import Publisher
+from streams.flow.support.recent_events import APPLIED, RecentEvents
 from streams.flow.support.slices import in_slices
 from streams.flow.support.text_reading import read_in_thread
 from streams.foreground import Foreground
@@ -71,11 +72,13 @@ class RememberTurns:
         meters: Meters,
         foreground: Foreground | None = None,
         prepare: PrepareTurns | None = None,
+        recent: RecentEvents | None = None,
     ) -> None:
         """Many items are written in slices that give way to the requests of `foreground`.
 
-        `prepare` runs the deployment's own steps; None: those of the release alone.
+        `prepare` runs the deployment's own steps; None: those of the release alone. `recent` keeps what is published.
         """
+        self._recent = recent
         self._foreground = foreground
         self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
         self._remember_at = remember_at
@@ -101,15 +104,17 @@ class RememberTurns:
         if stored.event is not None:
             self._meters.usage.decided(stored.result.mode_source)
         warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
-        events = await _records_of(self._topics, turn.scope.boundary, stored.events)
+        events = await records_of(self._topics, turn.scope.boundary, stored.events, self._recent)
         return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
 
 
-async def _records_of(topics: Topics, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
+async def records_of(
+    topics: Topics, boundary: str, events: Sequence[MemoryEvent], recent: RecentEvents | None = None
+) -> list[Outgoing]:
     """Return the records of events that follow, with other events handled meanwhile."""
     records: list[Outgoing] = []
     for some in batches(events, EVENTS_PER_SLICE):
-        records += derived_events(topics, boundary, some, is_unhurried=True)
+        records += derived_events(topics, boundary, some, is_unhurried=True, recent=recent)
         if len(some) == EVENTS_PER_SLICE:
             await asyncio.sleep(0)
     return records
@@ -138,8 +143,13 @@ class RememberEvents:
         worker_run_id: str = "",
         has_vector: HasVector | None = None,
         prepare: PrepareTurns | None = None,
+        recent: RecentEvents | None = None,
     ) -> None:
-        """Without `has_vector` reported vectors are not verified; `prepare` runs own steps on items."""
+        """Without `has_vector` reported vectors are not verified; `prepare` runs own steps on items.
+
+        `recent` keeps what is published.
+        """
+        self._recent = recent
         self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
         self._reader = reader
         self._remember_at = remember_at
@@ -152,8 +162,15 @@ class RememberEvents:
 
     async def __call__(self, record: Record) -> Awaitable[object]:
         """Apply one event; return what to await."""
-        event = await self._verified(await self._reader.read(record), record.partition)
+        event = await self._reader.read(record)
+        if event is APPLIED:
+            return no_writes()
+        if not isinstance(event, Embedded):
+            return await self._applied(event, record)
+        verified = [await self._verified(one, record.partition) for one in event.each()]
+        return await_all([await self._applied(one, record) for one in verified])
 
+    async def _applied(self, event: MemoryInput | None, record: Record) -> Awaitable[object]:
         pending_writes: list[Awaitable[object]] = []
         read: ReadText | None = None
         if isinstance(event, Understood | Reread):
@@ -171,13 +188,14 @@ class RememberEvents:
             await self._reader.reject(record, error)
             events = ()
         boundary = (record.key or b"").decode()
-        sent = [await self._publisher.send(out) for out in await _records_of(self._topics, boundary, events)]
+        follows = await records_of(self._topics, boundary, events, self._recent)
+        sent = [await self._publisher.send(out) for out in follows]
         return await_all([*pending_writes, *sent])
 
-    async def _verified(self, event: MemoryInput | None, partition: int) -> MemoryInput | None:
+    async def _verified(self, event: Embedded, partition: int) -> Embedded:
         """Return the event; as `stale` if it reports a vector that the index does not have."""
         lookup = self._has_vector
-        if lookup is None or not isinstance(event, Embedded) or not self._needs_lookup(event, partition):
+        if lookup is None or not self._needs_lookup(event, partition):
             return event
         is_there = await until_available(partial(lookup, event, partition), "vector index", self._meters)
         return event if is_there else event.model_copy(update={"status": "stale"})

@@ -122,6 +122,12 @@ async def test_events_of_a_plain_record_have_no_headers(pipeline: InMemoryPipeli
         assert pipeline.topics.records(topic)[-1].headers == ()
 
 
+def reports_in(record: Record) -> list[dict[str, Any]]:
+    """Return the reports of a record of written vectors."""
+    report = json.loads(record.value or b"")
+    return [report, *report.get("also", ())]
+
+
 async def test_each_event_of_a_batch_carries_on_its_own_trace(pipeline: InMemoryPipeline) -> None:
     for number in range(20):
         headers = () if number % 2 else (("request_id", b"r%d" % number),)
@@ -130,8 +136,9 @@ async def test_each_event_of_a_batch_carries_on_its_own_trace(pipeline: InMemory
     await pipeline.topics.settled()
     texts = {memory.memory_id: memory.text for memory in pipeline.memories.all()}
     found = {
-        texts[json.loads(one.value or b"")["memory_id"]]: one.header("request_id")
+        texts[report["memory_id"]]: one.header("request_id")
         for one in events(pipeline, pipeline.names.embedded)
+        for report in reports_in(one)
     }
     assert found == {f"Note {number}": None if number % 2 else b"r%d" % number for number in range(20)}
 

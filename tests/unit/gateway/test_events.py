@@ -68,6 +68,8 @@ def test_further_events() -> None:
     embedded = {"schema": "embedded.v1", "memory_id": "m1", "mode": "general"}
     assert kinds(reader, {**embedded, "status": "ready"}) == ["embedded"]
     assert kinds(reader, {**embedded, "status": "failed"}) == []
+    also = [{**embedded, "memory_id": f"m{number}", "status": "ready"} for number in (2, 3)]
+    assert kinds(reader, {**embedded, "status": "failed", "also": also}) == ["embedded"] * 2
     assert kinds(reader, {"schema": "forgotten.v1", "memory_id": "m1"}) == ["forgotten"]
     assert kinds(reader, {"schema": "consolidated.v1", "created": ["m3", "m4"]}) == ["consolidated"] * 2
 

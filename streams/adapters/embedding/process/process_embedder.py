@@ -30,8 +30,9 @@ from streams.adapters.embedding.process.request_queue import TextDeaths, TextRef
 from streams.adapters.embedding.process.shared_process import SharedProcess
 from streams.adapters.exported_models import Precision
 
-PASSAGES_IN_PIPE_PER_THREAD = 3
-"""Passages written to the process ahead of its answers: it never waits for the worker, and a flood waits here."""
+PASSAGES_IN_PIPE_PER_THREAD = 8
+"""Passages written to the process ahead of its answers: it does not wait while the worker does something else for some
+milliseconds, and a flood waits here. Of long texts fewer, see `RequestQueue`."""
 
 CHILD_COMMAND = (sys.executable, "-m", "streams.adapters.embedding.process.child")
 

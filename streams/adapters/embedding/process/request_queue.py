@@ -20,6 +20,12 @@ MAX_DEATHS = 3
 MAX_SUSPECTS = 1000
 """Texts whose deaths are counted. At most those in the pipe are added for each death."""
 
+MAX_CHARS_IN_PIPE = 4000
+"""Characters of passages in the pipe beyond which only a few are sent ahead: others would wait long behind them."""
+
+FEW_PASSAGES_SHARE = 3 / 8
+"""The share of the passages in the pipe that are sent ahead whatever their length."""
+
 MAX_QUERIES_IN_PIPE = 2
 """The process answers one query at a time; the second one saves it the wait for the worker."""
 
@@ -45,6 +51,11 @@ class TextDeaths:
 
     def __init__(self) -> None:
         self._deaths: OrderedDict[bytes, int] = OrderedDict()
+
+    @property
+    def has_any(self) -> bool:
+        """True if there are deaths over any text."""
+        return bool(self._deaths)
 
     def of(self, request: EmbeddingRequest) -> int:
         """Return the number of deaths over this text."""
@@ -92,7 +103,7 @@ class RequestQueue:
 
     def next(self, in_pipe: Collection[EmbeddingRequest]) -> EmbeddingRequest | None:
         """Return the next request; None if there is none, or no room. A suspect is sent into an empty pipe."""
-        if any(self._deaths.of(one) for one in in_pipe):
+        if self._deaths.has_any and any(self._deaths.of(one) for one in in_pipe):
             return None
         if self._suspects:
             return None if in_pipe else _next_open(self._suspects)
@@ -104,6 +115,8 @@ class RequestQueue:
     def _has_room(self, kind: int, in_pipe: Collection[EmbeddingRequest]) -> bool:
         limit, count = self._limits[kind], sum(one.kind == kind for one in in_pipe)
         if kind == frames.PASSAGE:
+            if count >= limit * FEW_PASSAGES_SHARE and sum(len(one.text) for one in in_pipe) > MAX_CHARS_IN_PIPE:
+                return False
             self._is_refilling = count < limit and (self._is_refilling or count <= limit // 2)
             return self._is_refilling
         return count < limit

@@ -57,6 +57,25 @@ def test_grown_columns_count_with_their_new_size() -> None:
     assert are_cached(cache, 1, 2) == [False, True]
 
 
+def test_written_rows_are_in_the_columns_that_are_read_next() -> None:
+    cache, trait = MemoryColumnsCache(), Trait.of(made("a"))
+    cache.put(1, columns_of(2))
+    for number, space in ((2, None), (3, None), (2, "s1")):
+        cache.written(1, MemoryRow(number, f"m{number}", 1, number, 0, 1, 0.5, superseded=False, space=space), trait)
+    columns = cache.get(1)
+    assert columns is not None
+    assert columns.documents == 4
+    assert columns.embedded("s1").nonzero()[0].tolist() == [2]
+
+
+def test_memory_that_was_moved_in_time_is_remembered_when_its_columns_are_dropped() -> None:
+    cache, trait = MemoryColumnsCache(), Trait.of(made("a"))
+    cache.put(1, columns_of(2))
+    cache.written(1, MemoryRow(0, "m0", 1, 7, 0, 1, 0.5, superseded=False, space=None), trait)
+    cache.drop(1)
+    assert [(memory_id, before) for _, memory_id, before in cache.history(1).moved] == [("m0", 0)]
+
+
 def test_vocabulary_is_cached_as_long_as_its_columns() -> None:
     read: list[int] = []
 
