@@ -63,6 +63,16 @@ class Settings(BaseSettings):
     qdrant_api_key: str | None = None
     """The API key of the Qdrant server."""
 
+    qdrant_grpc_port: int = Field(default=6334, ge=0, le=65535)
+    """The port of gRPC at the host of `qdrant_url`; 0: REST at the port of the URL, three times the processor time."""
+
+    qdrant_on_disk: Literal["none", "tokens", "all"] = "none"
+    """Originals that the Qdrant server reads from its disk: none, token vectors, or all vectors and the payload."""
+
+    qdrant_quantised: Literal["none", "tokens", "all"] = "none"
+    """Vectors that are searched by 8-bit copies in memory and compared again by their originals. none: all searches are
+    exact."""
+
     embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
     """Embedders in addition to the presets, by the name that modes use: JSON, see `docs/operations.md`."""
 

@@ -5,28 +5,31 @@ any other error is a defect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 
 
-class VectorIndex(Protocol):
-    """Reads and writes vectors. Only `agents.embedding` writes.
+@dataclass(frozen=True, slots=True)
+class PlannedSearch:
+    """The reads that a question will make in one space, with the same vectors, filter and limits.
 
-    A write is durable and visible to `search` when the call returns. Ids are UUID strings. The first write to a space
-    creates its collection, with payload indexes before data; a read of a missing collection finds nothing.
+    `search` by the pooled vector of each of `questions`. `maxsim` by their token vectors unless `maxsim_limit` is None:
+    over all memories, or, if `candidates` are given, over these, what `search` finds, and perhaps more.
     """
 
-    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points; a point of an existing id replaces it, and of equal ids in `points` the last one counts.
+    space: VectorSpace
+    questions: Sequence[Encoded]
+    where: MemoryFilter
+    dense_limit: int
+    maxsim_limit: int | None = None
+    candidates: Sequence[str] | None = None
 
-        Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, and for
-        token vectors in a space without `token_dim` in its fingerprint.
-        """
 
-    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        """Remove points; ignores unknown ids."""
+class VectorReads(Protocol):
+    """Searches of one question."""
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
@@ -46,6 +49,34 @@ class VectorIndex(Protocol):
         that sum to 1, scores hardly exceed 1. Scores all memories that `where` admits (15 ms for 5,000 short ones), or
         those of `memory_ids` that it admits (2 ms for 300). A memory without token vectors is not in the result; a
         question without rows finds nothing. Raises ValueError as `upsert` does.
+        """
+
+
+class VectorIndex(VectorReads, Protocol):
+    """Reads and writes vectors. Only `agents.embedding` writes.
+
+    A write is durable and visible to `search` when the call returns. Ids are UUID strings. The first write to a space
+    creates its collection, with payload indexes before data; a read of a missing collection finds nothing.
+    """
+
+    is_remote: bool
+    """True if every read is a round trip, so that reads that follow from others are to be avoided."""
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points; a point of an existing id replaces it, and of equal ids in `points` the last one counts.
+
+        Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, and for
+        token vectors in a space without `token_dim` in its fingerprint.
+        """
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; ignores unknown ids."""
+
+    async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
+        """Return the reads of a question, whose answers are those of this index.
+
+        Where a read is a round trip, all of `searches` are sent at once and their answers awaited. An error is raised
+        by the reads that it concerns.
         """
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:

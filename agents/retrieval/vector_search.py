@@ -8,16 +8,22 @@ both models embed the question: every memory is compared by the model that made 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import numpy as np
-
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
-from agents.ports.vector_index import VectorIndex
+from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
 from agents.retrieval.lexical_features import LexicalFeatures
+from agents.retrieval.query_encoding import (
+    EncoderKey,
+    EncodingResult,
+    QueryEncoder,
+    encode_query,
+    usable_encodings,
+    weigh_tokens,
+)
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan
@@ -28,14 +34,11 @@ from agents.rules.ranking.cross_lingual import (
     other_language_mask,
     split_by_language,
 )
-from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
+from agents.rules.ranking.late_interaction import select_candidates
 from agents.rules.ranking.rank_fusion import ModeSearchResult
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Nearest, Scored
 from schemas.state.modes import VectorSpace
-
-EncoderKey = tuple[str, str | None, bool]
-"""What determines a question's vector: embedder, query prefix, `cross_lingual`; not the prefix of passages."""
 
 GiveWay = Callable[[float], Awaitable[None]]
 """Lets other requests run, after so many seconds of work on a question."""
@@ -44,56 +47,6 @@ GiveWay = Callable[[float], Awaitable[None]]
 async def let_others_run(_worked_s: float) -> None:
     """Let others run for one pass of the event loop."""
     await asyncio.sleep(0)
-
-
-EncodingResult = Encoded | ModelMissing | Unavailable
-"""A question's vectors, or the reason why there are none."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryEncoder:
-    """A model that embeds a question; `cross_lingual`: for memories in other languages."""
-
-    model: Embedder
-    embedder: str
-    query_prefix: str | None
-    cross_lingual: bool = False
-
-    @property
-    def key(self) -> EncoderKey:
-        """The key under which modes share an encoding."""
-        return self.embedder, self.query_prefix, self.cross_lingual
-
-
-async def encode_query(
-    encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object], boundary: str = ""
-) -> Mapping[EncoderKey, EncodingResult]:
-    """Embed a question once by every model; runs `meanwhile` while the models work."""
-    models = {one.key: one.model for one in encoders}
-    tasks = [asyncio.ensure_future(_encode(model, text, boundary)) for model in models.values()]
-    # Let the tasks run until they wait for the models.
-    await asyncio.sleep(0)
-    meanwhile()
-    found = [await tasks[0]] if len(tasks) == 1 else await asyncio.gather(*tasks)
-    return dict(zip(models, found, strict=True))
-
-
-def usable_encodings(
-    encoders: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
-) -> Mapping[bool, Encoded]:
-    """Return a mode's encodings by `cross_lingual`. Raises the failure of its first encoder; ignores others."""
-    found = {one.cross_lingual: questions[one.key] for one in encoders}
-    first = questions[encoders[0].key]
-    if not isinstance(first, Encoded):
-        raise first
-    return {cross_lingual: one for cross_lingual, one in found.items() if isinstance(one, Encoded)}
-
-
-async def _encode(model: Embedder, text: str, boundary: str) -> EncodingResult:
-    try:
-        return await model.query(text, boundary=boundary)
-    except (ModelMissing, Unavailable) as failure:
-        return failure
 
 
 DENSE_LIMIT = 200
@@ -130,6 +83,11 @@ class _PreparedSearch:
         """True if there are too many vectors for a MaxSim over all."""
         return self.nearest.count > MAXSIM_FULL_SCAN_LIMIT
 
+    @property
+    def dense_limit(self) -> int:
+        """How many of the nearest vectors are wanted."""
+        return DENSE_CANDIDATE_LIMIT if self.many else DENSE_LIMIT
+
 
 class VectorSearch:
     """Questions in, nearest memories by mode out."""
@@ -157,10 +115,13 @@ class VectorSearch:
             return [one.nearest for one in prepared]
         encoders = [reader for one in prepared for reader in one.encoders]
         encoded = await encode_query(encoders, search.question.text, words.now, search.request.scope.boundary)
-        questions = {key: _weighted(question, search, words) for key, question in encoded.items()}
+        questions = {key: weigh_tokens(question, search, words) for key, question in encoded.items()}
+        plans = [self._plan(one, questions, search, words) for one in prepared]
+        reads = await self._vectors.read_ahead([plan for plan in plans if plan is not None])
         results: list[ModeSearchResult] = []
-        async for some in self._paced(prepared):
-            results += await _gather([self._found(one, questions, search, words) for one in some])
+        async for some in self._paced(list(zip(prepared, plans, strict=True))):
+            found = [self._found(one, plan, reads, questions, search, words) for one, plan in some]
+            results += await _gather(found)
         return results
 
     async def _paced(self, modes: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
@@ -204,6 +165,8 @@ class VectorSearch:
     async def _found(
         self,
         one: _PreparedSearch,
+        plan: PlannedSearch | None,
+        reads: VectorReads,
         questions: Mapping[EncoderKey, EncodingResult],
         search: SearchPlan,
         words: LexicalFeatures,
@@ -212,23 +175,49 @@ class VectorSearch:
             return one.nearest
         try:
             asked = usable_encodings(one.encoders, questions)
-            found = await self._dense(one, one.space, asked, search, words)
-            maxsim = await self._maxsim(one, one.space, asked, search, words, found)
+            found = await self._dense(one, one.space, reads, asked, search, words)
+            maxsim = await self._maxsim(one, one.space, plan, reads, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
             return replace(one.nearest, status="unavailable", missing=str(failure))
         return replace(one.nearest, found=found, maxsim=maxsim)
+
+    def _plan(
+        self,
+        one: _PreparedSearch,
+        questions: Mapping[EncoderKey, EncodingResult],
+        search: SearchPlan,
+        words: LexicalFeatures,
+    ) -> PlannedSearch | None:
+        """Return the reads of a mode; None if the question has no vectors.
+
+        Candidates of late interaction are known ahead by words alone. Where a read is a round trip, the server adds the
+        nearest to them, without their neighbours: that costs no recall (`docs/decisions/0029-one-query-a-question.md`).
+        """
+        if one.space is None:
+            return None
+        try:
+            asked = tuple(usable_encodings(one.encoders, questions).values())
+        except (ModelMissing, Unavailable):
+            return None
+        plan = PlannedSearch(one.space, asked, one.nearest.mode_search.where, one.dense_limit)
+        if not one.space.fingerprint.token_dim or (one.many and not self._vectors.is_remote):
+            return plan
+        return replace(
+            plan, maxsim_limit=MAXSIM_LIMIT, candidates=_candidates((), one, search, words) if one.many else None
+        )
 
     async def _dense(
         self,
         one: _PreparedSearch,
         space: VectorSpace,
+        reads: VectorReads,
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
     ) -> Sequence[Scored]:
         """Return the best by cosine, each memory by the model that made its vector."""
-        limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.mode_search.where
-        calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
+        limit, where = one.dense_limit, one.nearest.mode_search.where
+        calls = [reads.search(space, question.pooled, where, limit) for question in asked.values()]
         found = dict(zip(asked, await _gather(calls), strict=True))
         foreign = search.question.foreign
         return merge_cross_lingual(
@@ -239,6 +228,8 @@ class VectorSearch:
         self,
         one: _PreparedSearch,
         space: VectorSpace,
+        plan: PlannedSearch | None,
+        reads: VectorReads,
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
@@ -249,9 +240,9 @@ class VectorSearch:
         if not space.fingerprint.token_dim:
             return []
         if one.many:
-            memory_columns = words.memory_columns()
-            admitted = memory_columns.admitted(where, include_superseded=search.request.include_superseded)
-            chosen = select_candidates(Nearest.of(found).memory_ids, words.now().lexical, memory_columns, admitted)
+            near = Nearest.of(found).memory_ids
+            by_words = None if plan is None else plan.candidates
+            chosen = _candidates(near, one, search, words) if by_words is None else _joined(by_words, near, words)
         limit = MAXSIM_LIMIT if chosen is None else len(chosen)
         parts = (
             {}
@@ -259,7 +250,7 @@ class VectorSearch:
             else split_by_language(chosen, words.memory_columns(), foreign=foreign)
         )
         calls = [
-            self._vectors.maxsim(space, question.tokens, where, limit, parts.get(crosses, chosen))
+            reads.maxsim(space, question.tokens, where, limit, parts.get(crosses, chosen))
             for crosses, question in asked.items()
         ]
         maxsim = dict(zip(asked, await _gather(calls), strict=True))
@@ -268,15 +259,17 @@ class VectorSearch:
         )
 
 
-def _weighted(question: EncodingResult, search: SearchPlan, words: LexicalFeatures) -> EncodingResult:
-    """Scale the token vectors of a question by the weights of its tokens among these memories."""
-    if not isinstance(question, Encoded):
-        return question
-    asked, features = search.question, words.now()
-    frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, features.postings, strict=True)}
-    spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
-    tokens = weight_query_tokens(question.tokens, spans, asked.text, frequencies, features.documents)
-    return replace(question, tokens=tokens)
+def _candidates(near: Sequence[str], one: _PreparedSearch, search: SearchPlan, words: LexicalFeatures) -> list[str]:
+    """Return the candidates of late interaction, which include the neighbours of `near`."""
+    columns = words.memory_columns()
+    admitted = columns.admitted(one.nearest.mode_search.where, include_superseded=search.request.include_superseded)
+    return select_candidates(near, words.now().lexical, columns, admitted)
+
+
+def _joined(by_words: Sequence[str], near: Sequence[str], words: LexicalFeatures) -> list[str]:
+    """Return the candidates that were sent ahead with those that the server added to them."""
+    known = words.memory_columns().number_of
+    return list(dict.fromkeys([*by_words, *(one for one in near if one in known)]))
 
 
 async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:

@@ -71,8 +71,15 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
     if settings.qdrant_url:
         # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
+        from streams.adapters.vectors.server.storage import ServerStorage  # noqa: PLC0415
 
-        return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
+        return QdrantIndex.connect(
+            settings.qdrant_url,
+            api_key=settings.qdrant_api_key,
+            prefix=settings.topic_prefix,
+            grpc_port=settings.qdrant_grpc_port or None,
+            storage=ServerStorage(settings.qdrant_on_disk, settings.qdrant_quantised),
+        )
     return PartitionedIndex(settings.data_dir / "vectors", EdgeResources(until_quiet=foreground.until_quiet), is_held)
 
 

@@ -1,6 +1,7 @@
 """What every vector index does: the fake, the embedded one, and the server's adapter.
 
-The server's adapter runs on its client's local mode, and on a real server where MODESTREAM_TEST_QDRANT_URL is set.
+The server's adapter runs on its client's local mode, by gRPC on `tests/fakes/qdrant_server`, and on a real server where
+MODESTREAM_TEST_QDRANT_URL is set.
 """
 
 import asyncio

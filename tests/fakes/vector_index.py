@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
@@ -32,6 +33,8 @@ class FakeCollection:
 
 class FakeIndex:
     """`VectorIndex` in memory. After `down` every call raises `Unavailable`, until `up`; what was written stays."""
+
+    is_remote = False
 
     def __init__(self) -> None:
         """Start empty and up."""
@@ -58,6 +61,10 @@ class FakeIndex:
         points = self._points(space)
         for memory_id in validate_ids(memory_ids):
             points.pop(memory_id, None)
+
+    async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
+        """Return itself: a read is a function call."""
+        return self
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         """Return the nearest points that match `where`, best first, ties by id."""

@@ -1,6 +1,7 @@
 """Every vector index, for the contract tests, with spaces and points.
 
-The server's adapter runs on its client's local mode, and on a real server where MODESTREAM_TEST_QDRANT_URL is set.
+The server's adapter runs on its client's local mode, by gRPC on `tests/fakes/qdrant_server`, and on a real server where
+MODESTREAM_TEST_QDRANT_URL is set.
 """
 
 import os
@@ -23,15 +24,19 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
+from tests.fakes.qdrant_server.service import serving
 from tests.fakes.vector_index import FakeIndex
 
 SERVER = os.environ.get("MODESTREAM_TEST_QDRANT_URL")
+GRPC_PORT = int(os.environ.get("MODESTREAM_TEST_QDRANT_GRPC_PORT", "6334")) or None
+"""0: the tests on the server use REST."""
+
 ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
 
 
-KINDS = ["fake", "edge", "engine", "local", ON_SERVER]
-"""What a fixture is parametrised by; `engine` is Edge without vectors held beside it. Local mode warns that it ignores
-payload indexes, and that it is slow."""
+KINDS = ["fake", "edge", "engine", "local", "grpc", ON_SERVER]
+"""What a fixture is parametrised by. `engine` is Edge without vectors held beside it, `grpc` a server on the loopback
+over the embedded engine. Local mode warns that it ignores payload indexes, and that it is slow."""
 
 QUIET = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
@@ -47,8 +52,14 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
         server = on_server()
         await require_server(server)
         yield server
-        await remove_collections(server)
+        await server.delete_collections()
         await server.close()
+        return
+    if kind == "grpc":
+        async with serving(tmp_path / "server") as port:
+            made = over_grpc(port)
+            yield made
+            await made.close()
         return
     embedded: dict[str, Callable[[], VectorIndex]] = {
         "fake": FakeIndex,
@@ -56,17 +67,22 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
         "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
         "local": local,
     }
-    made = embedded[kind]()
-    yield made
-    await made.close()
+    opened_index = embedded[kind]()
+    yield opened_index
+    await opened_index.close()
 
 
 def local() -> QdrantIndex:
     return QdrantIndex(AsyncQdrantClient(":memory:"), prefix="test-")
 
 
+def over_grpc(port: int, **options: Any) -> QdrantIndex:
+    """Return an index on a server of this process; nothing listens at the port of REST."""
+    return QdrantIndex.connect("http://127.0.0.1:1", prefix="test-", grpc_port=port, **options)
+
+
 def on_server() -> QdrantIndex:
-    return QdrantIndex.connect(SERVER or "", prefix=f"test-{uuid4().hex[:8]}-", timeout_s=10)
+    return QdrantIndex.connect(SERVER or "", prefix=f"test-{uuid4().hex[:8]}-", timeout_s=10, grpc_port=GRPC_PORT)
 
 
 async def require_server(made: QdrantIndex) -> None:
@@ -76,11 +92,6 @@ async def require_server(made: QdrantIndex) -> None:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no Qdrant server answers at {SERVER}")
-
-
-async def remove_collections(made: QdrantIndex) -> None:
-    for name in await made.spaces():
-        await made._client.delete_collection(made._collections._prefix + name)
 
 
 def space_of(dim: int = 4, mode: str = "general", embedder: str = "tiny", token_dim: int = 0) -> VectorSpace:

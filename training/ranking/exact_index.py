@@ -5,6 +5,7 @@ from typing import Never
 
 import numpy as np
 
+from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 
@@ -15,6 +16,8 @@ DIGITS = 7
 class ExactIndex:
     """Implements the searches of `agents.ports.vector_index.VectorIndex` over fixed points of one boundary."""
 
+    is_remote = False
+
     def __init__(self, points: Sequence[Point]) -> None:
         """Take all points, of one boundary and one space, with token vectors."""
         self._ids = [point.memory_id for point in points]
@@ -23,6 +26,11 @@ class ExactIndex:
         tokens = [point.tokens for point in points if point.tokens is not None]
         self._tokens = np.concatenate(tokens)
         self._starts = np.cumsum([0, *map(len, tokens)])[:-1]
+
+    async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
+        """Return itself: a read is a function call."""
+        del searches
+        return self
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """Return the nearest by cosine."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from qdrant_edge import Query, UpdateOperation
 
+from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
@@ -46,6 +47,8 @@ TYPICAL_TOKEN_ROWS = 16
 
 class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
+
+    is_remote = False
 
     def __init__(self, root: Path, resources: EdgeResources | None = None) -> None:
         """Own this directory. Raises RuntimeError if another process does. After `close` calls raise KeyError."""
@@ -86,6 +89,10 @@ class EdgeIndex:
                 self._cache.removed(self._cached_as(space), batch)
                 await asyncio.sleep(0)
             await self._make_durable(shard, space, len(ids))
+
+    async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
+        del searches  # A read is a function call.
+        return self
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         contract.check_vector(space, vector)

@@ -8,17 +8,16 @@ the client's own error if the same request would be rejected again (a defect).
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from json import JSONDecodeError
 from typing import TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.hang_guard import HangGuard
+from streams.adapters.vectors.server.server_errors import NO_ANSWER_ERRORS, REFUSALS, describe, is_missing, is_transient
+from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
@@ -41,12 +40,16 @@ class KnownCollection:
 class ServerCollections:
     """Creates a server's collections, and caches what this process knows of them."""
 
-    def __init__(self, client: AsyncQdrantClient, prefix: str, timeout_s: float) -> None:
+    def __init__(
+        self, client: AsyncQdrantClient, prefix: str, timeout_s: float, storage: ServerStorage = IN_MEMORY
+    ) -> None:
         self._client = client
         self._prefix = prefix
+        self._storage = storage
         self.guard = HangGuard(client.get_collections, timeout_s)
         """Refuses requests while the server hangs."""
         self._known: dict[str, KnownCollection] = {}
+        self._fingerprints: dict[str, Fingerprint] = {}
         self._preparing = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> str | None:
@@ -74,11 +77,29 @@ class ServerCollections:
         return name
 
     async def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """Return the fingerprints of the collections with this prefix, by the rest of their names."""
+        """Return the fingerprints of the collections with this prefix, by the rest of their names.
+
+        One request, and one for each collection that this process has not seen: a name has one fingerprint for ever.
+        """
         listed = (await await_answer(self._client.get_collections(), self.guard)).collections
         names = [one.name for one in listed if one.name.startswith(self._prefix)]
-        found = [(name.removeprefix(self._prefix), await self._fingerprint(name)) for name in names]
-        return {name: fingerprint for name, fingerprint in found if fingerprint}
+        found = await asyncio.gather(*(self._seen_fingerprint(name) for name in names))
+        return {
+            name.removeprefix(self._prefix): fingerprint
+            for name, fingerprint in zip(names, found, strict=True)
+            if fingerprint
+        }
+
+    async def _seen_fingerprint(self, name: str) -> Fingerprint | None:
+        if name not in self._fingerprints and (fingerprint := await self._fingerprint(name)) is not None:
+            self._fingerprints[name] = fingerprint
+        return self._fingerprints.get(name)
+
+    async def delete(self, collection: str) -> None:
+        """Delete a collection."""
+        name = self._prefix + collection
+        await self.ask(name, self._client.delete_collection(name))
+        self._known.pop(name, None)
 
     async def ask(self, name: str, request: Awaitable[T]) -> T:
         """Await a response about a collection; forget the collection if it was deleted meanwhile."""
@@ -98,12 +119,16 @@ class ServerCollections:
 
     async def _create(self, space: VectorSpace) -> str:
         name = self._prefix + space.collection
-        shape = _server_vector_params(space.fingerprint)
-        metadata = {FINGERPRINT_KEY: space.fingerprint.model_dump()}
-        create = self._client.create_collection(name, shape, hnsw_config=NO_GRAPHS, metadata=metadata)
+        create = self._client.create_collection(
+            name,
+            self._storage.vector_params(space.fingerprint),
+            hnsw_config=NO_GRAPHS,
+            on_disk_payload=self._storage.payload_on_disk,
+            metadata={FINGERPRINT_KEY: space.fingerprint.model_dump()},
+        )
         try:
             await self.ask(name, create)
-        except UnexpectedResponse:
+        except REFUSALS:
             # Another worker may have created it first.
             if await self.readable(space) is None:
                 raise
@@ -138,21 +163,8 @@ class ServerCollections:
         return Fingerprint.model_validate(metadata[FINGERPRINT_KEY]) if FINGERPRINT_KEY in metadata else None
 
     def _forget_missing(self, name: str, error: Unavailable) -> None:
-        if is_missing(error):
+        if is_missing(error.__cause__):
             self._known.pop(name, None)
-
-
-def _server_vector_params(fingerprint: Fingerprint) -> models.VectorParams | dict[str, models.VectorParams]:
-    pooled = models.VectorParams(size=fingerprint.dim, distance=models.Distance.COSINE)
-    if not fingerprint.token_dim:
-        return pooled
-    tokens = models.VectorParams(
-        size=fingerprint.token_dim,
-        distance=models.Distance.DOT,
-        multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
-        datatype=models.Datatype.FLOAT16,
-    )
-    return {payload.POOLED: pooled, payload.TOKENS: tokens}
 
 
 def _server_index_params(path: str) -> models.KeywordIndexParams | models.IntegerIndexParams:
@@ -166,22 +178,15 @@ def _server_index_params(path: str) -> models.KeywordIndexParams | models.Intege
     return numbers.get(path, keyword)
 
 
-TRANSIENT_STATUSES = frozenset({401, 403, 404, 408, 429})
-"""Statuses below 500 that a retry may not get: the API key is corrected, the collection created again."""
-
-NO_ANSWER_ERRORS = (TimeoutError, ResponseHandlingException, QdrantException, JSONDecodeError, UnicodeDecodeError)
-"""No connection, a timeout, a busy server, or a proxy's page in place of a response."""
-
-
 async def await_answer(request: Awaitable[T], guard: HangGuard) -> T:
     """Await a response. Raises Unavailable for none in time, at once while the server hangs."""
     try:
         return await guard.answer(request)
     except NO_ANSWER_ERRORS as error:
         raise Unavailable(f"no answer from the vector server: {error!r}") from error
-    except UnexpectedResponse as error:
-        if is_transient(error.status_code):
-            raise Unavailable(f"the vector server answered {error.status_code}") from error
+    except REFUSALS as error:
+        if is_transient(error):
+            raise Unavailable(describe(error)) from error
         raise
 
 
@@ -190,14 +195,3 @@ async def await_applied(write: Awaitable[models.UpdateResult], guard: HangGuard)
     status = (await await_answer(write, guard)).status
     if status != models.UpdateStatus.COMPLETED:
         raise Unavailable(f"the vector server has not applied a write yet: {status}")
-
-
-def is_transient(status_code: int | None) -> bool:
-    """True if a retry may succeed."""
-    return status_code is None or status_code in TRANSIENT_STATUSES or status_code >= 500
-
-
-def is_missing(error: Unavailable) -> bool:
-    """True if the server answered that the collection does not exist."""
-    cause = error.__cause__
-    return isinstance(cause, UnexpectedResponse) and cause.status_code == 404

@@ -4,59 +4,128 @@ Guaranteed: a write that returned is applied (`wait=True`); a server that is dow
 within the timeout of each request.
 """
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
+from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.server.grpc_points import GrpcPoints
+from streams.adapters.vectors.server.point_queries import Hits, PointQuery, PointTransport
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
+from streams.adapters.vectors.server.read_ahead import read_ahead
+from streams.adapters.vectors.server.rest_points import RestPoints
+from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.batching import batches
 
-SERVER_EXACT_SEARCH = models.SearchParams(exact=True)
-"""Ignore HNSW graphs: an older collection may have one, over the points of all users."""
+T = TypeVar("T")
+
+BATCHES_AT_ONCE = 4
+"""Batches of this process that are written or read at once: the server works on one while others are on their way. Its
+own advice for bulk uploads is two to four."""
+
+GRPC_OPTIONS: Mapping[str, Any] = {
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.min_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": 2000,
+    "grpc.keepalive_time_ms": 10_000,
+    "grpc.keepalive_timeout_ms": 5000,
+}
+"""A server that was away is tried again every 2 s at the latest, by default every 2 min. A silent one is asked for a
+sign of life after 10 s, by default never: that its machine is gone is noticed when TCP gives up, after a quarter of an
+hour."""
 
 
 class QdrantIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on a Qdrant server."""
 
-    def __init__(self, client: AsyncQdrantClient, *, prefix: str = "", timeout_s: float = 5.0) -> None:
-        """Take over this client. `prefix` starts the names of collections; `timeout_s` is that of one request."""
+    is_remote = True
+
+    def __init__(
+        self,
+        client: AsyncQdrantClient,
+        *,
+        prefix: str = "",
+        timeout_s: float = 5.0,
+        grpc: bool = False,
+        storage: ServerStorage = IN_MEMORY,
+    ) -> None:
+        """Take over this client. `prefix` starts the names of collections; `timeout_s` is that of one request.
+
+        `grpc`: the client prefers gRPC, so that points and queries are encoded for it.
+        """
         self._client = client
-        self._collections = ServerCollections(client, prefix, timeout_s)
+        self._collections = ServerCollections(client, prefix, timeout_s, storage)
+        self._points: PointTransport = (
+            GrpcPoints(client, storage.grpc_search_params(), timeout_s)
+            if grpc
+            else RestPoints(client, storage.rest_search_params())
+        )
+        self._slots = asyncio.Semaphore(BATCHES_AT_ONCE)
 
     @classmethod
-    def connect(cls, url: str, *, api_key: str | None = None, prefix: str = "", timeout_s: float = 5.0) -> Self:
-        """Return an index on the server at `url`. Nothing is sent, so the server may start later."""
-        seconds = math.ceil(timeout_s)
-        client = AsyncQdrantClient(url=url, api_key=api_key, timeout=seconds, check_compatibility=False)
-        return cls(client, prefix=prefix, timeout_s=timeout_s)
+    def connect(
+        cls,
+        url: str,
+        *,
+        api_key: str | None = None,
+        prefix: str = "",
+        timeout_s: float = 5.0,
+        grpc_port: int | None = None,
+        storage: ServerStorage = IN_MEMORY,
+    ) -> Self:
+        """Return an index on the server at `url`, by gRPC at `grpc_port` of its host, by REST without one.
+
+        Nothing is sent, so the server may start later.
+        """
+        client = AsyncQdrantClient(
+            url=url,
+            api_key=api_key,
+            timeout=math.ceil(timeout_s),
+            check_compatibility=False,
+            prefer_grpc=grpc_port is not None,
+            grpc_port=grpc_port or 0,
+            grpc_options=dict(GRPC_OPTIONS),
+        )
+        return cls(client, prefix=prefix, timeout_s=timeout_s, grpc=grpc_port is not None, storage=storage)
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         unique = contract.validate_points(space, points)
         if not unique:
             return
         name = await self._collections.writable(space, unique)
-        for batch in contract.write_batches(unique):
-            structs = [_server_point(space.fingerprint, point) for point in batch]
-            await self._collections.write(name, self._client.upsert(name, structs, wait=True))
+
+        async def write(batch: Sequence[Point]) -> None:
+            await self._collections.write(name, self._points.upsert(name, space.fingerprint, batch))
+
+        await self._each(write, list(contract.write_batches(unique)))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         ids = contract.validate_ids(memory_ids)
         if (name := await self._collections.readable(space)) is None:
             return
-        for batch in batches(ids, contract.POINT_BATCH_SIZE):
+
+        async def remove(batch: Sequence[str]) -> None:
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
+        await self._each(remove, list(batches(ids, contract.POINT_BATCH_SIZE)))
+
+    async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
+        return await read_ahead(searches, self._send, self)
+
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        numbers, using = contract.validate_vector(space, vector), payload.pooled_name(space.fingerprint)
+        contract.check_vector(space, vector)
+        using = payload.pooled_name(space.fingerprint)
 
         async def fetch(count: int) -> list[Scored]:
-            return contract.sort_by_cosine(await self._query(space, numbers, using, where, count))
+            [found] = await self._send(space, [PointQuery(using, vector, where, count)])
+            return contract.sort_by_cosine(found)
 
         return await contract.fetch_nearest(fetch, limit)
 
@@ -68,54 +137,30 @@ class QdrantIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        rows, ids = (
-            contract.validate_rows(space, question),
-            None if memory_ids is None else contract.validate_ids(memory_ids),
-        )
-        if not rows or ids == []:
+        contract.check_rows(space, question)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
+        if not len(question) or ids == []:
             return []
 
         async def fetch(count: int) -> list[Scored]:
-            return contract.sort_by_score(await self._query(space, rows, payload.TOKENS, where, count, ids))
+            [found] = await self._send(space, [PointQuery(payload.TOKENS, question, where, count, ids)])
+            return contract.sort_by_score(found)
 
         return await contract.fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, str] = {}
-        if (name := await self._collections.readable(space)) is None:
-            return found
-        for batch in batches(ids, contract.POINT_BATCH_SIZE):
-            request = self._client.retrieve(name, list(batch), [payload.HASH], with_vectors=False)
-            records = await self._collections.ask(name, request)
-            found |= {str(record.id): record.payload[payload.HASH] for record in records if record.payload}
-        return found
+        records = await self._records(space, memory_ids, contract.POINT_BATCH_SIZE, [payload.HASH], vectors=False)
+        return {str(record.id): record.payload[payload.HASH] for record in records if record.payload}
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, Encoded] = {}
-        if (name := await self._collections.readable(space)) is None:
-            return found
-        for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
-            request = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
-            records = await self._collections.ask(name, request)
-            found |= {
-                str(record.id): payload.decode_point_vectors(space.fingerprint, record.vector) for record in records
-            }
-        return found
+        records = await self._records(space, memory_ids, contract.VECTOR_BATCH_SIZE, [], vectors=True)
+        return {str(record.id): payload.decode_point_vectors(space.fingerprint, record.vector) for record in records}
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, Vector] = {}
-        if (name := await self._collections.readable(space)) is None:
-            return found
         using = payload.pooled_name(space.fingerprint)
-        for batch in batches(ids, contract.POINT_BATCH_SIZE):
-            wanted = True if using is None else [using]
-            request = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=wanted)
-            records = await self._collections.ask(name, request)
-            found |= {str(record.id): payload.decode_pooled_vector(record.vector) for record in records}
-        return found
+        wanted = True if using is None else [using]
+        records = await self._records(space, memory_ids, contract.POINT_BATCH_SIZE, [], vectors=wanted)
+        return {str(record.id): payload.decode_pooled_vector(record.vector) for record in records}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         if (name := await self._collections.readable(space)) is None:
@@ -127,6 +172,11 @@ class QdrantIndex:
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
         return await self._collections.fingerprints()
+
+    async def delete_collections(self) -> None:
+        """Delete all collections with this prefix. For tests and measurements."""
+        for name in await self._collections.fingerprints():
+            await self._collections.delete(name)
 
     def problem(self) -> str | None:
         return self._collections.guard.problem
@@ -148,44 +198,51 @@ class QdrantIndex:
         self._collections.guard.close()
         await self._client.close()
 
-    async def _query(
+    async def _send(self, space: VectorSpace, queries: Sequence[PointQuery]) -> list[Hits]:
+        """Answer queries of one collection in one request; none is sent for those that can find nothing."""
+        sent = [query for query in queries if _can_find(query)]
+        if not sent or (name := await self._collections.readable(space)) is None:
+            return [[] for _ in queries]
+        found = iter(await self._collections.ask(name, self._points.query(name, sent)))
+        return [next(found) if _can_find(query) else [] for query in queries]
+
+    async def _records(
         self,
         space: VectorSpace,
-        query: list[float] | list[list[float]],
-        using: str | None,
-        where: MemoryFilter,
-        limit: int,
-        memory_ids: Sequence[str] | None = None,
-    ) -> list[tuple[object, float]]:
-        if payload.admits_none(where) or (name := await self._collections.readable(space)) is None:
+        memory_ids: Sequence[str],
+        batch_size: int,
+        fields: list[str],
+        *,
+        vectors: bool | list[str],
+    ) -> list[models.Record]:
+        """Return the points of these memories, with these fields of the payload and these vectors."""
+        ids = contract.validate_ids(memory_ids)
+        if (name := await self._collections.readable(space)) is None:
             return []
-        request = self._client.query_points(
-            name,
-            query=query,
-            using=using,
-            query_filter=server_filter(where, memory_ids),
-            search_params=SERVER_EXACT_SEARCH,
-            limit=limit,
-            with_payload=False,
-            with_vectors=False,
-        )
-        return [(point.id, point.score) for point in (await self._collections.ask(name, request)).points]
+
+        async def read(batch: Sequence[str]) -> list[models.Record]:
+            request = self._client.retrieve(name, list(batch), fields or False, with_vectors=vectors)
+            return await self._collections.ask(name, request)
+
+        return [record for part in await self._each(read, list(batches(ids, batch_size))) for record in part]
+
+    async def _each(self, call: Callable[[Any], Awaitable[T]], some: Sequence[Sequence[Any]]) -> list[T]:
+        """Make a call for each batch, at most `BATCHES_AT_ONCE` of this process at once; raises the first error."""
+        if len(some) == 1:
+            return [await self._in_slot(call, some[0])]
+        calls = [asyncio.ensure_future(self._in_slot(call, batch)) for batch in some]
+        try:
+            return await asyncio.gather(*calls)
+        except BaseException:
+            for one in calls:
+                one.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
+
+    async def _in_slot(self, call: Callable[[Any], Awaitable[T]], batch: Sequence[Any]) -> T:
+        async with self._slots:
+            return await call(batch)
 
 
-def _server_point(fingerprint: Fingerprint, point: Point) -> models.PointStruct:
-    return models.PointStruct(
-        id=point.memory_id, vector=payload.named_vectors(fingerprint, point), payload=payload.payload_of(point)
-    )
-
-
-def server_filter(where: MemoryFilter, ids: Sequence[str] | None) -> models.Filter:
-    """Return a filter in the client's classes. Its ranges are floats, exact for the milliseconds of any date."""
-    must: list[models.Condition] = [
-        models.FieldCondition(key=field, match=models.MatchAny(any=values))
-        for field, values in payload.match_values(where).items()
-    ]
-    if where.since_ms is not None or where.until_ms is not None:
-        must.append(models.FieldCondition(key=payload.TIME, range=models.Range(gte=where.since_ms, lt=where.until_ms)))
-    if ids is not None:
-        must.append(models.HasIdCondition(has_id=list(ids)))
-    return models.Filter(must=must)
+def _can_find(query: PointQuery) -> bool:
+    return not payload.admits_none(query.where) and (query.rows is None or len(query.rows) > 0)

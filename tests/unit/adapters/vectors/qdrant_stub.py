@@ -89,8 +89,8 @@ class QdrantStub:
                 return None
             case "GET", ["collections", _]:
                 return described(self.collection)
-            case "POST", ["collections", _, "points", "query"]:
-                return {"points": []}
+            case "POST", ["collections", _, "points", "query", "batch"]:
+                return [{"points": []} for _ in body["searches"]]
             case _:
                 return self.write_result
 

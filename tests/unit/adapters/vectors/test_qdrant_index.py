@@ -190,9 +190,10 @@ async def test_second_write_sends_only_the_write(index: QdrantIndex, stub: Qdran
     stub.asked.clear()
     await index.upsert(SPACE, [POINT])
     await index.search(SPACE, ONES, EVERYTHING, 5)
-    assert stub.lines == [f"PUT /collections/{NAME}/points?wait=true", f"POST /collections/{NAME}/points/query"]
-    assert stub.asked[1].body["with_payload"] is False
-    assert stub.asked[1].body["with_vector"] is False
+    assert stub.lines == [f"PUT /collections/{NAME}/points?wait=true", f"POST /collections/{NAME}/points/query/batch"]
+    [query] = stub.asked[1].body["searches"]
+    assert query["with_payload"] is False
+    assert query["with_vector"] is False
 
 
 async def test_token_vectors_are_stored_in_half_precision(index: QdrantIndex, stub: QdrantStub) -> None:
@@ -214,10 +215,11 @@ async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, st
         await index.upsert(space, [POINT])
         stub.asked.clear()
         await index.search(space, ONES, EVERYTHING, 5)
-        assert [(asked.body.get("using"), asked.body["params"]["exact"]) for asked in stub.asked] == [(name, True)]
+        [query] = stub.asked[0].body["searches"]
+        assert (query.get("using"), query["params"]["exact"]) == (name, True)
     await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5)
     await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
-    over_all, over_one = stub.asked[-2].body, stub.asked[-1].body
+    [over_all], [over_one] = stub.asked[-2].body["searches"], stub.asked[-1].body["searches"]
     assert over_all["params"]["exact"]
     assert (over_all["using"], over_all["query"], over_all["limit"]) == ("tokens", {"nearest": ROWS.tolist()}, 6)
     assert {"has_id": [ID]} in over_one["filter"]["must"]

@@ -1,0 +1,39 @@
+"""Queries of points as plain values, before they are encoded for a transport."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from qdrant_client import models
+
+from schemas.models.vectors import Matrix, MemoryFilter, Point, Vector
+from schemas.state.modes import Fingerprint
+
+Hits = list[tuple[object, float]]
+"""Ids and scores in the order of the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointQuery:
+    """The points nearest to `rows` that `where` admits: by cosine for one row, by MaxSim for a matrix.
+
+    `memory_ids` restricts it to these memories. With `prefetch` it scores what those queries find, and nothing else:
+    candidates and late interaction in one query. A prefetch without `rows` finds its `memory_ids`.
+    """
+
+    using: str | None
+    rows: Vector | Matrix | None
+    where: MemoryFilter
+    limit: int
+    memory_ids: Sequence[str] | None = None
+    prefetch: Sequence["PointQuery"] = ()
+
+
+class PointTransport(Protocol):
+    """Sends queries and points. Raises the client's errors."""
+
+    async def query(self, name: str, queries: Sequence[PointQuery]) -> list[Hits]:
+        """Answer all queries of a collection in one request, in their order."""
+
+    async def upsert(self, name: str, fingerprint: Fingerprint, points: Sequence[Point]) -> models.UpdateResult:
+        """Write points in one request, and wait until they are applied."""
