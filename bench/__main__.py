@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from bench.harness.report import Report
 from bench.run import Bench, Part, Sizes
+from bench.server import ServerAddress
 
 FULL = Sizes(turns=3000, alone=600, questions=500, poison_rounds=2, listed=50_000)
 QUICK = Sizes(turns=1000, alone=200, questions=200, poison_rounds=1, listed=10_000)
@@ -25,7 +26,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="about a third of the load; too noisy for decisions")
     parser.add_argument("--only", choices=get_args(Part), help="one part of the measurements")
     parser.add_argument("--memories", type=int, help="of the user whose pages and maps are read")
+    parser.add_argument(
+        "--qdrant", default=os.environ.get("MODESTREAM_TEST_QDRANT_URL"), help="URL of a Qdrant server to measure, too"
+    )
+    parser.add_argument(
+        "--qdrant-grpc-port",
+        type=int,
+        default=int(os.environ.get("MODESTREAM_TEST_QDRANT_GRPC_PORT", "6334")),
+        help="its port of gRPC, 6334 by default; 0: REST",
+    )
     options = parser.parse_args()
+    server = ServerAddress(options.qdrant, options.qdrant_grpc_port or None) if options.qdrant else None
     sizes = QUICK if options.quick else FULL
     sizes = replace(sizes, listed=options.memories or sizes.listed)
     report = Report(_print_line)
@@ -34,7 +45,7 @@ def main() -> None:
     report.fact("load_before", "load average before (1 min)", round(os.getloadavg()[0], 2))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="modestream-bench-") as directory:
-        bench = Bench(Path(directory), sizes, report, _progress)
+        bench = Bench(Path(directory), sizes, report, _progress, server)
         asyncio.run(run_until_signal(bench.run(options.only)))
     report.number("bench_s", "duration of the benchmark", time.monotonic() - began, "s")
     report.print()

@@ -35,15 +35,17 @@ async def ingest(
     users: int = USERS,
     garbage: Sequence[int] = (),
     poll_interval_s: float = POLL_INTERVAL_S,
+    prefix: str = "memory.",
 ) -> Rates:
     """Publish the texts as turns of the new users `LABEL-0`, `LABEL-1`, ..., and wait until all are embedded.
 
     A record with invalid JSON is published before each place in `garbage`. Each poll for what is embedded costs the
-    worker a command: where its processor time is measured, `poll_interval_s` is longer.
+    worker a command: where its processor time is measured, `poll_interval_s` is longer. `prefix` is that of the topics.
     """
-    async with MemoryClient(bootstrap, timeout=60) as client, asyncio.timeout(MAX_RUN_S):
+    async with MemoryClient(bootstrap, timeout=60, topic_prefix=prefix) as client, asyncio.timeout(MAX_RUN_S):
         began = time.perf_counter()
-        ends = await _publish(bootstrap, texts, [f"{label}-{number}" for number in range(users)], frozenset(garbage))
+        names = [f"{label}-{number}" for number in range(users)]
+        ends = await _publish(bootstrap, f"{prefix}turns", texts, names, frozenset(garbage))
         await asyncio.gather(*(_wait_until_retrievable(client, user, end) for user, end in ends.items()))
         retrievable = time.perf_counter() - began
         while await _count_embedded(client, ends) < len(texts):  # noqa: ASYNC110 - there is no event to await
@@ -52,7 +54,7 @@ async def ingest(
 
 
 async def _publish(
-    bootstrap: str, texts: Sequence[str], users: Sequence[str], garbage: frozenset[int]
+    bootstrap: str, topic: str, texts: Sequence[str], users: Sequence[str], garbage: frozenset[int]
 ) -> Mapping[str, int]:
     """Publish all turns; return the offset of each user's last one."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
@@ -62,8 +64,8 @@ async def _publish(
         for number, text in enumerate(texts):
             user = users[number % len(users)]
             if number in garbage:
-                await producer.send("memory.turns", b"{no json " + text.encode(), key=user.encode())
-            last[user] = await producer.send("memory.turns", _turn(user, number, text), key=user.encode())
+                await producer.send(topic, b"{no json " + text.encode(), key=user.encode())
+            last[user] = await producer.send(topic, _turn(user, number, text), key=user.encode())
         return {user: (await written).offset for user, written in last.items()}
     finally:
         await producer.stop()

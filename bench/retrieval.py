@@ -25,9 +25,11 @@ WARM = 50
 """First questions, not counted."""
 
 
-async def measure_questions_s(bootstrap: str, user: str, asked: Sequence[str]) -> tuple[float, float]:
+async def measure_questions_s(
+    bootstrap: str, user: str, asked: Sequence[str], prefix: str = "memory."
+) -> tuple[float, float]:
     """Return median and 95th percentile of the round trip in seconds, one question at a time."""
-    async with MemoryClient(bootstrap, user_id=user, timeout=30) as client:
+    async with MemoryClient(bootstrap, user_id=user, timeout=30, topic_prefix=prefix) as client:
         times = []
         for question in [*asked[:WARM], *asked]:
             began = time.perf_counter()

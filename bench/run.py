@@ -18,13 +18,14 @@ from bench.harness.texts import mixed_turns, questions, short_turns
 from bench.ingest import ingest
 from bench.lists import measure_lists
 from bench.retrieval import measure_index_queries_s, measure_questions_s, request_bytes
+from bench.server import ServerAddress, ServerLoad, measure_server
 from streams.up.installation import KafkaInstallation
 from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
 
 ASKER = "asker-0"
 """The user of the timed questions: the first one of the label `asker`."""
 
-Part = Literal["gateway", "lists"]
+Part = Literal["gateway", "lists", "server"]
 """What can be measured alone."""
 
 ASKERS_TURNS = 600
@@ -45,7 +46,17 @@ class Sizes:
 class Bench:
     """One run of all measurements, in an empty directory."""
 
-    def __init__(self, directory: Path, sizes: Sizes, report: Report, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        sizes: Sizes,
+        report: Report,
+        progress: Callable[[str], None],
+        server: ServerAddress | None = None,
+    ) -> None:
+        """`server` is measured beside the embedded index."""
+        self._directory = directory
+        self._server = server
         self._data_dir = directory / "data"
         self._lists_dir = directory / "lists"
         self._models = directory / "models"
@@ -59,6 +70,8 @@ class Bench:
             await self._measure_gateway_alone()
         elif part == "lists":
             await self._measure_lists()
+        elif part == "server":
+            await self._measure_server()
         else:
             await self._run_all()
 
@@ -86,6 +99,14 @@ class Bench:
         self._report_memory(idle, loaded)
         await self._measure_restart()
         await self._measure_lists()
+        await self._measure_server()
+
+    async def _measure_server(self) -> None:
+        if self._server is None:
+            self._progress("no Qdrant server is given, so none is measured")
+            return
+        load = ServerLoad(self._sizes.turns, self._sizes.questions)
+        await measure_server(self._directory, self._report, load, self._server, self._progress)
 
     async def _measure_ingestion(self, system: System) -> None:
         await ingest(system.bootstrap, short_turns(300, 1), "warm-up")

@@ -23,6 +23,7 @@ from bench.faults.load import USERS
 from bench.faults.page import line, page
 from bench.faults.process_faults import PROCESS_FAULTS
 from bench.faults.row import Fault, Row, Size, measure
+from bench.faults.server_faults import SERVER_FAULTS
 from bench.faults.world import Models
 
 FULL, QUICK = Size(turns=300, per_second=10.0), Size(turns=100, per_second=10.0)
@@ -31,7 +32,7 @@ PAGE = Path(__file__).parents[2] / "docs/faults.md"
 
 NO_MOUNT = "full disks: this process may not mount a file system"
 NOT_HERE = (
-    "faults of a Qdrant server: none was at hand",
+    "faults of Qdrant itself: no server was at hand",
     "jumps of the clock: they would be those of the whole machine",
 )
 
@@ -61,13 +62,16 @@ def main() -> None:
     if options.write:
         rows = _kept(options.rows) | measured
         ordered = [rows[fault.name] for fault in _chosen([])[0] if fault.name in rows]
-        PAGE.write_text(page(ordered, len(os.sched_getaffinity(0)), USERS, size, missing))
+        servers = {fault.name for fault in SERVER_FAULTS}
+        usual_rows = [row for row in ordered if row.fault not in servers]
+        on_server = [row for row in ordered if row.fault in servers]
+        PAGE.write_text(page(usual_rows, len(os.sched_getaffinity(0)), USERS, size, missing, on_server))
     sys.exit(0 if len(measured) == len(faults) and all(row.is_right for row in measured.values()) else 1)
 
 
 def _chosen(texts: Sequence[str]) -> tuple[list[Fault], list[str]]:
     disks = DISK_FAULTS if can_mount() else []
-    every = [*PROCESS_FAULTS, *disks, *INPUT_FAULTS, *FLEET_FAULTS]
+    every = [*PROCESS_FAULTS, *disks, *INPUT_FAULTS, *FLEET_FAULTS, *SERVER_FAULTS]
     chosen = [fault for fault in every if not texts or any(text in fault.name for text in texts)]
     return chosen, [*([] if disks else [NO_MOUNT]), *NOT_HERE]
 

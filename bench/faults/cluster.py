@@ -7,11 +7,12 @@ import shutil
 import signal
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from bench.faults.world import Models
 from bench.harness.system import ROOT
@@ -172,6 +173,8 @@ class Cluster:
     directory: Path
     brokers: Brokers
     workers: dict[str, KeptProcess] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further settings of the workers."""
 
     @property
     def bootstrap(self) -> str:
@@ -194,7 +197,9 @@ class Cluster:
             "MODESTREAM_REPLICATION_FACTOR": str(len(self.brokers.nodes)),
             "MODESTREAM_DATA_DIR": str(self.directory / name),
         }
-        worker = KeptProcess(command, self.directory / f"{name}.log", {**settings, **Models.settings()})
+        worker = KeptProcess(
+            command, self.directory / f"{name}.log", {**settings, **Models.settings(), **self.settings}
+        )
         self.workers[name] = worker
         await worker.start()
         return worker
@@ -222,18 +227,29 @@ def _health(port: int) -> dict[str, list[int]]:
         return found
 
 
+AnyCluster = TypeVar("AnyCluster", bound=Cluster)
+
+
 @asynccontextmanager
-async def new_cluster(brokers: int = 1, command: Sequence[str] = WORKER) -> AsyncIterator[Cluster]:
-    """Run brokers and one worker until the block ends."""
+async def new_cluster(
+    brokers: int = 1,
+    command: Sequence[str] = WORKER,
+    *,
+    kind: type[AnyCluster] = Cluster,  # type: ignore[assignment]
+    before_workers: Callable[[AnyCluster], Awaitable[None]] | None = None,
+) -> AsyncIterator[AnyCluster]:
+    """Run brokers, what `before_workers` starts, and one worker until the block ends."""
     with TemporaryDirectory(prefix="modestream-faults-") as name:
         directory = Path(name)
         layout = Layout(directory / "installation")
         layout.create()
         installation = await install_kafka(default_cache_dir(), layout, print)
-        cluster = Cluster(directory, Brokers(directory, brokers, installation))
+        cluster = kind(directory, Brokers(directory, brokers, installation))
         async with AsyncExitStack() as stack:
             stack.push_async_callback(cluster.brokers.stop)
             await cluster.brokers.start()
+            if before_workers is not None:
+                await before_workers(cluster)
             await cluster.start_worker(command=command)
             stack.push_async_callback(_stop_workers, cluster)
             await cluster.until_served(worker=4)

@@ -24,13 +24,37 @@ users write {per_second:g} turns a second and another user asks one question a s
 """
 
 
-def page(rows: Sequence[Row], cores: int, users: int, size: Size, missing: Sequence[str]) -> str:
-    """Return the page; `missing` says what was not run, and why."""
+SERVER_HEAD = """
+## With vectors on a Qdrant server
+
+These rows were run on a stand-in, not on Qdrant: Qdrant's engine in its embedded form behind the same gRPC
+(`tests/fakes/qdrant_server`). What is lost or doubled is this system's doing; what takes how long says nothing
+about Qdrant, and little about this system where the load average is that high ({least:.0f} to {most:.0f}).
+
+| fault | in | found | doubled | again | well s | p95 before | during | remark |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page(
+    rows: Sequence[Row], cores: int, users: int, size: Size, missing: Sequence[str], on_server: Sequence[Row] = ()
+) -> str:
+    """Return the page; `missing` says what was not run, and why; `on_server` are rows of the Qdrant server."""
     loads = [row.load for row in rows]
-    head = HEAD.format(cores=cores, least=min(loads), most=max(loads), users=users, **asdict(size))
+    head = HEAD.format(
+        cores=cores, least=min(loads, default=0), most=max(loads, default=0), users=users, **asdict(size)
+    )
     body = "".join(line(row) + "\n" for row in rows)
     foot = "".join(f"- {one}\n" for one in missing)
-    return head + body + ("\nNot run:\n\n" + foot if foot else "")
+    return head + body + server_section(on_server) + ("\nNot run:\n\n" + foot if foot else "")
+
+
+def server_section(rows: Sequence[Row]) -> str:
+    """Return the section of the server's rows; empty without any."""
+    if not rows:
+        return ""
+    loads = [row.load for row in rows]
+    return SERVER_HEAD.format(least=min(loads), most=max(loads)) + "".join(line(row) + "\n" for row in rows)
 
 
 def line(row: Row) -> str:

@@ -99,6 +99,15 @@ def test_page_has_a_line_for_each_row_and_says_what_was_not_run() -> None:
     assert text.endswith("Not run:\n\n- clocks: none\n")
 
 
+def test_rows_of_a_qdrant_server_say_that_it_was_a_stand_in() -> None:
+    text = page([row()], 2, 8, Size(turns=160, per_second=8.0), ["clocks: none"], [row(load=20.0), row(load=39.0)])
+    usual, on_server = text.split("## With vectors on a Qdrant server")
+    assert usual.count("| worker, `kill -9` | 10 | 10 | 0 |") == 1
+    assert on_server.count("| worker, `kill -9` | 10 | 10 | 0 |") == 2
+    assert "not on Qdrant" in on_server
+    assert "20 to 39" in on_server
+
+
 def row(found: int = 10, doubled: int = 0, load: float = 3.0) -> Row:
     return Row("worker, `kill -9`", 10, found, doubled, 2, 4.5, 50, 900, load, "")
 
