@@ -39,7 +39,7 @@ async def test_killed_broker_loses_no_turn(models: Path, tmp_path: Path) -> None
 
 
 async def test_worker_without_vector_index_finds_turns_lexically(deployment: Deployment) -> None:
-    deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
+    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": str(free_port())}
     await deployment.ready()
     async with deployment.client() as client:
         turn = FlowTurn(1)

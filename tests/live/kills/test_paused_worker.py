@@ -20,7 +20,7 @@ What takes longer fails, and so does a worker that ends, at once.
 @pytest.mark.timeout(4 * PATIENCE_S)
 async def test_paused_worker_brings_no_forgotten_memory_back(deployment: Deployment) -> None:
     # Two workers need a store that both may use; with none that answers, memories are found by words.
-    deployment.more["QDRANT_URL"] = "http://127.0.0.1:1"
+    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": "1"}
     first = await deployment.ready("first", PATIENCE_S)
     async with deployment.client(timeout=PATIENCE_S) as client:
         publishing = [asyncio.create_task(client.remember(f"Number {one} is said.")) for one in range(TURNS)]

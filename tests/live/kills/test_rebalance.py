@@ -50,7 +50,7 @@ async def test_worker_that_leaves_in_good_order_loses_nothing(deployment: Deploy
 
 
 async def test_worker_joins_while_the_vector_store_is_away(deployment: Deployment) -> None:
-    deployment.more["QDRANT_URL"] = "http://127.0.0.1:1"
+    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": "1"}
     first = await deployment.ready("first")
     async with deployment.client() as client:
         await client.remember("The lamp is in the hall.")

@@ -33,7 +33,7 @@ async def test_worker_stops_mid_batch_and_commits_nothing_unfinished(deployment:
 
 
 async def test_worker_stops_while_the_vector_store_is_away(deployment: Deployment) -> None:
-    deployment.more["QDRANT_URL"] = "http://127.0.0.1:1"
+    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": "1"}
     worker = await deployment.ready()
     async with deployment.client() as client:
         await client.remember("The lamp is in the hall.")

@@ -19,7 +19,7 @@ NOTICE_S = 60
 
 async def test_worker_whose_place_another_one_has_taken_ends(deployment: Deployment) -> None:
     # Two workers need a store that both may use; with none that answers, memories are found by words.
-    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "WORKER_ID": "twin"}
+    deployment.more |= {"QDRANT_URL": "http://127.0.0.1:1", "QDRANT_GRPC_PORT": "1", "WORKER_ID": "twin"}
     first = await deployment.ready("first")
     (member,) = await members(deployment)
     assert noted(first) == member
