@@ -18,6 +18,7 @@ from agents.rules.memory.views import build_memory_view, build_mode_view
 from agents.rules.modes.declaring import (
     declare_mode,
     delete_mode,
+    drop_former,
     rename_mode,
     require_mode,
     set_default_mode,
@@ -45,6 +46,13 @@ HealthCheck = Callable[[Command], Awaitable[ResultBody]]
 """Reports the health of a boundary and of the deployment."""
 
 
+STILL_SERVES = (
+    "the mode's memories are still found by the vectors of its former embedder: they can be dropped when all are"
+    " embedded (health: stale and pending are 0)"
+)
+"""The reason for which the vectors of a former embedder are not dropped."""
+
+
 class HandleCommands:
     """Commands in; results, declared modes and changes out."""
 
@@ -56,8 +64,10 @@ class HandleCommands:
         embedders: Embedders,
         health: HealthCheck,
         clock: Clock,
+        former_serves: Callable[[str, Mode], bool] = lambda _boundary, _mode: False,
     ) -> None:
-        """`partition` is part of job ids."""
+        """`partition` is part of job ids; `former_serves` says whether a boundary's mode has not all vectors yet."""
+        self._former_serves = former_serves
         self._partition = partition
         self._memories = memories
         self._modes = modes
@@ -66,7 +76,10 @@ class HandleCommands:
         self._clock = clock
 
     async def declare_mode(self, command: Command, offset: int) -> CommandResult:
-        """Declare or update a mode; another embedder or visibility leaves a change of its memories."""
+        """Declare or update a mode; another embedder or visibility leaves a change of its memories.
+
+        Raises Rejected, `conflict`, if the vectors of the former embedder are to go while they serve.
+        """
         wanted, project = parse_arguments(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
@@ -74,11 +87,21 @@ class HandleCommands:
             raise Rejected("invalid_value", message, "arguments.embedder")
         if not wanted.for_project:
             command.require_all_projects()
-        before = self._declared(command)
-        after = declare_mode(before, wanted, embedder, project, offset)
+        before, target = self._declared(command), project if wanted.for_project else None
+        known = before.find(wanted.name, target)
+        former_serves = known is not None and self._former_serves(command.scope.boundary, known)
+        after = declare_mode(before, wanted, embedder, project, offset, former_serves=former_serves)
+        mode = require_mode(after, wanted.name, target, "arguments.name")
+        is_release = not wanted.keep_former and mode.embedded_since != offset
+        if is_release:
+            if former_serves:
+                raise Rejected("conflict", STILL_SERVES, "arguments.keep_former")
+            after = drop_former(after, mode)
+            mode = require_mode(after, wanted.name, target, "arguments.name")
         self._modes.put(command.scope.boundary, after)
-        mode = require_mode(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = build_mode_view(mode, after, project)
+        if is_release:
+            return CommandResult(result, _change_mode("release", mode, after, command, result))
         # A project's mode replaces the user's mode of that name there, for existing memories, too.
         if offset not in (mode.embedded_since, mode.filtered_since):
             return CommandResult(result)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.modes.vector_spaces import VectorSpaces
@@ -15,7 +16,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
-from schemas.state.memories import all_item_index_names, turn_index_names
+from schemas.state.memories import all_item_index_names, index_names, turn_index_names
 from schemas.state.modes import Mode
 
 StatusSource = Callable[[], Mapping[str, Any]]
@@ -80,6 +81,7 @@ class Health:
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
             | {"items": sum(items.get(name, {}).values())}
             | {"last_backfill": iso(last[name]) if name in last else None}
+            | {"former": self._former(boundary, name, visible)}
             for name in names
         }
         return {
@@ -118,6 +120,17 @@ class Health:
         eligible = sum(by_status.values())
         filtered = {"not_applicable": counts.get("not_applicable", 0)}
         return {"eligible": eligible, **by_status, **filtered, "fingerprint": fingerprint, "error": error}
+
+    def _former(self, boundary: str, name: str, visible: Iterable[Mode]) -> dict[str, Any] | None:
+        """Report the embedder that a mode had before: whether questions are still ranked by it, and its vectors."""
+        mode = next((one for one in visible if one.name == name and one.former is not None), None)
+        if mode is None or mode.former is None:
+            return None
+        indexes = list(map(self._words.memory_columns, index_names(boundary)))
+        held = [one.held() & one.of_kind(lambda kind: kind.mode == name).astype(np.bool_) for one in indexes]
+        vectors = sum(int(mask.sum()) for mask in held)
+        serves = self._spaces.former_serves(boundary, mode)
+        return {"embedder": mode.former.embedder, "serves": serves, "vectors": vectors}
 
     def _telemetry(self, counts: StatusCounts, command: Command) -> dict[str, Any]:
         """Return how modes are used: in this boundary, then by this worker since it started.

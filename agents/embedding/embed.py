@@ -8,10 +8,12 @@ is `waiting` and delays no other.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agents.categories.matching import CategoryMatcher
+from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import HeldVectors
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.embedder import Embedder
@@ -19,39 +21,13 @@ from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import written_location
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.internal.events import Embedded, Forgotten, Remembered
-from schemas.models.vectors import Encoded, Matrix, Point, Vector
-from schemas.state.memories import CategoryAssignment, Memory, VectorLocation
-from schemas.state.modes import Fingerprint, VectorSpace, collection_name
+from schemas.internal.events import Embedded, Forgotten, Released, Remembered
+from schemas.models.vectors import Encoded, Point
+from schemas.state.memories import CategoryAssignment, Memory
+from schemas.state.modes import VectorSpace, collection_name
 
 MAX_ERROR_CHARS = 300
 """Characters of an error that are stored on the record."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedMemory:
-    """A memory with its vectors and their space, or with an error; `strays` are locations of outdated vectors.
-
-    `memory` is None for a forgotten one; one that is not searchable has no vector.
-    """
-
-    memory_id: str
-    strays: frozenset[VectorLocation]
-    memory: Memory | None = None
-    partition: int = 0
-    space: VectorSpace | None = None
-    vector: Vector | None = None
-    tokens: Matrix | None = None
-    error: str | None = None
-    interaction_probabilities: Vector | None = None
-    """Those of the classifier, where the text was embedded as it is."""
-
-    @property
-    def place(self) -> VectorLocation | None:
-        """The location of the new vector."""
-        if self.space is None or self.vector is None:
-            return None
-        return VectorLocation(mode=self.space.mode, space=self.space.fingerprint.digest)
 
 
 class Embed:
@@ -71,25 +47,34 @@ class Embed:
         self._matcher_at = matcher_at
         self._spaces_at = spaces_at
         self._indexes = indexes
+        self._held_vectors = HeldVectors(spaces_at)
         self._clock = clock
 
-    async def encode(self, event: Remembered | Forgotten, partition: int) -> EncodedMemory:
-        """Make the vector of a memory in the space of its mode."""
+    async def encode(self, event: Remembered | Forgotten | Released, partition: int) -> EncodedMemory:
+        """Make the vector of a memory in the space of its mode, and in the space that serves until it is complete."""
         if isinstance(event, Forgotten):
             return EncodedMemory(event.memory_id, frozenset(event.places), partition=partition)
         memory = event.memory
+        if isinstance(event, Released):
+            return EncodedMemory(memory.memory_id, frozenset(), memory, partition, is_release=True)
         last = () if memory.embedding.place is None else (memory.embedding.place,)
         due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
         if not memory.visibility.searchable:
             return due
+        made = await self._encoded(replace(due, held=self._held(memory, partition)), memory)
+        # One that failed is found by its words alone, in each space.
+        has_failed = made.space is not None and made.error is not None
+        return made if has_failed else replace(made, beside=await self._beside(memory, partition))
+
+    async def _encoded(self, due: EncodedMemory, memory: Memory) -> EncodedMemory:
+        """Return a memory with its vector in the space of its mode, or with the reason why there is none."""
         try:
-            embedder, space = self._spaces_at(partition).of(memory)
+            embedder, space = self._spaces_at(due.partition).of(memory)
         except (ModelMissing, Rejected) as missing:
             # The mode was deleted: the change that moves its memories is in flight.
             return replace(due, error=_error_text(missing))
-        index = self._indexes.at(partition)
         try:
-            encoded = await self._encode(memory, embedder, space, index)
+            encoded = await self._encode(memory, embedder, space, self._indexes.at(due.partition))
             unprefixed = not space.fingerprint.passage_prefix
             return replace(
                 due,
@@ -116,20 +101,13 @@ class Embed:
 
     async def _write(self, batch: Sequence[EncodedMemory], partition: int) -> list[Embedded]:
         index = self._indexes.at(partition)
-        latest = {one.memory_id: one for one in batch}
-        due = list(latest.values())
-        for space in dict.fromkeys(one.space for one in due):
-            same_space = [one for one in due if one.space == space]
-            latest.update((one.memory_id, one) for one in await self._upsert(index, space, same_space))
+        latest = {one.memory_id: one for one in batch if not one.is_release}
+        written = {one.memory_id: one for one in await self._upsert_all(index, list(latest.values()))}
+        latest = {memory_id: written[memory_id] for memory_id in latest}
+        besides = await self._upsert_all(index, [one.beside for one in latest.values() if one.beside is not None])
         collections = await index.spaces()
-        # A killed worker may have written the replaced ones and published no event.
-        replaced = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
-        for place in replaced.union(*(one.strays for one in batch)):
-            outdated = [one.memory_id for one in self._outdated(batch, place, latest)]
-            fingerprint = collections.get(collection_name(place.mode, place.space))
-            if outdated and fingerprint is not None:
-                await index.delete(VectorSpace(place.mode, fingerprint), outdated)
-        await self._remove_unreported(index, batch, latest, collections)
+        latest = await self._held_vectors.verify(index, latest, besides, collections)
+        await self._held_vectors.remove_others(index, batch, latest, collections)
         # After the vectors: a category that is declared from now on finds them, and is matched with these items.
         categories = {memory_id: await self._match_categories(one) for memory_id, one in latest.items()}
         return [
@@ -149,32 +127,37 @@ class Embed:
         found = await index.hashes(VectorSpace(place.mode, fingerprint), [event.memory_id])
         return found.get(event.memory_id) == event.content_hash
 
-    def _outdated(
-        self, batch: Sequence[EncodedMemory], place: VectorLocation, latest: dict[str, EncodedMemory]
-    ) -> list[EncodedMemory]:
-        """Return the memories of a batch with an outdated vector in a location: the last event of each decides."""
-        ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
-        return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
+    def _held(self, memory: Memory, partition: int) -> tuple[str, ...]:
+        """Return the other spaces in which the memory's vector may stay: that of its mode's former embedder."""
+        held, spaces = memory.embedding.held, self._spaces_at(partition)
+        if not held or not spaces.has_former(memory):
+            return ()
+        former = spaces.former_of(memory) if len(held) > 1 else None
+        return held if former is None else (former[1].fingerprint.digest,)
 
-    async def _remove_unreported(
-        self,
-        index: VectorIndex,
-        batch: Sequence[EncodedMemory],
-        latest: dict[str, EncodedMemory],
-        collections: Mapping[str, Fingerprint],
-    ) -> None:
-        """Remove vectors that a process wrote before it was killed without publishing the event.
+    async def _beside(self, memory: Memory, partition: int) -> EncodedMemory | None:
+        """Embed a memory by the former embedder as well, if that one serves and has no vector of it yet.
 
-        The mode of the same event may have had another embedder then, or may be deleted now: the vector lies in another
-        collection of that mode, and no record has its location.
+        Without this vector it is found by its words until all vectors of the declared embedder are made.
         """
-        embedded = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
-        for name, fingerprint in collections.items():
-            space = VectorSpace.held_by(name, fingerprint)
-            place = VectorLocation(mode=space.mode, space=fingerprint.digest)
-            elsewhere = [one for mode, one in embedded if mode == space.mode and latest[one].place != place]
-            if elsewhere and (found := await index.hashes(space, elsewhere)):
-                await index.delete(space, list(found))
+        spaces = self._spaces_at(partition)
+        if memory.embedding.held or not spaces.has_former(memory) or not spaces.awaits_declared(memory):
+            return None
+        if (former := spaces.former_of(memory)) is None:
+            return None
+        embedder, space = former
+        try:
+            encoded = await embedder.passage(embedding_text(memory), boundary=memory.boundary)
+        except Exception:
+            return None
+        return EncodedMemory(memory.memory_id, frozenset(), memory, partition, space, encoded.pooled, encoded.tokens)
+
+    async def _upsert_all(self, index: VectorIndex, due: Sequence[EncodedMemory]) -> list[EncodedMemory]:
+        """Write the points of each space; those that the index refuses are `failed`."""
+        written: list[EncodedMemory] = []
+        for space in dict.fromkeys(one.space for one in due):
+            written += await self._upsert(index, space, [one for one in due if one.space == space])
+        return written
 
     async def _encode(self, memory: Memory, embedder: Embedder, space: VectorSpace, index: VectorIndex) -> Encoded:
         """Return the vectors that the memory had in another mode if text and space are the same, otherwise new ones."""
@@ -239,6 +222,7 @@ class Embed:
             at=self._clock.now(),
             error=one.error,
             categories=categories,
+            held=one.held,
         )
 
 

@@ -20,6 +20,7 @@ from agents.rules.memory.embedding_status import (
     MaintenanceAction,
     is_in_flight,
     is_in_other_space,
+    is_located,
     job_outcome,
     maintenance_action,
 )
@@ -124,7 +125,7 @@ class Maintain:
         if memory is not None and not memory.visibility.searchable:
             digest = ""
         # While in flight, a vector is removed from its old location and reaches the new one before the record does.
-        elif memory is not None and (memory.embedding.place == place or is_in_flight(memory) or digest is None):
+        elif memory is not None and (is_located(memory, place) or is_in_flight(memory) or digest is None):
             return None
         is_due_here = memory is not None and place == VectorLocation(mode=memory.mode, space=digest or "")
         return Embedded(

@@ -32,10 +32,10 @@ from agents.rules.items.item_merging import (
     supports_of,
 )
 from agents.rules.memory.visibility import awaits_indexer
-from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.internal.events import Forgotten, Learned, Released, Remembered
 from schemas.state.memories import Memory, Support
 
-MemoryEvent = Remembered | Forgotten | Learned
+MemoryEvent = Remembered | Forgotten | Released | Learned
 """What a write of a memory publishes."""
 
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]

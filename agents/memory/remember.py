@@ -17,6 +17,7 @@ from agents.memory.forget import ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import Move
+from agents.memory.release_vectors import ReleaseVectors
 from agents.memory.set_visibility import SetVisibility
 from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
@@ -34,10 +35,16 @@ from agents.rules.items.extracting import Analysis
 from agents.rules.items.read_text import ReadText, analysis_of
 from agents.rules.memory.embedding_status import (
     apply_embedded,
+    apply_kept,
     awaits_model,
     is_about_earlier_edit,
     mark_pending,
+    mark_waiting,
     orphaned_location,
+    replace_held,
+    reported_location,
+    with_held,
+    without_lost,
     written_location,
 )
 from agents.rules.memory.understanding import with_interaction
@@ -111,6 +118,7 @@ class Remember:
             memories, modes, self._items, self._supersede, self._file_items, self._move, self._count
         )
         self._correct = CorrectInteraction(memories, write, self._count)
+        self._release = ReleaseVectors(memories, words, write)
 
     def turn(self, turn: Turn, record: Record, read: ReadText | None = None) -> Slices[TurnResult]:
         """Accept a turn; `read` is its text if that was read before. Raises Rejected if its mode is not declared."""
@@ -141,7 +149,10 @@ class Remember:
 
     def embedded(self, event: Embedded) -> DerivedEvent:
         """Update the embedding status; return the event that corrects a misplaced or outdated vector."""
-        place = written_location(event)
+        if event.status in ("kept", "lost"):
+            self._compared(event)
+            return None
+        place = reported_location(event)
         memory = self._memories.get(event.memory_id)
         if memory is None:
             return Forgotten(memory_id=event.memory_id, places=(place,)) if place else None
@@ -150,7 +161,7 @@ class Remember:
             return Remembered(memory=memory, strays=(place,)) if place else None
         if event.content_hash != memory.content_hash:
             # A vector of another text lies where the current one was or will be, or where none can be made.
-            return self._embed_again(memory, place) if place else None
+            return self._embed_again(replace_held(memory), place) if place else None
         if is_about_earlier_edit(memory, event):
             return None
         self._count.add_classification(memory, event.interaction, event.at)
@@ -189,6 +200,9 @@ class Remember:
         if change.action == "correct":
             yield from self._correct.apply(change)
             return
+        if change.action == "release":
+            yield from self._release.apply(change)
+            return
         for memory in affected_memories(change, self._memories, self._words):
             yield self._step(memory, change)
 
@@ -223,18 +237,32 @@ class Remember:
             return self._embed_again(memory)
         space, place = self._spaces.digest(memory), written_location(event)
         if event.status == "waiting" and space is None:
-            self._write(mark_pending(memory, event.error))
+            self._write(mark_waiting(memory, event))
             return None
         # The model was loaded while this event was in flight: nothing else requests its vector.
         if event.space != space and space is not None:
-            return self._embed_again(memory, place)
+            return self._embed_again(with_held(memory, place), place)
         if space is None and awaits_model(memory):
             # The vector is due in a space that is unknown until the model is loaded: this one may be outdated.
             return Remembered(memory=memory, strays=(place,)) if place else None
         updated = apply_embedded(memory, self._file_items.with_current_names(event, memory))
         self._write(updated)
-        orphaned = orphaned_location(memory, place)
+        orphaned = orphaned_location(memory, place, event.held)
         return Remembered(memory=updated, strays=(orphaned,)) if orphaned else None
+
+    def _compared(self, event: Embedded) -> None:
+        """Apply what a comparison with the index has found; what has changed since is compared again."""
+        memory = self._memories.get(event.memory_id)
+        if memory is None or event.space not in memory.embedding.held:
+            return
+        if (event.mode, event.content_hash) != (memory.mode, memory.content_hash) or is_about_earlier_edit(
+            memory, event
+        ):
+            return
+        if event.status == "lost":
+            self._write(without_lost(memory, event))
+        elif awaits_model(memory) and event.space == self._spaces.digest(memory):
+            self._write(apply_kept(memory, event))
 
     def _embed_again(self, memory: Memory, stray: VectorLocation | None = None) -> Remembered:
         pending = mark_pending(memory)

@@ -6,21 +6,25 @@ Reads the declarations at every call, so that a new one is effective from the ne
 from collections.abc import Iterable, Mapping
 
 from agents.ports.embedder import Embedder, Embedders
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.rules.modes.declaring import require_mode
+from agents.rules.modes.serving import awaits_declared
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, index_names
 from schemas.state.modes import Mode, VectorSpace
 
 
 class VectorSpaces:
     """Modes, embedders and vector spaces, by boundary."""
 
-    def __init__(self, modes: Modes, embedders: Embedders) -> None:
+    def __init__(self, modes: Modes, embedders: Embedders, words: LexicalIndex | None = None) -> None:
+        """`words` says which memories have which vectors; without it no former embedder serves."""
         self._modes = modes
         self._embedders = embedders
+        self._words = words
 
     def mode(self, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
         """Return the mode of this name in a scope. Raises Rejected `unknown_mode`."""
@@ -33,6 +37,57 @@ class VectorSpaces:
     def resolve(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
         """Return the embedder of a mode and its vector space. Raises ModelMissing while the model is not loaded."""
         return _with_space(mode, self._embedders.of(mode))
+
+    def former_serves(self, boundary: str, mode: Mode) -> bool:
+        """True while a mode's memories have vectors of its former embedder that its declared one has not made yet."""
+        if mode.former is None or self._words is None:
+            return False
+        declared = self._modes.get(boundary)
+        try:
+            digest = self.resolve(mode)[1].fingerprint.digest
+        except ModelMissing:
+            digest = None
+        indexes = map(self._words.memory_columns, index_names(boundary))
+        return any(awaits_declared(columns, declared, mode, digest) for columns in indexes)
+
+    def has_former(self, memory: Memory) -> bool:
+        """True if the memory's mode keeps the vectors of a former embedder."""
+        mode = self._modes.get(memory.boundary).find(memory.mode, memory.scope.get(PROJECT_FIELD))
+        return mode is not None and mode.former is not None
+
+    def awaits_declared(self, memory: Memory) -> bool:
+        """True while the former embedder of a memory's mode serves."""
+        return self.former_serves(memory.boundary, self.mode(memory.boundary, memory.mode, memory.scope))
+
+    def serving(self, boundary: str, mode: Mode) -> Mode:
+        """Return a mode with the embedder by which questions are ranked: the former, if it is loaded and needed.
+
+        It is needed while it serves, and while the declared one is not loaded, as after a restart.
+        """
+        former = mode.with_former
+        if former is None:
+            return mode
+        is_needed = self.former_serves(boundary, mode) or not self._is_loaded(mode)
+        return former if is_needed and self._is_loaded(former) else mode
+
+    def _is_loaded(self, mode: Mode) -> bool:
+        try:
+            self.resolve(mode)
+        except ModelMissing:
+            return False
+        return True
+
+    def former_of(self, memory: Memory) -> tuple[Embedder, VectorSpace] | None:
+        """Return the former embedder of a memory's mode and its space; None without one, or while it is not loaded."""
+        former = self.mode(memory.boundary, memory.mode, memory.scope).with_former
+        try:
+            return (
+                None
+                if former is None
+                else _with_space(former, self._embedders.for_text(former, embedding_text(memory)))
+            )
+        except ModelMissing:
+            return None
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """Return the mode's multilingual model, as `Embedders.cross_lingual` does."""

@@ -54,7 +54,7 @@ class LexicalIndex(Protocol):
         """Yield the ids of memories that a language model has not read yet, as `with_status` does."""
 
     def ready_places(self) -> Mapping[VectorLocation, int]:
-        """Count the memories with a ready vector by its location."""
+        """Count the memories with a ready vector by its location, and by those of the vectors held beside it."""
 
 
 class LexicalWriter(LexicalIndex, Protocol):

@@ -24,7 +24,7 @@ from agents.retrieval.query_encoding import (
     usable_encodings,
     weigh_tokens,
 )
-from agents.rules.index.columns import MISSING
+from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan
 from agents.rules.ranking.cross_lingual import (
@@ -136,6 +136,7 @@ class VectorSearch:
         admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
             return _PreparedSearch(ModeSearchResult(mode_search, "empty"))
+        mode_search = self._served(mode_search, search.request.scope.boundary, memory_columns, admitted)
         try:
             model, space = self._spaces.resolve(mode_search.mode)
         except ModelMissing as problem:
@@ -151,6 +152,17 @@ class VectorSearch:
         elsewhere = int((embedded & other_language_mask(memory_columns, foreign=search.question.foreign)).sum())
         nearest = ModeSearchResult(mode_search, "ok", digest, count)
         return _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))
+
+    def _served(
+        self, mode_search: ModeSearch, boundary: str, memory_columns: MemoryColumns, admitted: Mask
+    ) -> ModeSearch:
+        """Return the search by the embedder that serves the mode, if a memory has a vector of it."""
+        mode = mode_search.mode
+        served = mode if mode.former is None else self._spaces.serving(boundary, mode)
+        if served is mode:
+            return mode_search
+        digest = self._spaces.resolve(served)[1].fingerprint.digest
+        return replace(mode_search, mode=served) if (admitted & memory_columns.embedded(digest)).any() else mode_search
 
     def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""

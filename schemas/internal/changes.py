@@ -26,12 +26,12 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     Selected is the memory of an id, or the memories of `memory_ids`; or those in `mode`, of `project` or, if that is
     None, of all projects except `except_projects`; or those of a conversation of the scope; or with `whole` those of
     the scope's project or of the boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them
-    embedded again, `assign` replaces the categories of the items in `assigned`, by memory id. `refile` files the items
-    of the scope that are in `categories` under the current names of these, and under none that was deleted. `correct`
-    sets the `interaction_mode` and counts as a correction at the time `at`. `filter` sets `searchable` and `private`
-    of memories by their ids, as far as they are given; of a mode's memories it applies what the mode is declared with,
-    as `stale` does. `result` is the command's result, its `moved`, `forgotten` or `changed` replaced by the number of
-    memories; None: the result is the memory.
+    embedded again, `release` has their vectors of the embedder before removed, `assign` replaces the categories of the
+    items in `assigned`, by memory id. `refile` files the items of the scope that are in `categories` under the current
+    names of these, and under none that was deleted. `correct` sets the `interaction_mode` and counts as a correction at
+    the time `at`. `filter` sets `searchable` and `private` of memories by their ids, as far as they are given; of a
+    mode's memories it applies what the mode is declared with, as `stale` does. `result` is the command's result, its
+    `moved`, `forgotten` or `changed` replaced by the number of memories; None: the result is the memory.
 
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
     the change. Turns from there up to `turns_until` were published after the command, which does not forget them; a
@@ -40,7 +40,7 @@ class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
-    action: Literal["move", "forget", "stale", "filter", "assign", "refile", "correct"]
+    action: Literal["move", "forget", "stale", "release", "filter", "assign", "refile", "correct"]
     memory_id: str | None = None
     memory_ids: tuple[str, ...] = ()
     mode: str | None = None

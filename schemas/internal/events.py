@@ -38,16 +38,30 @@ class Forgotten(BaseModel, frozen=True, populate_by_name=True):
         return cls(memory_id=memory_id, places=() if location is None else (location,))
 
 
+class Released(BaseModel, frozen=True, populate_by_name=True):
+    """The vectors of a memory beside its present one are no longer wanted. `memory` is its record at that time."""
+
+    schema_: Literal["released.v1"] = Field(default="released.v1", alias="schema")
+    memory: Memory
+
+    @property
+    def memory_id(self) -> str:
+        """The id of the memory."""
+        return self.memory.memory_id
+
+
 class Embedded(BaseModel, frozen=True, populate_by_name=True):
     """A memory's vector was written, failed, waits for its model, or must be made again.
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
     changed since. `latest` is the offset of the turn with that text, None for items and for requests to embed again.
-    `interaction` is the interaction mode that rules found in the same pass, if it was not known.
-    `waiting`: the mode's model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the
-    present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
-    run that wrote the vector, None if unknown: the disk of another run may be lost. `also` are further reports of the
-    same boundary, which have none themselves.
+    `interaction` is the interaction mode that rules found in the same pass, if it was not known. `waiting`: the mode's
+    model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the present vector until
+    then; `kept`: in this `space` of its mode the vector that is due is in the index already; `lost`: in this `space`
+    the index has no vector any more of those that are held beside the present one. `categories` match an item's vector,
+    None if matching was skipped. `run` is the worker run that wrote the vector, None if unknown: the disk of another
+    run may be lost. `held` are the digests of the other spaces of the mode that have a vector of the same text. `also`
+    are further reports of the same boundary, which have none themselves.
     """
 
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
@@ -55,13 +69,14 @@ class Embedded(BaseModel, frozen=True, populate_by_name=True):
     content_hash: str
     latest: int | None = None
     mode: str
-    status: Literal["ready", "failed", "waiting", "stale", "again"]
+    status: Literal["ready", "failed", "waiting", "stale", "again", "kept", "lost"]
     space: str | None = None
     at: datetime
     error: str | None = None
     interaction: Interaction | None = None
     categories: tuple[CategoryAssignment, ...] | None = None
     run: str | None = None
+    held: tuple[str, ...] = Field(default=(), exclude_if=lambda held: not held)
     also: tuple["Embedded", ...] = Field(default=(), exclude_if=lambda also: not also)
 
     def each(self) -> tuple["Embedded", ...]:

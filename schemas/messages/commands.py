@@ -102,7 +102,10 @@ EmbeddingPrefix = Annotated[str, Field(max_length=256)]
 
 
 class DeclareMode(_Arguments):
-    """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default."""
+    """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default.
+
+    Without `keep_former` the vectors of the embedder before are removed.
+    """
 
     name: ModeName
     embedder: Annotated[str, Field(min_length=1, max_length=256)]
@@ -115,6 +118,7 @@ class DeclareMode(_Arguments):
     private: bool | None = None
     is_default: bool = False
     for_project: bool = False
+    keep_former: bool = True
 
 
 class RenameMode(_Arguments):

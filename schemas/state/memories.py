@@ -38,6 +38,8 @@ class Embedding(BaseModel, frozen=True):
 
     Unless the status is `ready`, that vector may belong to another text or mode, and no question is ranked by it.
     `pending` with an `error` waits for the mode's model; `not_applicable` is the status of what is not searchable.
+    `held` are the digests of other spaces of the memory's mode that have a vector of the current text: of the embedder
+    before, by which questions are ranked until all vectors of the present one are made.
     """
 
     status: EmbeddingStatus = "pending"
@@ -45,11 +47,17 @@ class Embedding(BaseModel, frozen=True):
     content_hash: str | None = None
     embedded_at: datetime | None = None
     error: str | None = None
+    held: tuple[str, ...] = Field(default=(), exclude_if=lambda held: not held)
 
     @property
     def space(self) -> str | None:
         """The digest of the space that holds the current vector; None if there is none."""
         return self.place.space if self.place and self.status == "ready" else None
+
+    @property
+    def searchable_beside(self) -> tuple[str, ...]:
+        """The other spaces in which a search finds the memory: none of a text that the present model can't embed."""
+        return () if self.status == "failed" else self.held
 
 
 class Refreshed(BaseModel, frozen=True):

@@ -23,16 +23,37 @@ GENERAL_DIM = 384
 """Dimension of all-MiniLM-L6-v2."""
 
 
+class FormerEmbedder(BaseModel, frozen=True):
+    """The embedder that a mode had before its present one: what its vectors and its questions are made with."""
+
+    embedder: str
+    embedding_dim: int
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+
+
 class Mode(ModeFields, frozen=True):
     """A named register with a fixed embedder.
 
     `formerly` holds earlier names. `embedded_since` is the offset of the command that changed the vector space, and
     `filtered_since` of the one that changed the visibility, so that a redelivered command is carried out again.
+    `former` is the embedder whose vectors are kept beside those of the declared one.
     """
 
     formerly: tuple[str, ...] = ()
     embedded_since: int = -1
     filtered_since: int = Field(default=-1, exclude_if=lambda offset: offset == -1)
+    former: FormerEmbedder | None = Field(default=None, exclude_if=lambda former: former is None)
+
+    @property
+    def with_former(self) -> "Mode | None":
+        """The mode as it was with its former embedder; None without one."""
+        return None if self.former is None else self.model_copy(update={**dict(self.former), "former": None})
+
+    @property
+    def as_former(self) -> FormerEmbedder:
+        """What is remembered of the embedder when another one is declared."""
+        return FormerEmbedder.model_validate(self, from_attributes=True)
 
     @property
     def visibility(self) -> Visibility:

@@ -90,7 +90,8 @@ class BuildAgents:
     def spaces(self, partition: int) -> VectorSpaces:
         """Return the vector spaces of a partition's modes."""
         if partition not in self._spaces:
-            self._spaces[partition] = VectorSpaces(self._ctx.stores.at(partition).modes, self._models.embedders)
+            stores = self._ctx.stores.at(partition)
+            self._spaces[partition] = VectorSpaces(stores.modes, self._models.embedders, stores.words)
         return self._spaces[partition]
 
     def matcher_of_new(self, partition: int) -> CategoryMatcher | None:
@@ -146,7 +147,9 @@ class BuildAgents:
             assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),
             draw_map=self._draw_map(stores, spaces, index),
-            commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
+            commands=HandleCommands(
+                partition, memories, stores.modes, models.embedders, health, clock, spaces.former_serves
+            ),
             edit_pipelines=EditPipelines(
                 partition, pipelines.history, pipelines.installed, self._steps.available, clock
             ),

@@ -169,3 +169,20 @@ def test_memory_that_no_search_finds_is_in_an_index_of_its_own(words: LexicalSto
     words.put(0, LexicalDocument(shown))
     assert found(words, "violin") == {shown.memory_id, other.memory_id}
     assert words.memory_columns(0, hidden.index_name).documents == 0
+
+
+def test_vectors_held_beside_the_present_one_are_read_and_counted(words: LexicalStore) -> None:
+    held = embedded_in("space-2").model_copy(update={"held": ("space-1",)})
+    failed = held.model_copy(update={"status": "failed"})
+    words.put(0, LexicalDocument(made("violin", 0, embedding=held)))
+    words.put(0, LexicalDocument(made("cello", 1, embedding=failed)))
+    words.put(0, LexicalDocument(made("harp", 2, embedding=embedded_in("space-2"))))
+    columns = words.memory_columns(0, "ana")
+    assert [columns.embedded(one).tolist()[:3] for one in ("space-1", "space-2")] == [
+        [True, False, False],
+        [True, False, True],
+    ]
+    assert columns.held().tolist()[:3] == [True, False, False]
+    assert {place.space: count for place, count in words.ready_places(0).items()} == {"space-1": 1, "space-2": 2}
+    words.put(0, LexicalDocument(made("violin", 0, embedding=embedded_in("space-2"))))
+    assert not words.memory_columns(0, "ana").held().any()

@@ -282,3 +282,14 @@ async def test_concurrent_writers_create_one_collection(index: VectorIndex) -> N
     await asyncio.gather(*(index.upsert(SPACE, [point(number)]) for number in range(8)))
     assert await index.count(SPACE, 0) == 8
     assert list(await index.spaces()) == [SPACE.collection]
+
+
+async def test_two_spaces_of_one_mode_hold_the_same_memories_apart(index: VectorIndex) -> None:
+    other = VectorSpace(SPACE.mode, space_of(dim=8).fingerprint)
+    await index.upsert(SPACE, [point(1), point(2)])
+    await index.upsert(other, [point(number, vector=np.ones(8, np.float32)) for number in (1, 2)])
+    await index.delete(other, [memory(1)])
+    assert set(await index.hashes(SPACE, [memory(1), memory(2)])) == {memory(1), memory(2)}
+    assert set(await index.hashes(other, [memory(1), memory(2)])) == {memory(2)}
+    assert (await index.count(SPACE, 0), await index.count(other, 0)) == (2, 1)
+    assert set(await index.spaces()) == {SPACE.collection, other.collection}

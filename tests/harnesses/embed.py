@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.embedding.embed import Embed, EncodedMemory
+from agents.embedding.embed import Embed
+from agents.embedding.encoded_memory import EncodedMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
 from agents.rules.memory.versions import identify_turn, next_memory

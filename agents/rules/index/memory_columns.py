@@ -26,7 +26,8 @@ _Value = TypeVar("_Value", bound=Hashable)
 class MemoryRow(NamedTuple):
     """One memory. `space` is the digest of the vector space of its vector, None without a vector.
 
-    `language` is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`.
+    `held` are the digests of further spaces with a vector of it, separated by blanks: of embedders before. `language`
+    is an index in `agents.rules.text.languages.LANGUAGES`, `labels` are flags of `SentenceLabel`.
     """
 
     number: int
@@ -40,6 +41,7 @@ class MemoryRow(NamedTuple):
     space: str | None
     language: int = UNKNOWN_LANGUAGE
     labels: int = 0
+    held: str = ""
 
 
 class TimeHistory(NamedTuple):
@@ -71,6 +73,8 @@ class MemoryColumns:
         self.speakers: dict[str, int] = {}
         self._conversations: dict[tuple[ScopeItems, str], int] = {}
         self._spaces: dict[str, int] = {}
+        self._held: dict[str, Mask] = {}
+        """By digest, which memories have a further vector in that space; none until an embedder is changed."""
         self._traits: dict[int, tuple[int, int, int]] = {}
         self._order: TurnOrder | None = None
         self._derived: DerivedColumns | None = None
@@ -100,7 +104,7 @@ class MemoryColumns:
         self._update_order([row.number for row in rows], keys_before)
 
     def _write_columns(self, rows: Sequence[MemoryRow]) -> None:
-        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels = zip(
+        numbers, _, traits, occurred, source, lengths, importance, superseded, spaces, languages, labels, held = zip(
             *rows, strict=True
         )
         if max(numbers) >= len(self.columns.live):
@@ -121,6 +125,16 @@ class MemoryColumns:
         columns.importance[at] = importance
         columns.languages[at] = languages
         columns.labels[at] = labels
+        self._write_held(at, held)
+
+    def _write_held(self, at: IntArray, held: Sequence[str]) -> None:
+        size = len(self.columns.live)
+        for digest in {*self._held, *(one for each in filter(None, held) for one in each.split())}:
+            known = self._held.get(digest, np.zeros(0, np.bool_))
+            if len(known) < size:
+                known = np.concatenate((known, np.zeros(size - len(known), np.bool_)))
+            known[at] = [digest in each.split() for each in held]
+            self._held[digest] = known
 
     def _order_key(self, number: int) -> tuple[int, ...] | None:
         """Return what decides a memory's position in its conversation; None without a memory or without an order."""
@@ -178,8 +192,15 @@ class MemoryColumns:
 
     def embedded(self, space: str) -> Mask:
         """Return the memories with a vector in this space."""
-        mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, MISSING - 1))
-        return mask
+        mask: Mask = self.columns.spaces == self._spaces.get(space, MISSING - 1)
+        return self.columns.live & (mask | self._held[space] if space in self._held else mask)
+
+    def held(self) -> Mask:
+        """Return the memories with a vector of an embedder that their mode had before."""
+        mask = np.zeros(len(self.columns.live), np.bool_)
+        for one in self._held.values():
+            mask |= one
+        return self.columns.live & mask
 
     def non_english(self) -> Mask:
         """Return the memories in a language that an English embedding model can't read."""

@@ -4,6 +4,8 @@ Every written vector is reported by an `Embedded` event, so a vector that was wr
 found, in whatever order events arrive.
 """
 
+from collections.abc import Collection
+from datetime import datetime
 from typing import Literal
 
 from agents.rules.categories.assignment import merge_assignments
@@ -18,8 +20,26 @@ def mark_pending(memory: Memory, error: str | None = None) -> Memory:
 
 
 def mark_stale(memory: Memory) -> Memory:
-    """Mark the vector as one of another space than the mode's current one."""
-    return _with(memory, memory.embedding.model_copy(update={"status": "stale", "error": None}))
+    """Mark the vector as one of another space than the mode's current one; searches of that space still find it."""
+    before = memory.embedding
+    valid = () if before.space is None or before.content_hash != memory.content_hash else (before.space,)
+    held = tuple(dict.fromkeys((*valid, *before.held)))
+    return _with(memory, before.model_copy(update={"status": "stale", "error": None, "held": held}))
+
+
+def replace_held(memory: Memory, held: tuple[str, ...] = ()) -> Memory:
+    """Return the memory with vectors in these spaces beside its mode's current one."""
+    if memory.embedding.held == held:
+        return memory
+    return _with(memory, memory.embedding.model_copy(update={"held": held}))
+
+
+def with_held(memory: Memory, location: VectorLocation | None) -> Memory:
+    """Return the memory with a vector of its text in this location as well, if that is one of its mode."""
+    if location is None or location.mode != memory.mode:
+        return memory
+    held = tuple(dict.fromkeys((*memory.embedding.held, location.space)))
+    return _with(memory, memory.embedding.model_copy(update={"held": held}))
 
 
 def mark_not_applicable(memory: Memory) -> Memory:
@@ -39,6 +59,7 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
         content_hash=event.content_hash,
         embedded_at=event.at,
         error=event.error,
+        held=tuple(one for one in event.held if one != event.space),
     )
     return _with(memory, embedding)
 
@@ -46,6 +67,62 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
 def written_location(event: Embedded) -> VectorLocation | None:
     """Return where the event's vector was written; None if it was not."""
     return VectorLocation(mode=event.mode, space=event.space) if event.status == "ready" and event.space else None
+
+
+def reported_location(event: Embedded) -> VectorLocation | None:
+    """Return a location with a vector of the event's text, written or held; None if there is none.
+
+    Where it is not wanted, all of the memory in collections of that mode are removed.
+    """
+    held = VectorLocation(mode=event.mode, space=event.held[0]) if event.held else None
+    return written_location(event) or held
+
+
+def is_located(memory: Memory, location: VectorLocation) -> bool:
+    """True if the record has a vector in this location."""
+    is_held = location.mode == memory.mode and location.space in memory.embedding.held
+    return is_held or memory.embedding.place == location
+
+
+def mark_waiting(memory: Memory, event: Embedded) -> Memory:
+    """Mark the vector as waiting for the mode's model; that of the former embedder may be there."""
+    before = memory.embedding
+    place = before.place or reported_location(event)
+    return mark_pending(_with(memory, before.model_copy(update={"place": place, "held": event.held})), event.error)
+
+
+def apply_kept(memory: Memory, event: Embedded) -> Memory:
+    """Record that the vector that is due was in the index already, one of those that the memory holds."""
+    before = memory.embedding
+    at_once = before.model_copy(
+        update={
+            "status": "ready",
+            "place": VectorLocation(mode=event.mode, space=event.space or ""),
+            "content_hash": event.content_hash,
+            "embedded_at": before.embedded_at or event.at,
+            "error": None,
+            "held": tuple(one for one in before.held if one != event.space),
+        }
+    )
+    return _with(memory, at_once)
+
+
+def without_lost(memory: Memory, event: Embedded) -> Memory:
+    """Return the memory without the vector that the index has lost."""
+    return replace_held(memory, tuple(one for one in memory.embedding.held if one != event.space))
+
+
+def report_of(memory: Memory, status: Literal["kept", "lost"], space: str, at: datetime) -> Embedded:
+    """Return the event of a comparison with the index, which tells of a vector beside the present one."""
+    return Embedded(
+        memory_id=memory.memory_id,
+        content_hash=memory.content_hash,
+        latest=memory.latest if memory.origin == "said" else None,
+        mode=memory.mode,
+        status=status,
+        space=space,
+        at=at,
+    )
 
 
 def is_about_earlier_edit(memory: Memory, event: Embedded) -> bool:
@@ -74,14 +151,17 @@ def awaits_model(memory: Memory) -> bool:
     return memory.embedding.status in ("stale", "pending") and not is_in_flight(memory)
 
 
-def orphaned_location(memory: Memory, location: VectorLocation | None) -> VectorLocation | None:
+def orphaned_location(
+    memory: Memory, location: VectorLocation | None, held: Collection[str] = ()
+) -> VectorLocation | None:
     """Return the location that still holds an outdated vector once the vector is at `location`; None if there is none.
 
     An in-flight request carries the record's location, and its vector is removed from there. An unexpected vector may
-    have been requested before that location was known.
+    have been requested before that location was known. Vectors in the spaces of `held` are kept.
     """
     before = memory.embedding.place
-    return None if is_in_flight(memory) or location in (None, before) else before
+    is_kept = before is None or (before.mode == memory.mode and before.space in held)
+    return None if is_kept or is_in_flight(memory) or location in (None, before) else before
 
 
 def _with(memory: Memory, embedding: Embedding) -> Memory:

@@ -70,6 +70,7 @@ def _item_view(item: Item) -> dict[str, Any]:
 
 def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
     """Return a mode as `declare_mode` and `list_modes` show it; `is_default`: the default of this project's turns."""
-    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since", "filtered_since"}) | {
-        "is_default": declared.default(project)[0] == mode.name
+    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since", "filtered_since", "former"}) | {
+        "is_default": declared.default(project)[0] == mode.name,
+        "former_embedder": mode.former.embedder if mode.former else None,
     }

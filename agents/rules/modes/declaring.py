@@ -12,7 +12,7 @@ from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
+from schemas.state.modes import GENERAL, EmbedderDescription, FormerEmbedder, Mode, ModeDeclarations
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""
@@ -49,9 +49,18 @@ def unknown_mode_error(name: str, field: str) -> Rejected:
 
 
 def declare_mode(
-    declared: ModeDeclarations, wanted: DeclareMode, embedder: EmbedderDescription, project: str, offset: int = -1
+    declared: ModeDeclarations,
+    wanted: DeclareMode,
+    embedder: EmbedderDescription,
+    project: str,
+    offset: int = -1,
+    *,
+    former_serves: bool = False,
 ) -> ModeDeclarations:
     """Add a mode, or change the one of that name; omitted fields keep their values. `offset` is the command's.
+
+    The embedder before becomes the former one, unless the vectors of the former one still serve (`former_serves`): then
+    that one stays, and what was made in between is given up. Declaring the former embedder again restores its prefixes.
 
     Raises Rejected, `too_large`, beyond the limits of modes.
     """
@@ -59,11 +68,15 @@ def declare_mode(
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, target)), None)
     if before is None:
         _check_room(declared, target)
-    given = wanted.model_dump(exclude={"embedder", "is_default", "for_project"}, exclude_none=True)
+    given = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target)
+    if old.former is not None and old.former.embedder == embedder.name != old.embedder:
+        given = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | given
     mode = old.model_copy(update=given | {"embedder": embedder.name, "embedding_dim": embedder.dim})
-    if needs_reembedding(declared.find(wanted.name, target), mode):
-        mode = mode.model_copy(update={"embedded_since": offset})
+    effective = declared.find(wanted.name, target)
+    if effective is not None and needs_reembedding(effective, mode):
+        former = next_former(effective, mode, former_serves=former_serves)
+        mode = mode.model_copy(update={"embedded_since": offset, "former": former})
     if needs_refiltering(declared.find(wanted.name, target), mode):
         mode = mode.model_copy(update={"filtered_since": offset})
     modes = (*(one for one in declared.modes if one is not before), mode)
@@ -90,6 +103,20 @@ def needs_reembedding(before: Mode | None, after: Mode) -> bool:
     return before is not None and (before.embedder, before.passage_prefix) != (after.embedder, after.passage_prefix)
 
 
+def next_former(before: Mode, after: Mode, *, former_serves: bool) -> FormerEmbedder:
+    """Return the embedder whose vectors are kept when another one is declared; `former_serves`: as in `before`."""
+    kept = before.with_former
+    if kept is not None and former_serves and needs_reembedding(kept, after):
+        return kept.as_former
+    return before.as_former
+
+
+def drop_former(declared: ModeDeclarations, mode: Mode) -> ModeDeclarations:
+    """Return the declarations with no former embedder of this mode."""
+    without = mode.model_copy(update={"former": None})
+    return declared.model_copy(update={"modes": tuple(without if one == mode else one for one in declared.modes)})
+
+
 def needs_refiltering(before: Mode | None, after: Mode) -> bool:
     """True if the change filters the mode's memories otherwise; those of a mode that was deleted are in none."""
     return before is not None and before.visibility != after.visibility
@@ -113,7 +140,7 @@ def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) ->
         message = f"the mode {wanted.new_name!r} exists; to merge the two, delete_mode with move:{wanted.new_name}"
         raise Rejected("conflict", message, "arguments.new_name")
     formerly = (*old.formerly, old.name)[-MAX_FORMER_MODE_NAMES:]
-    mode = old.model_copy(update={"name": wanted.new_name, "formerly": formerly})
+    mode = old.model_copy(update={"name": wanted.new_name, "formerly": formerly, "former": None})
     modes = tuple(mode if one is old else one for one in declared.modes)
     return _with_defaults(declared, old, mode.name).model_copy(update={"modes": modes}), mode
 

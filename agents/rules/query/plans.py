@@ -8,7 +8,7 @@ A mode search is a mode, as declared for some projects, with the filter for its 
 of its user; with another embedder or prefix, one mode name needs two searches.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,16 +125,17 @@ def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_su
 def _mode_searches_of_one(
     name: str, declared: ModeDeclarations, where: MemoryFilter, stored_projects: frozenset[str]
 ) -> list[ModeSearch]:
-    """Return the searches of one mode name; projects with the same embedder and prefixes share one."""
+    """Return the searches of one mode name; projects with the same embedders and prefixes share one."""
     selected = where.scope.get(PROJECT_FIELD)
     own = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
     everywhere = declared.find(name, None)
     if not own and everywhere is not None:
         return [ModeSearch(everywhere, replace(where, modes=(name,)))]
-    shared: dict[tuple[str | None, ...], tuple[Mode, list[str]]] = {}
+    shared: dict[Hashable, tuple[Mode, list[str]]] = {}
     for project in sorted(stored_projects | own) if selected is None else selected:
         if mode := declared.find(name, project):
-            shared.setdefault((mode.embedder, mode.query_prefix, mode.passage_prefix), (mode, []))[1].append(project)
+            key = mode.embedder, mode.query_prefix, mode.passage_prefix, mode.former
+            shared.setdefault(key, (mode, []))[1].append(project)
     return [
         ModeSearch(mode, replace(where, modes=(name,), scope={**where.scope, PROJECT_FIELD: tuple(projects)}))
         for mode, projects in shared.values()

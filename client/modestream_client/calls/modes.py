@@ -25,13 +25,15 @@ class ModeCalls(Session):
         private: bool | None = None,
         is_default: bool = False,
         for_project: bool = False,
+        keep_former: bool = True,
         **options: Unpack[CallOptions],
     ) -> ShownMode:
         """Declare a mode, or change the given fields of an existing one.
 
-        `embedder` is a preset or a configured name; a change re-embeds the mode's memories. With `for_project` the
-        mode and its default hold in this project alone. No search finds the memories of a mode that is not
-        `searchable`, and no language model of the service reads those of a `private` one.
+        `embedder` is a preset or a configured name; a change re-embeds the mode's memories, which are found by the
+        vectors of the former embedder until then, and keeps these vectors: without `keep_former` they are removed. With
+        `for_project` the mode and its default hold in this project alone. No search finds the memories of a mode that
+        is not `searchable`, and no language model of the service reads those of a `private` one.
 
         >>> (await memory.declare_mode("journal", "general", decay="slow")).decay
         'slow'
@@ -46,6 +48,7 @@ class ModeCalls(Session):
             "decay": decay,
             "is_default": is_default,
             "for_project": for_project,
+            **({} if keep_former else {"keep_former": False}),
             **{name: flag for name, flag in (("searchable", searchable), ("private", private)) if flag is not None},
         }
         return parse_as(ShownMode, await self.command("declare_mode", arguments, **options))

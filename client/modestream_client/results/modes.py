@@ -31,9 +31,11 @@ class ShownMode(ModeFields, frozen=True):
     """A declared mode; with `is_default`, turns of this project that name no mode get it.
 
     `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
+    `former_embedder` is the one whose vectors are kept beside those of `embedder`, None if there is none.
     """
 
     is_default: bool = False
+    former_embedder: str | None = None
 
 
 class DefaultModes(BaseModel, frozen=True):

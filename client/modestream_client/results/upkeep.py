@@ -58,7 +58,11 @@ class Consolidation(BaseModel, frozen=True):
 
 
 class ModeHealth(BaseModel, frozen=True):
-    """Memories of a mode by the state of their vectors; `eligible` is the sum. `error` says why none can be made."""
+    """Memories of a mode by the state of their vectors; `eligible` is the sum. `error` says why none can be made.
+
+    `former` is the embedder that the mode had before, while its `vectors` are kept, and whether it still `serves`
+    questions; None: there is none.
+    """
 
     eligible: int
     pending: int
@@ -68,6 +72,7 @@ class ModeHealth(BaseModel, frozen=True):
     fingerprint: str | None = None
     last_backfill: str | None = None
     error: dict[str, Any] | None = None
+    former: dict[str, Any] | None = None
 
 
 class ServiceHealth(BaseModel, extra="allow"):

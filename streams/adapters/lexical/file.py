@@ -13,7 +13,7 @@ from pathlib import Path
 from schemas.failures import Unavailable
 from streams.damaged_stores import OnDamage, set_aside
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The version of the file. Raise it with every change of the tables, of tokenisation, or of what is labelled.
 
 `tests/unit/adapters/lexical/test_schema_version.py` fails where the analysis has changed and the version has not.
@@ -33,7 +33,7 @@ CREATE TABLE traits (
 CREATE TABLE memories (
   row INTEGER PRIMARY KEY, memory_id TEXT NOT NULL UNIQUE, trait INTEGER NOT NULL, occurred_ms INTEGER NOT NULL,
   source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL NOT NULL, superseded INTEGER NOT NULL, space TEXT,
-  status TEXT NOT NULL, unread INTEGER NOT NULL, language INTEGER NOT NULL, marks INTEGER NOT NULL,
+  held TEXT NOT NULL, status TEXT NOT NULL, unread INTEGER NOT NULL, language INTEGER NOT NULL, marks INTEGER NOT NULL,
   digest BLOB NOT NULL, terms TEXT NOT NULL);
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
 CREATE INDEX unread ON memories (row) WHERE unread = 1;

@@ -88,7 +88,7 @@ class LexicalReader:
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
             "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
-            " language, marks FROM memories WHERE row >= ? AND row < ?",
+            " language, marks, held FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
         return MemoryColumns(list(map(MemoryRow._make, rows)), traits, self._cache.history(boundary))
@@ -181,15 +181,16 @@ class LexicalReader:
             return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
 
     def ready_places(self) -> dict[VectorLocation, int]:
-        """Count the memories with their vector in each location."""
+        """Count the memories with a ready vector by each location that has one of them."""
         counted: Counter[VectorLocation] = Counter()
         with self._translate():
             rows = self._execute(
-                "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
-                " WHERE space IS NOT NULL GROUP BY trait, space"
+                "SELECT value, space || ' ' || held, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
+                " WHERE space IS NOT NULL GROUP BY trait, space, held"
             )
-            for value, space, number in rows:
-                counted[VectorLocation(mode=Trait.loads(value).kind.mode, space=space)] += number
+            for value, spaces, number in rows:
+                for space in spaces.split():
+                    counted[VectorLocation(mode=Trait.loads(value).kind.mode, space=space)] += number
         return dict(counted)
 
 

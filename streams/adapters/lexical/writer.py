@@ -19,11 +19,12 @@ from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTransla
 from streams.adapters.lexical.text_analysis import AnalyzedText, postings_of
 
 _WRITE_MEMORY = """
-INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
-  unread, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, held,
+  status, unread, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excluded.occurred_ms,
   source = excluded.source, length = excluded.length, importance = excluded.importance,
-  superseded = excluded.superseded, space = excluded.space, status = excluded.status, unread = excluded.unread,
+  superseded = excluded.superseded, space = excluded.space, held = excluded.held, status = excluded.status,
+  unread = excluded.unread,
   language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
 
@@ -97,8 +98,8 @@ class PartitionWriter:
             analyzed = self._write_terms(document, boundary, row, old)
             columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
             statuses = (memory.embedding.status, document.awaits_understanding)
-            # In the order of the table: from the id to the space, the statuses, the analysed text.
-            self._execute(_WRITE_MEMORY, (row, *columns[1:9], *statuses, *analyzed[1:]))
+            # In the order of the table: from the id to the spaces, the statuses, the analysed text.
+            self._execute(_WRITE_MEMORY, (row, *columns[1:9], columns.held, *statuses, *analyzed[1:]))
             self._cache.written(boundary, columns, trait)
 
     def remove(self, memory_id: str) -> None:
@@ -226,4 +227,5 @@ def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: Anal
         space=memory.embedding.space,
         language=analyzed.language,
         labels=analyzed.marks,
+        held=" ".join(memory.embedding.searchable_beside),
     )

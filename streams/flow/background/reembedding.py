@@ -6,9 +6,10 @@ so that new turns are not delayed.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import structlog
 from modestream_client.vocabulary import EmbeddingStatus
@@ -16,7 +17,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
 from agents.ports.vector_index import VectorIndex, VectorIndexes
-from agents.rules.memory.embedding_status import awaits_model
+from agents.rules.memory.embedding_status import awaits_model, report_of
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Embedded
 from schemas.state.memories import Memory, VectorLocation
@@ -92,11 +93,33 @@ class Reembedding:
         requested = 0
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
             due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
-            requested += await self._request(due)
+            restored = await self._restore(due, partition)
+            requested += await self._request([one for one in due if one.memory_id not in restored])
         suspect = await self._suspect(partition)
         for ids in batches(self._words.with_status(partition, ("ready",)), REEMBEDDING_PAGE_SIZE) if suspect else ():
             requested += await self._request_missing(partition, ids, suspect)
         return requested
+
+    async def _restore(self, memories: Sequence[Memory], partition: int) -> set[str]:
+        """Report the vectors that memories still have in the space of their mode; return the ids of these memories.
+
+        So an embedder that is declared again embeds nothing whose vector was kept.
+        """
+        held: defaultdict[VectorLocation, list[Memory]] = defaultdict(list)
+        for memory in memories:
+            digest = self._spaces_at(partition).digest(memory)
+            if digest is not None and digest in memory.embedding.held:
+                held[VectorLocation(mode=memory.mode, space=digest)].append(memory)
+        index = self._indexes.at(partition)
+        fingerprints = await self._retrying(index.spaces) if held else {}
+        restored: list[Memory] = []
+        for place, some in held.items():
+            fingerprint = fingerprints.get(collection_name(place.mode, place.space))
+            hashes = await self._hashes(index, place.mode, fingerprint, [one.memory_id for one in some])
+            found = [one for one in some if hashes.get(one.memory_id) == one.content_hash]
+            await self._report("kept", place, found)
+            restored += found
+        return {one.memory_id for one in restored}
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """True if a memory waits for a model that is loaded now; in-flight ones are left alone."""
@@ -151,6 +174,7 @@ class Reembedding:
         for place in suspect:
             placed = [memory for memory in memories if memory.embedding.place == place]
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
+            await self._drop_lost(index, place, fingerprint, memories)
             hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in placed])
             wrong += [
                 one
@@ -159,6 +183,19 @@ class Reembedding:
                 or self._spaces_at(partition).digest(one) not in (None, one.embedding.space)
             ]
         return await self._request(wrong)
+
+    async def _drop_lost(
+        self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memories: list[Memory]
+    ) -> None:
+        """Report the vectors of memories without one in this location, where the index has none that they hold."""
+        held = [one for one in memories if one.mode == place.mode and place.space in one.embedding.held]
+        hashes = await self._hashes(index, place.mode, fingerprint, [one.memory_id for one in held])
+        lost = [one for one in held if hashes.get(one.memory_id) != one.content_hash]
+        await self._report("lost", place, lost)
+
+    async def _report(self, status: Literal["kept", "lost"], place: VectorLocation, memories: Sequence[Memory]) -> None:
+        now = self._ctx.clock.now()
+        await self._publish([report_of(one, status, place.space, now) for one in memories], memories)
 
     async def _hashes(
         self, index: VectorIndex, mode: str, fingerprint: Fingerprint | None, ids: Sequence[str]
@@ -176,20 +213,26 @@ class Reembedding:
         """Publish the events of a page once the indexer has caught up with most of the last one."""
         while memories and self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
             await asyncio.sleep(INDEXER_POLL_INTERVAL_S)
-        sent = []
-        for memory in memories:
-            event = Embedded(
+        events = [
+            Embedded(
                 memory_id=memory.memory_id,
                 content_hash=memory.content_hash,
                 mode=memory.mode,
                 status="stale",
                 at=self._ctx.clock.now(),
             )
+            for memory in memories
+        ]
+        await self._publish(events, memories)
+        return len(memories)
+
+    async def _publish(self, events: Sequence[Embedded], memories: Sequence[Memory]) -> None:
+        sent = []
+        for event, memory in zip(events, memories, strict=True):
             out = event_out(self._ctx.topics.embedded, memory.boundary, event)
             sent.append(await self._ctx.publisher.send(out))
         await await_all(sent)
         await asyncio.sleep(0)
-        return len(memories)
 
     async def _retrying(self, call: Callable[[], Awaitable[Result]]) -> Result:
         return await until_available(call, "vector index", self._ctx.meters)

@@ -10,12 +10,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
-from agents.embedding.embed import Embed, EncodedMemory
+from agents.embedding.embed import Embed
+from agents.embedding.encoded_memory import EncodedMemory
 from agents.maps.draw_map import DrawMap
 from agents.ports.run_timer import step
 from agents.understanding.understand import Understand
 from schemas.failures import ModelMissing
-from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.internal.events import Embedded, Forgotten, Released, Remembered
 from schemas.messages.records import Headers, Record
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
@@ -36,7 +37,13 @@ time in each of its partitions, whatever the number of its points, and waits for
 WRITE_STEP = "memorize.index_write"
 """The step of a run in which a batch of vectors is written."""
 
-REMEMBERED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
+RememberedEvent = Remembered | Forgotten | Released
+
+REMEMBERED_EVENTS: Mapping[str, type[RememberedEvent]] = {
+    "remembered.v1": Remembered,
+    "forgotten.v1": Forgotten,
+    "released.v1": Released,
+}
 """The events read here, by schema name."""
 
 AskModel = Callable[[int, Memory], None]
@@ -100,6 +107,7 @@ class EmbedRemembered:
         began = perf_counter()
         events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
         self._record(memories, began)
+        memories = [one for one in memories if not one.encoded.is_release]
         await self._outdate(memories)
         latest = {one.encoded.memory_id: one for one in memories}
         await self._report([self._report_of(event, latest[event.memory_id]) for event in events])
@@ -122,8 +130,8 @@ class EmbedRemembered:
         for (partition, boundary), memory_ids in edited.items():
             await self._draw_map_at(partition).outdate(boundary, memory_ids)
 
-    async def _encode(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
-        if isinstance(event, Forgotten) or not event.memory.visibility.searchable:
+    async def _encode(self, event: RememberedEvent, partition: int) -> EmbeddedMemory:
+        if isinstance(event, Forgotten | Released) or not event.memory.visibility.searchable:
             return EmbeddedMemory(await self._encoded(event, partition), partition)
         part = self._part_of(event.memory)
         with nullcontext() if part is None else part.timer, step("memorize.index"):
@@ -134,7 +142,7 @@ class EmbedRemembered:
             )
         return EmbeddedMemory(encoded, partition, interaction, carried_headers(), part)
 
-    def _encoded(self, event: Remembered | Forgotten, partition: int) -> Awaitable[EncodedMemory]:
+    def _encoded(self, event: RememberedEvent, partition: int) -> Awaitable[EncodedMemory]:
         return until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
 
     def _part_of(self, memory: Memory) -> PartUnderWay | None:

@@ -17,9 +17,10 @@ from agents.memory.recovery import find_removed_but_indexed
 from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.command_types import CommandHandler, CommandResult
+from agents.rules.memory.embedding_status import report_of
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected
-from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.internal.events import Embedded, Forgotten, Released, Remembered
 from schemas.messages.commands import Command
 from schemas.messages.turns import Turn
 from schemas.models.vectors import Point, Vector
@@ -55,11 +56,17 @@ class LifecycleHarness(LifecycleUser):
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
         self.stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
-        self.spaces = VectorSpaces(self.stores.modes, self.embedders)
+        self.spaces = VectorSpaces(self.stores.modes, self.embedders, self.stores.words)
         self.remember = remember_over(self.stores, self.embedders, asks_model=True)
         embed = Embed(lambda _: self.spaces, self.index, self.clock)
         self.commands = HandleCommands(
-            PARTITION, self.stores.memories, self.stores.modes, self.embedders, self._no_health, self.clock
+            PARTITION,
+            self.stores.memories,
+            self.stores.modes,
+            self.embedders,
+            self._no_health,
+            self.clock,
+            self.spaces.former_serves,
         )
         reports = self.topics["embedded"].events
         self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, reports)
@@ -138,15 +145,22 @@ class LifecycleHarness(LifecycleUser):
         for memory_id in list(self.words.with_status(PARTITION, ("stale", "pending"))):
             memory = self.memories.get(PARTITION, memory_id)
             if memory is not None and self._may_embed(memory):
-                self.topics["embedded"].events.append(
-                    Embedded(
-                        memory_id=memory_id,
-                        content_hash=memory.content_hash,
-                        mode=memory.mode,
-                        status="stale",
-                        at=self.clock.now(),
-                    )
-                )
+                self.topics["embedded"].events.append(self._request(memory))
+
+    def _request(self, memory: Memory) -> Embedded:
+        """Return the request for a vector, or the report of one that the index has already."""
+        _, space = self.spaces.of(memory)
+        known = self.index.collections.get(space.collection)
+        point = None if known is None else known.points.get(memory.memory_id)
+        if space.fingerprint.digest in memory.embedding.held and point and point.content_hash == memory.content_hash:
+            return report_of(memory, "kept", space.fingerprint.digest, self.clock.now())
+        return Embedded(
+            memory_id=memory.memory_id,
+            content_hash=memory.content_hash,
+            mode=memory.mode,
+            status="stale",
+            at=self.clock.now(),
+        )
 
     def settle(self, order: Sequence[int]) -> None:
         """End all outages and handle every event; `order` schedules the readers."""
@@ -255,7 +269,7 @@ class LifecycleHarness(LifecycleUser):
 
 
 def _following(events: Sequence[MemoryEvent]) -> list[tuple[str, Any]]:
-    return [("remembered", event) for event in events if isinstance(event, Remembered | Forgotten)]
+    return [("remembered", event) for event in events if isinstance(event, Remembered | Forgotten | Released)]
 
 
 def _is_declaration(event: Any) -> bool:

@@ -7,7 +7,8 @@ if killed, it has written a batch and published no report.
 import asyncio
 from typing import Any
 
-from agents.embedding.embed import Embed, EncodedMemory
+from agents.embedding.embed import Embed
+from agents.embedding.encoded_memory import EncodedMemory
 from schemas.failures import Unavailable
 from schemas.internal.events import Embedded
 

@@ -67,7 +67,7 @@ async def test_read_that_ends_after_the_release_is_not_kept(tmp_path: Path) -> N
 
 
 async def test_open_collections_are_bounded_over_all_partitions(tmp_path: Path) -> None:
-    index = PartitionedIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0), OpenShards(3)))
+    index = PartitionedIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0), open_shards=OpenShards(3)))
     spaces = [space_of(mode=mode) for mode in ("code", "general", "journal")]
     for partition in range(3):
         for space in spaces:

@@ -1,0 +1,109 @@
+"""Which vectors of a memory stay in the index: in the space of its mode, and beside it that of the former embedder.
+
+Everything else of the memory is removed, from all collections of the modes that it is or was in. So what is forgotten,
+moved, edited or filtered leaves no vector in any space, and no record needs to name all of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from agents.embedding.encoded_memory import EncodedMemory
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.vector_index import VectorIndex
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import Fingerprint, VectorSpace, collection_name
+
+Collections = Mapping[str, Fingerprint]
+"""The fingerprints of the existing collections, by name."""
+
+
+class HeldVectors:
+    """The part of `Embed` that keeps and removes vectors of other spaces."""
+
+    def __init__(self, spaces_at: Callable[[int], VectorSpaces]) -> None:
+        self._spaces_at = spaces_at
+
+    async def verify(
+        self,
+        index: VectorIndex,
+        latest: Mapping[str, EncodedMemory],
+        besides: Sequence[EncodedMemory],
+        collections: Collections,
+    ) -> dict[str, EncodedMemory]:
+        """Return the memories with the other spaces that have a vector of their text: a disk may have been lost.
+
+        `besides` are vectors that were written with these memories.
+        """
+        stored = await self._stored_hashes(index, latest.values(), collections)
+        made = {one.memory_id: (one.place.space,) for one in besides if one.place is not None}
+
+        def held(one: EncodedMemory, memory: Memory) -> tuple[str, ...]:
+            kept = [each for each in one.held if stored[memory.mode, each].get(one.memory_id) == memory.content_hash]
+            return tuple(dict.fromkeys((*made.get(one.memory_id, ()), *kept)))
+
+        return {
+            memory_id: one if one.memory is None else replace(one, held=held(one, one.memory))
+            for memory_id, one in latest.items()
+        }
+
+    async def _stored_hashes(
+        self, index: VectorIndex, memories: Collection[EncodedMemory], collections: Collections
+    ) -> Mapping[tuple[str, str], Mapping[str, str]]:
+        """Return the content hashes in each space that memories hold, by mode and digest."""
+        wanted: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for one in memories:
+            if one.memory is not None:
+                for digest in one.held:
+                    wanted[one.memory.mode, digest].append(one.memory_id)
+        stored: dict[tuple[str, str], Mapping[str, str]] = {}
+        for (mode, digest), ids in wanted.items():
+            fingerprint = collections.get(collection_name(mode, digest))
+            space = None if fingerprint is None else VectorSpace(mode, fingerprint)
+            stored[mode, digest] = {} if space is None else await index.hashes(space, ids)
+        return stored
+
+    async def remove_others(
+        self,
+        index: VectorIndex,
+        batch: Sequence[EncodedMemory],
+        latest: Mapping[str, EncodedMemory],
+        collections: Collections,
+    ) -> None:
+        """Remove every vector of these memories but those that belong to them.
+
+        That includes vectors that a process wrote before it was killed without publishing the event: the mode may have
+        had another embedder then, or may be deleted now, and no record has their location.
+        """
+        modes: defaultdict[str, set[str]] = defaultdict(set)
+        for one in batch:
+            modes[one.memory_id].update(self._modes(one))
+        kept = {one.memory_id: _locations(latest.get(one.memory_id, one)) for one in batch}
+        for name, fingerprint in collections.items():
+            space = VectorSpace.held_by(name, fingerprint)
+            place = VectorLocation(mode=space.mode, space=fingerprint.digest)
+            others = [one for one, concerned in modes.items() if space.mode in concerned and place not in kept[one]]
+            if others and (found := await index.hashes(space, others)):
+                await index.delete(space, list(found))
+
+    def _modes(self, one: EncodedMemory) -> set[str]:
+        """Return the modes in whose collections a memory may have vectors that are no longer wanted."""
+        if one.is_release and self._is_held_again(one):
+            return set()
+        places = {place.mode for place in (*one.strays, one.place) if place is not None}
+        return places if one.memory is None else places | {one.memory.mode}
+
+    def _is_held_again(self, one: EncodedMemory) -> bool:
+        """True if the vectors of a released memory stay: it has changed since, or its mode has a former embedder."""
+        assert one.memory is not None
+        return one.memory.embedding.status != "ready" or self._spaces_at(one.partition).has_former(one.memory)
+
+
+def _locations(one: EncodedMemory) -> set[VectorLocation]:
+    """Return the locations of the vectors that belong to a memory."""
+    if one.memory is None:
+        return set()
+    if one.is_release:
+        return {place for place in (one.memory.embedding.place,) if place is not None}
+    held = {VectorLocation(mode=one.memory.mode, space=digest) for digest in one.held}
+    return held if one.place is None else held | {one.place}
