@@ -100,6 +100,7 @@ OPERATIONS = {
     "rebuild": "make all vectors again",
     "reconcile": "make what the vector index lacks, and remove what it should not have",
     "retry": "make the vectors that failed",
+    "change-model": "give a mode another embedder, for users of the whole deployment",
     "health": "the state of the vectors of users, summed up",
     "verify": "compare log, table, lexical index and vectors, and mend them",
     "migrate": "copy the logs to another prefix, with other settings, while the deployment serves",

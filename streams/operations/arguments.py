@@ -12,6 +12,7 @@ from modestream_client import MemoryClientError
 from schemas.failures import Unavailable
 from schemas.scope_models import load_scope
 from streams.operations.backup import RestoreOptions, back_up, restore
+from streams.operations.change_model import ModelChange, change_model
 from streams.operations.deployment import NoDeployment
 from streams.operations.health import show_health
 from streams.operations.jobs import COMMANDS, JobOptions, run_jobs
@@ -24,7 +25,7 @@ from streams.settings import Settings
 
 def add_options(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of a command."""
-    if name in (*COMMANDS, "health", "verify"):
+    if name in (*COMMANDS, "health", "verify", "change-model"):
         _add_selection(parser)
     if name in (*COMMANDS, "health"):
         parser.add_argument("--project", help="only this project of each user (all)")
@@ -33,6 +34,8 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--user-timeout", type=float, default=3600.0, help="seconds that one user's job may take (%(default)s)"
         )
+    if name == "change-model":
+        _add_model_change(parser)
     if name == "verify":
         parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     if name == "migrate":
@@ -62,13 +65,31 @@ def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coro
         return show_health(_selection(options), options.mode, settings)
     if name == "verify":
         return verify(_selection(options), settings, fix=options.fix)
+    if name == "change-model":
+        change = ModelChange(options.mode, options.to, options.project, options.user_timeout)
+        return change_model(change, _selection(options), settings)
+    if name in ("migrate", "backup", "restore"):
+        return _copying(name, options, settings)
+    return run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
+
+
+def _copying(name: str, options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
     if name == "migrate":
         return migrate(_migration(options), settings)
     if name == "backup":
         return back_up(options.to, settings)
-    if name == "restore":
-        return restore(RestoreOptions(options.folder, options.principal, options.check), settings)
-    return run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
+    return restore(RestoreOptions(options.folder, options.principal, options.check), settings)
+
+
+def _add_model_change(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mode", required=True, help="the mode that gets another embedder")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--to", metavar="EMBEDDER", help="its new embedder; the former one rolls back")
+    what.add_argument("--drop-former", action="store_true", help="remove the vectors of the embedder before")
+    parser.add_argument("--project", help="the mode that this project has of its own (the user's mode)")
+    parser.add_argument(
+        "--user-timeout", type=float, default=3600.0, help="seconds that one user's vectors may take (%(default)s)"
+    )
 
 
 def _add_migration(parser: argparse.ArgumentParser) -> None:

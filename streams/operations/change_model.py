@@ -1,0 +1,131 @@
+"""`change-model`: give a mode another embedder, for users of a whole deployment, or drop the vectors of the one before.
+
+Enters: the mode and the embedder. For each user the mode is declared anew, and its vectors are awaited, so that the
+number of users at the same time bounds the work that is under way; questions are answered by the former embedder until
+a user's vectors are complete. The same command with the former embedder rolls back. An interrupted run goes on behind
+the users that are done; one that was under way is only awaited.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from modestream_client import MemoryServiceError
+from modestream_client.answers import parse_as
+from modestream_client.results.modes import DeclaredModes, ShownMode
+from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
+
+from schemas.messages.boundaries import Boundary
+from streams.operations.boundaries import list_boundaries
+from streams.operations.deployment import client_of, deployment_at, scope_of
+from streams.operations.journal import Journal
+from streams.operations.progress import Progress
+from streams.operations.run_jobs import JobTotals, run_for_each
+from streams.operations.selection import Selection, named_scope
+from streams.settings import Settings
+
+POLL_INTERVAL_S = 0.5
+"""Between two looks at the vectors of a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """The mode and its new embedder, None to drop the vectors of the former one; how long one user may take."""
+
+    mode: str
+    embedder: str | None
+    project: str | None = None
+    user_timeout_s: float = 3600.0
+    poll_interval_s: float = POLL_INTERVAL_S
+
+
+Call = Callable[[str, dict[str, str], dict[str, Any]], Awaitable[Any]]
+"""Sends a command by its name, scope and arguments, and returns its result. Raises MemoryClientError."""
+
+
+class ChangeModel:
+    """Changes the mode of one user at a time, over a client."""
+
+    def __init__(self, call: Call, change: ModelChange) -> None:
+        self._call = call
+        self._change = change
+
+    async def __call__(self, scope: dict[str, str]) -> FinishedJob:
+        """Declare the mode of a user and await its vectors; a user without the mode is skipped.
+
+        Raises MemoryClientError, also after `user_timeout_s` without an end.
+        """
+        mode = await self._declared(scope)
+        if mode is None:
+            return FinishedJob(job_id=self._change.mode, processed=0, skipped=1, failed=0)
+        if self._change.embedder is None:
+            await self._declare(scope, mode.embedder, keep_former=False)
+        elif mode.embedder != self._change.embedder:
+            await self._declare(scope, self._change.embedder)
+        health = await self._complete(scope)
+        return FinishedJob(job_id=self._change.mode, processed=health.ready, skipped=0, failed=health.failed)
+
+    async def _declared(self, scope: dict[str, str]) -> ShownMode | None:
+        result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
+        named = [one for one in result.modes if one.name == self._change.mode and one.project == self._change.project]
+        return named[0] if named else None
+
+    async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> None:
+        arguments = {
+            "name": self._change.mode,
+            "embedder": embedder,
+            "for_project": self._change.project is not None,
+            "keep_former": keep_former,
+        }
+        await self._call("declare_mode", scope, arguments)
+
+    async def _complete(self, scope: dict[str, str]) -> ModeHealth:
+        """Wait until every vector of the mode is made or has failed."""
+        until = time.monotonic() + self._change.user_timeout_s
+        while True:
+            health = parse_as(ServiceHealth, await self._call("health", scope, {})).modes[self._change.mode]
+            if not (health.stale or health.pending or (health.former or {}).get("serves")):
+                return health
+            if time.monotonic() > until:
+                left = f"{health.stale + health.pending} vectors are missing"
+                raise MemoryServiceError("timeout", f"{left}; they go on being made: repeat the command to wait")
+            await asyncio.sleep(self._change.poll_interval_s)
+
+
+async def change_model(change: ModelChange, selection: Selection, settings: Settings) -> int:
+    """Run it for the selected users, print a summary, and return 0, or 1 if anything failed."""
+    settings = await deployment_at(settings)
+    boundaries = await list_boundaries(settings, selection.users)
+    name = named_scope(
+        settings.topic_prefix, change.mode, change.embedder, change.project, *sorted(selection.users or ())
+    )
+    journal = Journal(settings.data_dir / "run" / f"change-model-{name}.done")
+    async with client_of(settings, selection.principal) as memory:
+
+        async def call(command: str, scope: dict[str, str], arguments: dict[str, Any]) -> Any:
+            record = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
+            reply, _ = await memory.request("commands", record, timeout=change.user_timeout_s)
+            return reply.result
+
+        changed = ChangeModel(call, change)
+
+        async def run(boundary: Boundary) -> FinishedJob:
+            return await changed(await scope_of(memory, settings, boundary, change.project))
+
+        with Progress("change-model", len(boundaries), "users") as progress:
+            totals = await run_for_each(boundaries, run, journal, progress, selection.at_once)
+    _print(totals)
+    return 0 if totals.is_clean else 1
+
+
+def _print(totals: JobTotals) -> None:
+    for user, reason in sorted(totals.failures.items()):
+        sys.stderr.write(f"{user}: {reason}\n")
+    resumed = f", {totals.resumed} done before" if totals.resumed else ""
+    sys.stdout.write(
+        f"change-model: {totals.users - totals.skipped} users changed{resumed}, {totals.skipped} without the mode,"
+        f" {len(totals.failures)} failed; vectors: {totals.processed} ready, {totals.failed} failed\n"
+    )
