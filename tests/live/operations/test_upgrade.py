@@ -63,7 +63,7 @@ async def _goes_on(client: MemoryClient) -> None:
     )
     assert edited.version == 3
     await until_ready(client)
-    assert (await hits(client, "equipment at the port", "ana"))[0] == said.memory_id
+    assert (await hits(client, "the crane at the harbour", "ana"))[0] == said.memory_id
     assert (await hits(client, "what is the deploy target?", "ana"))[0] == edited.memory_id
     again = await client.remember(SAID[9][0], turn_id="ana-9", conversation_id="home", user_id="ana")
     assert [warning.code for warning in again.warnings] == ["forgotten"]
