@@ -7,7 +7,7 @@ engine takes 5 ms to return 500 ids.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,8 @@ from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
-from streams.adapters.vectors.embedded.boundary_reads import (
-    read_all_points,
-    read_boundary,
-    read_ids,
-    read_packed,
-    score_rows,
-)
-from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
+from streams.adapters.vectors.embedded.boundary_reads import read_all_points, read_ids, score_rows
+from streams.adapters.vectors.embedded.cached_boundaries import CachedBoundaries
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
@@ -57,10 +51,8 @@ class EdgeIndex:
         self._packed = self._collections.packed
         self._opening = PacedOpening(self._collections, resources.until_quiet, resources.opening)
         self._unflushed: dict[str, int] = {}
-        self._cache = resources.cache
-        self._cache_prefix = f"{root.name}/"
+        self._cached = CachedBoundaries(resources.cache, root.name, self._collections, self._opening)
         self._tokens = TokenCache(self._packed, resources.tokens, root.name)
-        self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         unique = contract.validate_points(space, points)
@@ -86,7 +78,7 @@ class EdgeIndex:
                 self._packed.remove(space.collection, batch)
                 self._tokens.forget(space.collection, batch)
                 self._update(shard, space, UpdateOperation.delete_points(list(batch)))
-                self._cache.removed(self._cached_as(space), batch)
+                self._cached.removed(space, batch)
                 await asyncio.sleep(0)
             await self._make_durable(shard, space, len(ids))
 
@@ -96,7 +88,7 @@ class EdgeIndex:
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         contract.check_vector(space, vector)
-        if (vectors := await self._boundary(space, where)) is not None:
+        if (vectors := await self._cached.of(space, where)) is not None:
             return vectors.nearest(vector, where, limit)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
@@ -116,7 +108,7 @@ class EdgeIndex:
         contract.check_rows(space, question)
         if not len(question) or (memory_ids is not None and not memory_ids):
             return []
-        if (vectors := await self._boundary(space, where)) is not None:
+        if (vectors := await self._cached.of(space, where)) is not None:
             # Known ids were validated when they were written.
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
@@ -207,20 +199,16 @@ class EdgeIndex:
 
     def watch_losses(self, on_lost: Callable[[], object]) -> None:
         def lost(collection: str) -> None:
-            self._cache.drop_all(self._cache_prefix + collection)
+            self._cached.drop(collection)
             self._tokens.drop(collection)
             on_lost()
 
         self._collections.on_lost = lost
 
     async def close(self) -> None:
-        self._cache.drop_prefixed(self._cache_prefix)
+        self._cached.close()
         self._tokens.close()
         self._collections.close()
-
-    def _cached_as(self, space: VectorSpace) -> str:
-        """Return the collection's name in the cache, which other indexes of the process share."""
-        return self._cache_prefix + space.collection
 
     def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
@@ -228,49 +216,6 @@ class EdgeIndex:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
         return shard.ask(edge_requests.score_query(query, edge_requests.edge_filter(where, memory_ids), limit))
-
-    async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
-        """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
-        key = self._cached_as(space), where.boundary
-        # A boundary in memory needs no open collection.
-        if not self._collections.holds(space):
-            return None
-        while not self._cache.has(key):
-            async with self._reading:
-                if not self._cache.has(key) and not await self._read(space, where.boundary):
-                    return None
-        return self._cache.get(key)
-
-    async def _read(self, space: VectorSpace, boundary: str) -> bool:
-        """Read all points of a boundary into the cache; False if the collection is gone."""
-        if self._collections.is_at_rest(space):
-            # Without the engine: a question over many modes would open and close their collections.
-            read = partial(read_packed, self._packed, space, boundary, self._cache.max_points)
-            self._keep(space, boundary, await self._unchanged(space, read))
-            return True
-        if (shard := await self._opening.readable(space)) is None:
-            return False
-        with shard.in_use():
-            read = partial(read_boundary, shard, self._packed, space, boundary, self._cache.max_points)
-            self._keep(space, boundary, await self._unchanged(space, read))
-        return True
-
-    def _keep(self, space: VectorSpace, boundary: str, vectors: BoundaryVectors | None) -> None:
-        # Not what was read of a partition that has left meanwhile: it would be found when that returns.
-        self._collections.require_owned()
-        self._cache.put((self._cached_as(space), boundary), vectors)
-
-    async def _unchanged(
-        self, space: VectorSpace, read: Callable[..., Awaitable[BoundaryVectors | None]]
-    ) -> BoundaryVectors | None:
-        """Read a boundary; None if it can't be cached."""
-        name = self._cached_as(space)
-        writes = self._cache.writes[name]
-        vectors = await read(yields=True)
-        if writes != self._cache.writes[name]:
-            # A write came in between, perhaps to points that were read before.
-            vectors = await read(yields=False)
-        return vectors
 
     def _upsert_batch(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
@@ -285,14 +230,14 @@ class EdgeIndex:
         ]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
-        self._cache.written(self._cached_as(space), zip(points, vectors, strict=True))
+        self._cached.written(space, zip(points, vectors, strict=True))
 
     def _update(self, shard: CollectionShard, space: VectorSpace, operation: UpdateOperation) -> None:
         try:
             shard.update(operation)
         except BaseException:
             # The engine may have applied a part of the write.
-            self._cache.drop_all(self._cached_as(space))
+            self._cached.drop(space.collection)
             self._tokens.drop(space.collection)
             raise
 
