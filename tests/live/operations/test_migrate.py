@@ -92,6 +92,6 @@ async def test_killed_migration_continues_and_leaves_the_same_memories(deploymen
             assert await shown(new_client, user) == former
     async with open_log_reader(new.settings, log_places(new.settings)) as reader:
         values: list[bytes] = []
-        await reader.read_all(lambda record: values.append(record.value or b""))
+        await reader.read_all(lambda record: values.append(record.value or b"") if "turns" in record.topic else None)
     assert sum(b"week 4 is" in value for value in values) == 0
     assert sum(b"[forgotten]" in value for value in values) == len(USERS) * 3

@@ -48,12 +48,13 @@ async def assert_committed_is_finished(deployment: Deployment) -> None:
     topics = deployment.topics
     committed = await committed_offsets(deployment.settings, group_id(deployment.settings))
     remembered = [Remembered.model_validate_json(value) async for value in written(deployment, topics.remembered)]
-    embedded = [Embedded.model_validate_json(value) async for value in written(deployment, topics.embedded)]
+    reports = [Embedded.model_validate_json(value) async for value in written(deployment, topics.embedded)]
+    embedded = {each.memory_id for report in reports for each in report.each()}
     turn_ids = {event.memory.turn_id for event in remembered}
     turns = [json.loads(value)["turn_id"] async for value in written(deployment, topics.turns, below=committed)]
     assert set(turns) <= turn_ids
     asked = [json.loads(value) async for value in written(deployment, topics.remembered, below=committed)]
-    assert {one["memory"]["memory_id"] for one in asked} <= {event.memory_id for event in embedded}
+    assert {one["memory"]["memory_id"] for one in asked} <= embedded
 
 
 async def written(deployment: Deployment, topic: str, below: Mapping[Place, int] | None = None) -> AsyncIterator[bytes]:
