@@ -161,7 +161,10 @@ class WorkerParts:
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
         self.agents = agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
-        self.reembedding = Reembedding(self.indexes, self._spaces, self.embedders, self._indexer_lag, self.ctx)
+        self.reembedding = Reembedding(
+            agents.embed, self.indexes, self._spaces, self.embedders, self._indexer_lag, self.ctx
+        )
+        self.status.details["restoring_vectors"] = self.reembedding.unfinished
         self.understanding = UnderstandingQueue(
             lambda partition: agents.at(partition).understand,
             self.status.partitions,

@@ -8,7 +8,8 @@ is `waiting` and delays no other.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agents.categories.matching import CategoryMatcher
@@ -49,6 +50,8 @@ class Embed:
         self._indexes = indexes
         self._held_vectors = HeldVectors(spaces_at)
         self._clock = clock
+        self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By partition, held by one batch at a time: a restored vector must not land after that of a later text."""
 
     async def encode(self, event: Remembered | Forgotten | Released, partition: int) -> EncodedMemory:
         """Make the vector of a memory in the space of its mode, and in the space that serves until it is complete."""
@@ -65,6 +68,11 @@ class Embed:
         # One that failed is found by its words alone, in each space.
         has_failed = made.space is not None and made.error is not None
         return made if has_failed else replace(made, beside=await self._beside(memory, partition))
+
+    async def encode_lost(self, memory: Memory, partition: int) -> EncodedMemory:
+        """Make the vector again that a record names, in the space of its mode alone. Raises Unavailable."""
+        held = self._held(memory, partition)
+        return await self._encoded(EncodedMemory(memory.memory_id, frozenset(), memory, partition, held=held), memory)
 
     async def _encoded(self, due: EncodedMemory, memory: Memory) -> EncodedMemory:
         """Return a memory with its vector in the space of its mode, or with the reason why there is none."""
@@ -93,10 +101,39 @@ class Embed:
 
     async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
         """Write a batch; return an event for each memory that is searchable and not forgotten."""
+        return await self._of_each_partition(batch, self._write)
+
+    async def restore(self, batch: Sequence[EncodedMemory], is_current: Callable[[Memory], bool]) -> list[Embedded]:
+        """Write vectors that the index has lost, of records that name them; return events for those it refuses.
+
+        `is_current` is False for a memory that has changed since it was read: its own event brings its vector. Vectors
+        in other spaces stay as they are.
+        """
+
+        async def restore(some: Sequence[EncodedMemory], partition: int) -> list[Embedded]:
+            index = self._indexes.at(partition)
+            due = [one for one in some if one.memory is not None and is_current(one.memory)]
+            written = await self._upsert_all(index, due)
+            refused = {one.memory_id: one for one in written if one.vector is None}
+            if not refused:
+                return []
+            verified = await self._held_vectors.verify(index, refused, (), await index.spaces())
+            return [self._event(one, one.memory, None) for one in verified.values() if one.memory is not None]
+
+        return await self._of_each_partition(batch, restore)
+
+    async def _of_each_partition(
+        self, batch: Sequence[EncodedMemory], write: Callable[[Sequence[EncodedMemory], int], Awaitable[list[Embedded]]]
+    ) -> list[Embedded]:
+        """Write a batch, one of each partition at a time; return all events."""
+
+        async def in_turn(partition: int) -> list[Embedded]:
+            async with self._writing[partition]:
+                return await write([one for one in batch if one.partition == partition], partition)
+
         partitions = dict.fromkeys(one.partition for one in batch)
-        writing = [self._write([one for one in batch if one.partition == each], each) for each in partitions]
         # At the same time, as each waits for the disk. All of them end before one is repeated.
-        written = await asyncio.gather(*writing, return_exceptions=True)
+        written = await asyncio.gather(*map(in_turn, partitions), return_exceptions=True)
         return [event for events in written for event in raised_or(events)]
 
     async def _write(self, batch: Sequence[EncodedMemory], partition: int) -> list[Embedded]:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bench.faults.world import Models
 from bench.harness.system import ROOT
@@ -190,16 +190,17 @@ class Cluster:
         """Return the pid of a worker by name."""
         return self.workers[child].pid
 
-    async def start_worker(self, name: str = "worker", command: Sequence[str] = WORKER) -> KeptProcess:
-        """Start a worker with a data directory of its own."""
+    async def start_worker(
+        self, name: str = "worker", command: Sequence[str] = WORKER, more: Mapping[str, str] | None = None
+    ) -> KeptProcess:
+        """Start a worker with a data directory of its own, and with `more` settings."""
         settings = {
             "MODESTREAM_BROKER": "kafka://" + self.bootstrap.replace(",", ";"),
             "MODESTREAM_REPLICATION_FACTOR": str(len(self.brokers.nodes)),
             "MODESTREAM_DATA_DIR": str(self.directory / name),
         }
-        worker = KeptProcess(
-            command, self.directory / f"{name}.log", {**settings, **Models.settings(), **self.settings}
-        )
+        added = {**Models.settings(), **self.settings, **(more or {})}
+        worker = KeptProcess(command, self.directory / f"{name}.log", {**settings, **added})
         self.workers[name] = worker
         await worker.start()
         return worker
@@ -214,6 +215,19 @@ class Cluster:
             return 0
         return 0 if health["recovering"] else len(health["partitions"])
 
+    async def copies(self, name: str) -> dict[str, int | None]:
+        """Return the copies that a worker keeps, each with the number of records that it lacks."""
+        port = int((self.directory / name / "run" / "metrics.port").read_text())
+        found: dict[str, int | None] = (await asyncio.to_thread(_health, port)).get("copies", {})
+        return found
+
+    async def embedded(self, name: str) -> int:
+        """Return how many vectors a worker has written since its start."""
+        port = int((self.directory / name / "run" / "metrics.port").read_text())
+        page = await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")
+        rows = (row for row in page.splitlines() if row.startswith("modestream_embedded_total"))
+        return sum(int(float(row.split()[-1])) for row in rows if 'status="ready"' in row)
+
     async def until_served(self, **partitions: int) -> None:
         """Wait until each worker serves so many partitions."""
         async with asyncio.timeout(START_S):
@@ -221,10 +235,14 @@ class Cluster:
                 await asyncio.sleep(POLL_S)
 
 
-def _health(port: int) -> dict[str, list[int]]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as page:
-        found: dict[str, list[int]] = json.load(page)
-        return found
+def _health(port: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_read(f"http://127.0.0.1:{port}/health"))
+    return found
+
+
+def _read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as page:
+        return str(page.read().decode())
 
 
 AnyCluster = TypeVar("AnyCluster", bound=Cluster)

@@ -1,5 +1,6 @@
-"""The state of this worker in Kafka: lag by topic, assigned partitions, table recovery."""
+"""The state of this worker in Kafka: lag by topic, assigned partitions, table recovery, and further details."""
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 import faust
@@ -13,6 +14,8 @@ class WorkerStatus:
     """Reads the Faust app while it runs."""
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
+        self.details: dict[str, Callable[[], Collection[object]]] = {}
+        """What else is shown, by name, while it is not empty."""
         self._app = app
         self._turns, self._consumed = topics.turns, topics.consumed()
         # A single job, consolidation or batch of the indexer may take minutes.
@@ -54,4 +57,5 @@ class WorkerStatus:
 
     def __call__(self) -> dict[str, Any]:
         """Return all of it, for `health`."""
-        return {"lag": self.lag(), "partitions": sorted(self.partitions()), "recovering": self.recovering()}
+        state = {"lag": self.lag(), "partitions": sorted(self.partitions()), "recovering": self.recovering()}
+        return state | {name: found for name, read in self.details.items() if (found := read())}

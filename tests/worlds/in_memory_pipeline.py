@@ -157,6 +157,7 @@ class InMemoryPipeline(PipelineRequests):
         agents, ctx = self.wire(words)
         await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
+        self.unfinished_vectors = reembedding.unfinished
         hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
         readers = self._readers(words, hooks)
@@ -247,7 +248,7 @@ class InMemoryPipeline(PipelineRequests):
         def spaces_at(partition: int) -> VectorSpaces:
             return VectorSpaces(ctx.stores.at(partition).modes, self.embedders)
 
-        return queue, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
+        return queue, Reembedding(agents.embed, self.index, spaces_at, self.embedders, lambda: 0, ctx)
 
     def memory(self, text: str) -> Memory:
         """Return the memory of the turn with this current text."""

@@ -1,19 +1,21 @@
 """Re-embed memories without a valid vector, in the background.
 
-Runs after partition assignment, when a mode's model is loaded, and when a command has changed an embedder. Vectors are
-requested by `stale` events, a page at a time; the next page waits until the indexer has finished most of the last one,
-so that new turns are not delayed.
+Runs after partition assignment, when a mode's model is loaded, and when a command has changed an embedder. Vectors that
+a record names and the index has lost are made again as they were (`RestoreVectors`). Others are requested by `stale`
+events. Both a page at a time; the next page waits until the indexer has finished most of the last one, so that new
+turns are not delayed.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeVar
 
 import structlog
 from modestream_client.vocabulary import EmbeddingStatus
 
+from agents.embedding.embed import Embed
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
 from agents.ports.vector_index import VectorIndex, VectorIndexes
@@ -23,6 +25,7 @@ from schemas.internal.events import Embedded
 from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
+from streams.flow.background.restoring import RestoreVectors
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
@@ -50,6 +53,7 @@ class Reembedding:
 
     def __init__(
         self,
+        embed: Embed,
         indexes: VectorIndexes,
         spaces_at: Callable[[int], VectorSpaces],
         embedders: Embedders,
@@ -59,12 +63,14 @@ class Reembedding:
         """`indexer_lag` counts the events before the indexer."""
         self._memories = ctx.stores.memories
         self._words = ctx.stores.words
+        self._embed = embed
         self._indexes = indexes
         self._spaces_at = spaces_at
         self._embedders = embedders
         self._indexer_lag = indexer_lag
         self._ctx = ctx
         self._due: set[int] = set()
+        self._comparing: set[int] = set()
         self._wake = asyncio.Event()
 
     def look(self, partitions: Collection[int]) -> None:
@@ -72,13 +78,19 @@ class Reembedding:
         self._due.update(partitions)
         self._wake.set()
 
+    def unfinished(self) -> list[int]:
+        """Return the partitions whose vectors are compared and restored, or are to be."""
+        return sorted(self._due | self._comparing)
+
     async def run(self) -> None:
         """Compare queued partitions until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._due:
-                await self._reconcile(self._due.pop())
+                self._comparing = {partition := self._due.pop()}
+                await self._reconcile(partition)
+                self._comparing = set()
 
     async def _reconcile(self, partition: int) -> None:
         try:
@@ -93,14 +105,26 @@ class Reembedding:
         requested = 0
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
             due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
-            restored = await self._restore(due, partition)
-            requested += await self._request([one for one in due if one.memory_id not in restored])
+            kept = await self._report_kept(due, partition)
+            requested += await self._request([one for one in due if one.memory_id not in kept])
         suspect = await self._suspect(partition)
-        for ids in batches(self._words.with_status(partition, ("ready",)), REEMBEDDING_PAGE_SIZE) if suspect else ():
-            requested += await self._request_missing(partition, ids, suspect)
-        return requested
+        outdated: list[int] = []
+        if suspect:
+            lost = self._lost(partition, suspect, outdated)
+            requested += await RestoreVectors(self._embed, partition, self._ctx).run(lost)
+        return requested + sum(outdated)
 
-    async def _restore(self, memories: Sequence[Memory], partition: int) -> set[str]:
+    async def _lost(self, partition: int, suspect: set[VectorLocation], requested: list[int]) -> AsyncIterator[Memory]:
+        """Yield the memories whose vector is to be made again as it was; request all others, and note their number."""
+        for ids in batches(self._words.with_status(partition, ("ready",)), REEMBEDDING_PAGE_SIZE):
+            lost, outdated = await self._missing(partition, ids, suspect)
+            requested.append(await self._request(outdated))
+            if lost:
+                await self._until_caught_up()
+            for memory in lost:
+                yield memory
+
+    async def _report_kept(self, memories: Sequence[Memory], partition: int) -> set[str]:
         """Report the vectors that memories still have in the space of their mode; return the ids of these memories.
 
         So an embedder that is declared again embeds nothing whose vector was kept.
@@ -112,14 +136,14 @@ class Reembedding:
                 held[VectorLocation(mode=memory.mode, space=digest)].append(memory)
         index = self._indexes.at(partition)
         fingerprints = await self._retrying(index.spaces) if held else {}
-        restored: list[Memory] = []
+        kept: list[Memory] = []
         for place, some in held.items():
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
             hashes = await self._hashes(index, place.mode, fingerprint, [one.memory_id for one in some])
             found = [one for one in some if hashes.get(one.memory_id) == one.content_hash]
             await self._report("kept", place, found)
-            restored += found
-        return {one.memory_id for one in restored}
+            kept += found
+        return {one.memory_id for one in kept}
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """True if a memory waits for a model that is loaded now; in-flight ones are left alone."""
@@ -166,23 +190,27 @@ class Reembedding:
         except ModelMissing:
             return False
 
-    async def _request_missing(self, partition: int, ids: Sequence[str], suspect: set[VectorLocation]) -> int:
-        """Request the vectors of memories without a point in their record's location, or in an outdated space."""
+    async def _missing(
+        self, partition: int, ids: Sequence[str], suspect: set[VectorLocation]
+    ) -> tuple[list[Memory], list[Memory]]:
+        """Return the memories without a point in their record's location, and those that need one in another space."""
         memories, index = self._records(partition, ids), self._indexes.at(partition)
         fingerprints = await self._retrying(index.spaces)
-        wrong: list[Memory] = []
+        lost: list[Memory] = []
+        outdated: list[Memory] = []
         for place in suspect:
             placed = [memory for memory in memories if memory.embedding.place == place]
             fingerprint = fingerprints.get(collection_name(place.mode, place.space))
             await self._drop_lost(index, place, fingerprint, memories)
             hashes = await self._hashes(index, place.mode, fingerprint, [memory.memory_id for memory in placed])
-            wrong += [
-                one
-                for one in placed
-                if hashes.get(one.memory_id) != one.content_hash
-                or self._spaces_at(partition).digest(one) not in (None, one.embedding.space)
-            ]
-        return await self._request(wrong)
+            for one in placed:
+                space = self._spaces_at(partition).digest(one)
+                is_lost = hashes.get(one.memory_id) != one.content_hash
+                if is_lost and space == place.space:
+                    lost.append(one)
+                elif is_lost or space not in (None, place.space):
+                    outdated.append(one)
+        return lost, outdated
 
     async def _drop_lost(
         self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memories: list[Memory]
@@ -211,8 +239,8 @@ class Reembedding:
 
     async def _request(self, memories: Sequence[Memory]) -> int:
         """Publish the events of a page once the indexer has caught up with most of the last one."""
-        while memories and self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
-            await asyncio.sleep(INDEXER_POLL_INTERVAL_S)
+        if memories:
+            await self._until_caught_up()
         events = [
             Embedded(
                 memory_id=memory.memory_id,
@@ -233,6 +261,10 @@ class Reembedding:
             sent.append(await self._ctx.publisher.send(out))
         await await_all(sent)
         await asyncio.sleep(0)
+
+    async def _until_caught_up(self) -> None:
+        while self._indexer_lag() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+            await asyncio.sleep(INDEXER_POLL_INTERVAL_S)
 
     async def _retrying(self, call: Callable[[], Awaitable[Result]]) -> Result:
         return await until_available(call, "vector index", self._ctx.meters)

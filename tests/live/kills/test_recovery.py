@@ -29,6 +29,7 @@ async def test_worker_restores_its_state_on_an_empty_disk(deployment: Deployment
         assert (again.duplicate, again.version, again.memory_id) == (True, 2, edited.memory_id)
         for turn, before in flow.accepted.items():
             assert [hit.memory_id for hit in await hits_of(client, turn)] == [before.memory_id]
+        await deployment.until_restored()
         await flow.embedded()
         answer = await client.retrieve("where do we deploy?")
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
@@ -45,6 +46,7 @@ async def test_worker_restores_every_vector_after_a_partial_disk_loss(deployment
             shutil.rmtree(worker.data_dir / part)
             worker = await deployment.ready()
         await flow.check()
+        await deployment.until_restored()
         await flow.embedded()
         await deployment.until_processed()
         await worker.kill()

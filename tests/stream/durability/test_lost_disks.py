@@ -16,6 +16,7 @@ async def finished(pipeline: InMemoryPipeline, embedded: int) -> None:
     """Run until `embedded` texts are embedded and all records processed, then check all state."""
     async with pipeline.running():
         await pipeline.until(lambda: len(pipeline.embedder.passages) >= embedded)
+        await pipeline.until(lambda: not pipeline.unfinished_vectors())
         await pipeline.topics.settled()
         assert {one.embedding.status for one in pipeline.memories.all()} == {"ready"}
         ids = [one.memory_id for one in pipeline.memories.all()]

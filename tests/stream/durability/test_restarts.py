@@ -70,6 +70,8 @@ async def finished(pipeline: InMemoryPipeline) -> None:
 
     await pipeline.topics.settled()
     await pipeline.until(done)
+    # Lost vectors are written beside the events.
+    await pipeline.until(lambda: not pipeline.unfinished_vectors())
     await pipeline.topics.settled()
 
 

@@ -24,18 +24,30 @@ class ReembeddingHarness(WorkerHarness):
         self.waiting = 0
         self.declare("code", "tiny32")
         self.reembedding = Reembedding(
-            self.index, lambda _: self.spaces, self.embedders, lambda: self.waiting, self.ctx
+            self.embed, self.index, lambda _: self.spaces, self.embedders, lambda: self.waiting, self.ctx
         )
 
     async def requested_texts(self) -> list[str]:
         """Return the texts whose vectors are requested."""
+        texts = {memory.memory_id: memory.text for memory in self.memories.all()}
+        requested, restored = await self.reconciled()
+        return sorted(texts[memory_id] for memory_id in (*requested, *restored))
+
+    async def reconciled(self) -> tuple[list[str], list[str]]:
+        """Return the ids whose vectors are requested by events, and those that were made again at once."""
+        before = self.points()
         self.publisher.sent.clear()
         number = await self.reembedding.reconcile(HERE)
         reports = self.embedded_events()
-        assert len(self.publisher.sent) == len(reports) == number
+        restored = sorted(one for _, one in self.points() - before)
+        assert len(self.publisher.sent) == len(reports) == number - len(restored)
         assert {one.status for one in reports} <= {"stale"}
-        texts = {memory.memory_id: memory.text for memory in self.memories.all()}
-        return sorted(texts[one.memory_id] for one in reports)
+        return [one.memory_id for one in reports], restored
+
+    def points(self) -> set[tuple[str, str]]:
+        """Return content hash and id of each point."""
+        found = self.index.collections.values()
+        return {(one.content_hash, one.memory_id) for collection in found for one in collection.points.values()}
 
     def stale(self, memory: Memory) -> None:
         """Mark a record as stale, as `declare_mode` with another embedder does."""
@@ -66,17 +78,25 @@ async def test_pending_vector_is_not_requested_again(worker: ReembeddingHarness)
     assert await worker.requested_texts() == []
 
 
-async def test_missing_vector_is_requested_and_made_again(worker: ReembeddingHarness) -> None:
+async def test_lost_vector_is_made_again_and_its_record_stays(worker: ReembeddingHarness) -> None:
     memories = [
         await worker.say_embedded(text, offset, mode="code") for offset, text in enumerate(["violin", "cello", "drum"])
     ]
     await worker.index.delete(worker.space("code", "tiny32"), [memories[1].memory_id])
-    assert await worker.requested_texts() == ["cello"]
+    assert await worker.reconciled() == ([], [memories[1].memory_id])
+    assert worker.stored(memories[1]) == memories[1]
+    assert await worker.reconciled() == ([], [])
+
+
+async def test_vector_of_another_space_is_requested_by_an_event(worker: ReembeddingHarness) -> None:
+    memory = await worker.say_embedded("violin", 0, mode="code")
+    worker.embedders.model("tiny32").change_file()
+    assert await worker.reconciled() == ([memory.memory_id], [])
     [report] = worker.embedded_events()
-    assert (report.content_hash, report.mode, report.status) == (memories[1].content_hash, "code", "stale")
+    assert (report.content_hash, report.mode, report.status) == (memory.content_hash, "code", "stale")
     assert worker.publisher.sent[0].key == b"u1"
     assert worker.remember.embedded(report) is not None
-    assert worker.stored(memories[1]).embedding.status == "pending"
+    assert worker.stored(memory).embedding.status == "pending"
 
 
 async def test_only_incomplete_locations_are_scanned(
@@ -206,12 +226,14 @@ async def test_reembedding_runs_on_request_and_survives_a_revoked_partition(work
     revoked = (HERE + 1) % 4
     running = asyncio.create_task(worker.reembedding.run())
     await asyncio.sleep(0)
-    assert worker.embedded_events() == []
+    assert not worker.points()
     worker.reembedding.look({revoked, HERE})
-    await until(lambda: bool(worker.embedded_events()))
-    worker.publisher.sent.clear()
+    assert worker.reembedding.unfinished() == sorted([revoked, HERE])
+    await until(lambda: bool(worker.points()))
+    await until(lambda: not worker.reembedding.unfinished())
+    await worker.index.delete(worker.space("general", "general"), [memory.memory_id])
     worker.reembedding.look({revoked, HERE})
-    await until(lambda: bool(worker.embedded_events()))
+    await until(lambda: bool(worker.points()))
     assert not running.done()
     running.cancel()
 
@@ -228,7 +250,7 @@ async def test_revoked_partition_does_not_end_reembedding(tmp_path: Path) -> Non
     words = Leaving(tmp_path / "leaving")
     words.open(HERE)
     ctx = replace(worker.ctx, stores=replace(worker.stores, words=words))
-    again = Reembedding(worker.index, lambda _: worker.spaces, worker.embedders, lambda: 0, ctx)
+    again = Reembedding(worker.embed, worker.index, lambda _: worker.spaces, worker.embedders, lambda: 0, ctx)
     running = asyncio.create_task(again.run())
     again.look({HERE})
     for _ in range(20):

@@ -59,3 +59,11 @@ def test_worker_recovers_until_tables_are_recovered() -> None:
     assert status(consumer, in_recovery=True).recovering()
     assert status(consumer, rebalancing=True).recovering()
     assert not status(consumer).recovering()
+
+
+def test_details_are_shown_while_there_are_any() -> None:
+    worker, copies = status(None, started=False), dict[str, int]()
+    worker.details["copies"] = lambda: copies
+    assert "copies" not in worker()
+    copies["3"] = 7
+    assert worker()["copies"] == {"3": 7}

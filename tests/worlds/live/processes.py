@@ -181,6 +181,16 @@ class Deployment:
 
         await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions", within_s)
 
+    async def until_restored(self) -> None:
+        """Wait until no worker restores vectors."""
+        running = [worker for worker in self.workers if worker.is_running]
+
+        async def restored() -> bool:
+            pages = [await asyncio.to_thread(worker.health) for worker in running]
+            return all(page and "restoring_vectors" not in page for page in pages)
+
+        await eventually(restored, "no vectors are restored")
+
     async def until_processed(self) -> None:
         """Wait until every record of every topic is processed, including derived ones."""
         names = self.topics
