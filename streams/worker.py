@@ -236,13 +236,19 @@ class WorkerParts:
         return not self._is_moved or self.stall_detector.alive(recovering=self.status.recovering())
 
     async def _on_partitions_assigned(self) -> None:
-        """Prepare assigned partitions before their events flow. Ends the process on failure: Faust would ignore it."""
+        """Prepare assigned partitions before their events flow.
+
+        Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow.
+        """
         partitions = self.status.partitions()
         try:
             await self._general_model_tried()
             changes_end = KafkaTurnsLog(self.app, self.topics.changes).end
             await PartitionPreparer(self._committed, changes_end, self.ctx).prepare(partitions)
-        except Exception:
+        except BaseException:
+            # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
+            if self.app.should_stop:
+                raise
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
         # Of two workers that start together, one is to be at work.
