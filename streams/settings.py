@@ -122,6 +122,10 @@ class Settings(BaseSettings):
     ranking_weights: Path | None = None
     """A file of ranking weights; none: those of the project."""
 
+    standby_copies: int = Field(default=0, ge=0)
+    """Workers, besides the one that serves a partition, that keep a copy of its tables and words: it is answered again
+    within seconds when its worker is lost with its disk."""
+
     consolidation_seconds: float = Field(default=300.0, gt=0)
     """Time limit of one consolidation; the rest is left for the next."""
 

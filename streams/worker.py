@@ -20,7 +20,6 @@ from schemas.internal.changes import Change
 from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
-from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
@@ -40,6 +39,7 @@ from streams.bootstrap.adapters import (
     open_language_models,
 )
 from streams.bootstrap.agents import build_agents
+from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
@@ -51,7 +51,6 @@ from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
 from streams.bootstrap.worker_topics import correct_topics, create_topics
 from streams.damaged_stores import StoresSetAside
-from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
@@ -68,6 +67,7 @@ from streams.retention import LogRetention
 from streams.runtime.fast_start_worker import run_until_signal
 from streams.runtime.kafka_app import (
     confirm_membership,
+    copies_of,
     create_kafka_app,
     create_kafka_channels,
     fence_of,
@@ -81,7 +81,6 @@ from streams.runtime.kafka_app import (
 )
 from streams.runtime.process_end import end_process, end_refused, until_cancelled
 from streams.runtime.table_erasure import TableErasure
-from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
@@ -137,11 +136,12 @@ class WorkerParts:
         self.models = build_models(self.embedders, self.language)
         foreground = Foreground()
         self.locks = partition_locks_of(self.app)
-        self.indexes = open_indexes(settings, foreground, self.locks.is_held)
+        self.indexes = open_indexes(settings, foreground, self.locks.is_original)
         self.words = SqliteLexicalIndex(settings.data_dir / "words", end_process)
         self.erase_tables = TableErasure(self.app).erase
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
+        self.status.details["copies"] = copies_of(self.app).behind
         self.texts = TextProcesses()
         self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
         history = PipelineHistory(self.pipeline_log.write)
@@ -149,6 +149,7 @@ class WorkerParts:
         self.ctx = build_context(
             self.app, settings, self.words, self.publisher, self.meters, foreground, self.pipelines, self.texts
         )
+        self.preparer = build_preparer(self.app, settings, self.ctx)
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -243,8 +244,7 @@ class WorkerParts:
         partitions = self.status.partitions()
         try:
             await self._general_model_tried()
-            changes_end = KafkaTurnsLog(self.app, self.topics.changes).end
-            await PartitionPreparer(self._committed, changes_end, self.ctx).prepare(partitions)
+            await self.preparer.prepare(partitions)
         except BaseException:
             # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
             if self.app.should_stop:
@@ -270,7 +270,7 @@ class WorkerParts:
         watch = WatchTopics(self.settings, self._topic_settings().wanted(), end_process)
         added = MoveAddedPartitions(self.settings, moving_pipelines(self.ctx), self.ctx.served_partitions)
         runs = [self.reembedding.run(), PruneEvents(self.settings, kept, interval_s).run(), watch.run(), added.run()]
-        runs += [self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
+        runs += [copies_of(self.app).run(), self.boundaries.run(), self.pipeline_log.run(self.pipelines.history.take)]
         runs += retention_runs(self.settings, self.retention, self.ctx, self.words, self.erase_tables)
         if len(self.settings.llm_profiles):
             runs.append(self._ask_models())
@@ -302,9 +302,6 @@ class WorkerParts:
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
         rebuilt = {"rebuilt": self.set_aside.names()}
         return {**self.status(), **models, **rebuilt, "service": service}
-
-    async def _committed(self) -> dict[tuple[str, int], int]:
-        return dict(await committed_offsets(self.settings, group_id(self.settings)))
 
 
 def run_worker(settings: Settings) -> None:

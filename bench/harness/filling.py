@@ -63,7 +63,7 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progr
     """Write this number of memories for each user, all embedded in the space that the worker has created before."""
     async with _stores(data_dir) as (table, words, index):
         space = await _space(index)
-        rest = _memories(users, space.fingerprint.digest)
+        rest = synthetic_memories(users, space.fingerprint.digest)
         random, written = np.random.default_rng(1), 0
         while batch := list(islice(rest, BATCH)):
             for memory in batch:
@@ -113,7 +113,8 @@ def _stored(table: MemoryTable, partition: int) -> Any:
     return store._db_for_partition(partition)  # noqa: SLF001
 
 
-def _memories(users: Sequence[tuple[str, int]], space: str) -> Iterator[Memory]:
+def synthetic_memories(users: Sequence[tuple[str, int]], space: str | None = None) -> Iterator[Memory]:
+    """Yield this number of memories for each user, embedded in a space; without one none of them has a vector."""
     texts = mixed_turns(DIFFERENT_TEXTS, 11)
     named = [extract_entities(text) for text in texts]
     for place, (user, count) in enumerate(users):
@@ -122,7 +123,7 @@ def _memories(users: Sequence[tuple[str, int]], space: str) -> Iterator[Memory]:
             yield _memory(user, number, texts[chosen], named[chosen], space)
 
 
-def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: str) -> Memory:
+def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: str | None) -> Memory:
     moment = START + timedelta(minutes=7 * number)
     return Memory(
         memory_id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{user}/{number}")),
@@ -141,7 +142,9 @@ def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: st
         entities=named,
         versions=(TextVersion(text_hash="made", first_seen=moment),),
         content_hash="made",
-        embedding=Embedding(
+        embedding=Embedding(status="failed")
+        if space is None
+        else Embedding(
             status="ready", place=VectorLocation(mode=GENERAL, space=space), content_hash="made", embedded_at=moment
         ),
     )

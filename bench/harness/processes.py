@@ -37,10 +37,11 @@ def _pids(system: System) -> Mapping[str, int]:
     return {"worker": worker, "embedder": int(embedder), "broker": broker, "gateway": gateway, "supervisor": supervisor}
 
 
-def stat_cpu_seconds(stat: Path) -> float:
+def stat_cpu_seconds(stat: Path, *, with_ended_children: bool = False) -> float:
     """Return the processor time of the process or thread with this file, such as `/proc/PID/stat`."""
     after_name = stat.read_text().rpartition(")")[2].split()
-    return (int(after_name[USER_TICKS]) + int(after_name[USER_TICKS + 1])) / os.sysconf("SC_CLK_TCK")
+    ticks = after_name[USER_TICKS : USER_TICKS + (4 if with_ended_children else 2)]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int) -> dict[str, float]:

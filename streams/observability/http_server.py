@@ -38,8 +38,13 @@ class MonitoringServer:
             await self._runner.cleanup()
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        for topic, lag in self._status().get("lag", {}).items():
+        status = self._status()
+        for topic, lag in status.get("lag", {}).items():
             self._meters.lag.labels(topic).set(lag)
+        # A partition that is no longer kept must not stay with its last lag.
+        self._meters.copy_lag.clear()
+        for partition, lacking in status.get("copies", {}).items():
+            self._meters.copy_lag.labels(partition).set(-1 if lacking is None else lacking)
         return web.Response(body=self._meters.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _live(self, _request: web.Request) -> web.Response:

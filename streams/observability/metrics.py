@@ -124,6 +124,12 @@ class Meters:
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
+        self.copy_lag = Gauge(
+            "modestream_copy_lag",
+            "Changelog records that the copy of another worker's partition lacks; -1: not known yet.",
+            ["partition"],
+            registry=registry,
+        )
         self._fallback = Gauge(
             "modestream_interaction_fallback",
             "1 while only confident interaction modes are used, by reason.",

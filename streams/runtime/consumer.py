@@ -36,6 +36,7 @@ from streams.runtime.bursts import BurstProducer
 from streams.runtime.consumer_thread import ShortPollThread
 from streams.runtime.delivery import Delivery
 from streams.runtime.fence import GroupFence
+from streams.runtime.follow_copies import FollowCopies
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
@@ -264,6 +265,8 @@ class SafeAssignmentApp(faust.App):
     """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread. One reader each."""
     membership: Membership
     """Ends the process when another one has its place in the group."""
+    copies: FollowCopies
+    """Keeps copies of partitions that other workers serve."""
     isolation_level: IsolationLevel = "read_uncommitted"
     """How records in transactions are read."""
 

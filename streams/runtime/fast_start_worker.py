@@ -50,16 +50,20 @@ class FastStartTables(TableManager):
         """Begin recovery, and release the partitions that are other workers' now.
 
         Recovery waits for the partitions that are new here (`TableRecovery`). After it, as its former round still
-        reads the tables until the new one begins.
+        reads the tables until the new one begins. Copies are neither read nor written meanwhile.
         """
-        lost = self._typed_app.partition_locks.assign({tp.partition for tp in assigned})
-        await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
-        for partition in lost:
-            await self._release(partition)
+        locks, served = self._typed_app.partition_locks, {tp.partition for tp in assigned}
+        async with self._typed_app.copies.held(served) as copies:
+            turned = {one for one in locks.assigned & copies if one not in served and locks.is_held(one)}
+            lost = locks.assign(served, copies)
+            await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
+            for partition in sorted({*lost, *turned}):
+                await self._release(partition, is_kept=partition in turned)
 
-    async def _release(self, partition: int) -> None:
-        """Close all that is open of a partition, then let go of it."""
+    async def _release(self, partition: int, *, is_kept: bool = False) -> None:
+        """Close all that is open of a partition, then let go of it, unless it is kept as a copy."""
         try:
+            self._typed_app.copies.leave(partition, is_kept=is_kept)
             for table in self.values():
                 cast("CheckedStore", table.data).close_partition(partition)
             await self._typed_app.on_partition_lost(partition)
@@ -67,7 +71,8 @@ class FastStartTables(TableManager):
             # The end of the process releases it as well, and the next owner repairs what a kill leaves.
             log.exception("a partition could not be released, ending the process", partition=partition)
             end_process()
-        self._typed_app.partition_locks.release(partition)
+        if not is_kept:
+            self._typed_app.partition_locks.release(partition)
 
     @property
     def _typed_app(self) -> "SafeAssignmentApp":

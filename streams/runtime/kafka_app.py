@@ -14,8 +14,10 @@ from streams.runtime.checked_store import CHECKED_ROCKSDB
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery
+from streams.runtime.directory_identity import directory_identity
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.fence import SESSION_TIMEOUT_S, GroupFence
+from streams.runtime.follow_copies import DerivedCopy, FollowCopies
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
@@ -64,7 +66,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
         topic_replication_factor=settings.replication_factor,
         # `ensure_topics` creates the topics, Faust the changelogs; no topic for a leader is needed.
         topic_disable_leader=True,
-        # Standbys would need a second worker's disk; recovery reads the changelog.
+        # Copies are `FollowCopies`: Faust itself knows of none.
         table_standby_replicas=0,
         # An idle worker, or one paused by back-pressure, must never leave the group: it would not return.
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
@@ -105,8 +107,14 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     )
     app.isolation_level = settings.isolation_level
     app.kafka_connection = settings.kafka_connection
-    app.fence, app.membership = GroupFence(), Membership()
+    app.fence, app.membership, app.copies = GroupFence(), Membership(), FollowCopies(app)
     app.partition_locks = PartitionLocks(settings.data_dir / "run")
+    app.copies.on_due = app.membership.join_again
+    if settings.standby_copies:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        cast("FixedPartitionAssignor", app.assignor).keep_copies(
+            settings.standby_copies, directory_identity(settings.data_dir), app.copies.ready
+        )
     return app
 
 
@@ -218,3 +226,13 @@ def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:
     """Call back whenever all tables are recovered, before events flow. Faust ignores what the callback raises."""
     # Faust calls the callbacks of every table after the recovery of all of them: one table is enough.
     next(iter(app.tables.values())).on_recover(callback)
+
+
+def copies_of(app: App) -> FollowCopies:
+    """Return what keeps the copies of partitions that other workers serve."""
+    return cast("SafeAssignmentApp", app).copies
+
+
+def derive_copies(app: App, table: str, derived: DerivedCopy) -> None:
+    """Have something kept up with the copies of a table."""
+    copies_of(app).derived[table] = derived

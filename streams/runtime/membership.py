@@ -84,6 +84,11 @@ class Membership:
             asking = asyncio.run_coroutine_threadsafe(self._confirm(), self._loop)
             await asyncio.wrap_future(asking)
 
+    def join_again(self) -> None:
+        """Have the group assign its partitions anew, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._coordinator.request_rejoin)
+
     async def _confirm(self) -> None:
         with suppress(KafkaError):
             if await self._is_fenced():

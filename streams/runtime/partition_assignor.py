@@ -1,22 +1,64 @@
-"""Assigns the deployment's partitions, and no others.
+"""Assigns the deployment's partitions, and no others; where asked for, with copies on further workers.
 
 Faust assigns topics with different numbers of partitions apart from each other. When an operator adds partitions to an
 input topic, a worker would get turns of a user whose tables another worker has. Here every topic counts as having the
 deployment's number; `MoveAddedPartitions` reads the others.
+
+Faust's own standbys would be assigned to its consumer and fill its recovery. Here a copy is nothing that Faust knows
+of: its partitions stand in the member's data under names that are no topics, and `FollowCopies` reads them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 import structlog
 from faust.assignor import PartitionAssignor
+from faust.assignor.client_assignment import ClientAssignment, ClientMetadata
+
+from streams.wire.copy_assignment import Member, assign_partitions
+
+COPIES, READY, DUE = "copies", "copies-ready", "copies-due"
+"""Keys in the data of a member, beside which Faust has topics: the partitions of `Member`."""
+
+DIRECTORY = "copies-directory"
+"""Likewise; one number, that of the member's data directory."""
 
 log = structlog.get_logger()
 
 
 class FixedPartitionAssignor(PartitionAssignor):
-    """Faust's assignor for the partitions below `topic_partitions`."""
+    """Faust's assignor for the partitions below `topic_partitions`; after `keep_copies` with copies of each."""
+
+    ready: Callable[[], Collection[int]] = staticmethod(tuple)
+    """Returns the partitions whose copy is complete; called in the consumer's thread."""
+
+    _copies_of_each = 0
+    _directory = 0
+
+    def keep_copies(self, number: int, directory: int, ready: Callable[[], Collection[int]]) -> None:
+        """Have so many copies of each partition assigned; `directory` tells this worker's data directory."""
+        self._copies_of_each, self._directory, self.ready = number, directory, ready
+
+    @property
+    def copies(self) -> set[int]:
+        """The partitions that this worker keeps a copy of."""
+        return set(self._assignment.standbys.get(COPIES, ()))
+
+    @property
+    def due(self) -> set[int]:
+        """Those that it is to serve as soon as its copy is complete."""
+        return set(self._assignment.standbys.get(DUE, ()))
+
+    @property
+    def _metadata(self) -> ClientMetadata:
+        known: ClientMetadata = super()._metadata
+        if not self._copies_of_each:
+            return known
+        ready = sorted(set(self.ready()) & self.copies)
+        kept = {COPIES: sorted(self.copies), READY: ready, DIRECTORY: [self._directory]}
+        known.assignment = ClientAssignment(actives=self._assignment.actives, standbys=kept)
+        return known
 
     def _get_copartitioned_groups(  # type: ignore[override]  # a class method in Faust, which calls it by the instance
         self, topics: set[str], cluster: Any, subscriptions: Any
@@ -29,3 +71,45 @@ class FixedPartitionAssignor(PartitionAssignor):
             else:
                 log.warning("topic is missing, it is not assigned", topic=topic)
         return {count: self._group_co_subscribed(group, subscriptions) for count, group in by_partitions.items()}
+
+    def _perform_assignment(self, cluster: Any, member_metadata: Any) -> Any:
+        if not self._copies_of_each:
+            return super()._perform_assignment(cluster, member_metadata)
+        known = {name: self._get_client_metadata(metadata) for name, metadata in member_metadata.items()}
+        if _share_directories(known.values()):
+            log.warning("no copies are kept: workers share a data directory, whose files each of them can serve")
+            return super()._perform_assignment(cluster, member_metadata)
+        subscribed = {name: list(metadata.subscription) for name, metadata in member_metadata.items()}
+        self._update_member_urls(known)
+        assigned = {name: ClientAssignment(actives={}, standbys={}) for name in known}
+        group_ids: dict[str, int] = {}
+        read = {topic for topics in subscribed.values() for topic in topics}
+        groups = self._get_copartitioned_groups(read, cluster, subscribed)
+        for group_id, (partitions, several) in enumerate(sorted(groups.items())):
+            for topics in several:
+                group_ids |= dict.fromkeys(topics, group_id)
+                members = {name: _member(one, topics) for name, one in known.items() if topics <= set(subscribed[name])}
+                assign_partitions(members, partitions, self._copies_of_each)
+                _note(assigned, members, topics)
+        actives, external = self._get_changelog_distribution(assigned), self._get_external_topic_distribution(assigned)
+        return self._protocol_assignments(assigned, actives, external, group_ids)
+
+
+def _share_directories(members: Iterable[ClientMetadata]) -> bool:
+    """True if two members tell the same data directory."""
+    told = [one for member in members for one in member.assignment.standbys.get(DIRECTORY, ())]
+    return len(set(told)) < len(told)
+
+
+def _member(known: ClientMetadata, topics: Collection[str]) -> Member:
+    """Return what a member says of itself: what it serves of topics that are assigned together, and its copies."""
+    had = known.assignment
+    actives = next((set(had.actives[topic]) for topic in sorted(topics) if had.actives.get(topic)), set[int]())
+    return Member(actives, set(had.standbys.get(COPIES, ())), frozenset(had.standbys.get(READY, ())))
+
+
+def _note(assigned: Mapping[str, ClientAssignment], members: Mapping[str, Member], topics: Collection[str]) -> None:
+    """Write down what members got. The copies are those of the last group; all usual topics are in one."""
+    for name, member in members.items():
+        assigned[name].actives.update({topic: sorted(member.actives) for topic in topics})
+        assigned[name].standbys.update({COPIES: sorted(member.copies), DUE: sorted(member.due)})

@@ -32,20 +32,37 @@ class PartitionLocks:
         self._directory = directory
         self._held: dict[int, TextIO] = {}
         self._assigned: frozenset[int] = frozenset()
+        self._copies: frozenset[int] = frozenset()
 
     def is_held(self, partition: int) -> bool:
         """True if the files of the partition are this process's own."""
         return partition in self._held
+
+    def is_original(self, partition: int) -> bool:
+        """True if the files of the partition are this process's own, and no copy of another worker's."""
+        return partition in self._held and partition not in self._copies
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The partitions that this worker serves, or is to serve."""
+        return self._assigned
 
     @property
     def are_held(self) -> bool:
         """True if all assigned partitions are held."""
         return self._assigned <= self._held.keys()
 
-    def assign(self, partitions: Collection[int]) -> list[int]:
-        """Take the partitions of a new assignment; return those that are held and must be released."""
-        self._assigned = frozenset(partitions)
-        return sorted(self._held.keys() - self._assigned)
+    def assign(self, partitions: Collection[int], copies: Collection[int] = ()) -> list[int]:
+        """Take the partitions of a new assignment; return those that are held and must be released.
+
+        Those of `copies` stay held if they are; nothing waits for the others (`try_copy`).
+        """
+        self._assigned, self._copies = frozenset(partitions), frozenset(copies)
+        return sorted(self._held.keys() - self._assigned - frozenset(copies))
+
+    def try_copy(self, partition: int) -> bool:
+        """Hold a partition for a copy unless another process has it; return whether it is held. Never waits."""
+        return self._try(partition)
 
     def release(self, partition: int) -> None:
         """Let go of a partition: nothing of it may be open."""

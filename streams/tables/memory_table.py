@@ -7,6 +7,9 @@ from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache
 
+MEMORIES = "memories"
+"""The name of the table."""
+
 MAX_PARSED_MEMORIES = 2048
 """Records that are cached parsed: some 15 MB, at most 50. Parsing one takes 36 us."""
 
@@ -23,11 +26,16 @@ REMOVED_TOMBSTONE = b"removed"
 TOMBSTONES = (FORGOTTEN_TOMBSTONE, REMOVED_TOMBSTONE)
 
 
+def read_row(value: bytes) -> Memory | None:
+    """Return the record of a row; None for a tombstone."""
+    return None if value.startswith(TOMBSTONES) else Memory.model_validate_json(value)
+
+
 class MemoryTable:
     """Records by partition and id. Writes belong to the handling of the partition's events."""
 
     def __init__(self, app: App) -> None:
-        self.table = create_table(app, "memories")
+        self.table = create_table(app, MEMORIES)
         self._parsed = ParsedValueCache(Memory.model_validate_json, MAX_PARSED_MEMORIES, MAX_PARSED_BYTES)
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
@@ -69,6 +77,9 @@ class MemoryTable:
 
     def pending_writes(self) -> list[Awaitable[None]]:
         return self.table.drain_pending_writes()
+
+    def rows(self, partition: int) -> Iterator[bytes]:
+        return (value for _, value in self.table.scan(partition) if not value.startswith(TOMBSTONES))
 
     def all(self) -> Iterator[Memory]:
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(TOMBSTONES))

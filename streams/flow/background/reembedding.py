@@ -234,6 +234,9 @@ class Reembedding:
         return await self._retrying(partial(index.hashes, VectorSpace(mode, fingerprint), ids))
 
     def _records(self, partition: int, ids: Sequence[str]) -> list[Memory]:
+        # A copy of another worker's table can be read: its vectors are that worker's to make.
+        if not self._ctx.is_assigned(partition):
+            raise KeyError(partition)
         known = [self._memories.get(partition, memory_id) for memory_id in ids]
         return [memory for memory in known if memory is not None]
 

@@ -96,6 +96,8 @@ class RestoreVectors:
 
     def _is_current(self, memory: Memory) -> bool:
         """True if the record still names this vector of this text."""
+        if not self._ctx.is_assigned(self._partition):
+            raise KeyError(self._partition)
         now = self._ctx.stores.memories.get(self._partition, memory.memory_id)
         return now is not None and now.visibility.searchable and vector_of(now) == vector_of(memory)
 

@@ -64,6 +64,9 @@ class MemoryStore(Protocol):
     def removed(self, partition: int) -> Iterator[str | None]: ...
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None: ...
 
+    def rows(self, partition: int) -> Iterator[bytes]:
+        """Yield the records of a partition as they are stored."""
+
     def all(self) -> Iterator[Memory]:
         """Yield every record of the assigned partitions."""
 
@@ -84,6 +87,9 @@ class LexicalStore(Protocol):
 
     def open(self, partition: int) -> None:
         """Begin to serve a partition; an index of an older format, or a broken one, starts empty."""
+
+    def release(self, partition: int) -> None:
+        """Close the index of a partition; what is not committed is lost."""
 
     def drop(self, partition: int) -> None:
         """Delete the index of a partition, open or not."""

@@ -58,6 +58,10 @@ class FakeMemories:
         removed = [memory_id for place, memory_id in self._removed if place == partition]
         yield from [memory_id for memory_id in removed if not self.is_forgotten(partition, memory_id)]
 
+    def rows(self, partition: int) -> Iterator[bytes]:
+        """Yield the JSON of each record of a partition."""
+        yield from [value.encode() for value in self._kept.get(partition, {}).values()]
+
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         """Return the location that was given to `forget` or `remove`."""
         return self._removed.get((partition, memory_id))

@@ -1,7 +1,7 @@
 """Preparation of newly assigned partitions."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.background import arrival
 from streams.flow.background.arrival import PartitionPreparer
 from tests.builders.stores import remember_over
 from tests.builders.turns import PARTITIONS
@@ -218,3 +219,27 @@ def applied_on_disk(directory: Path) -> Mapping[str, int]:
     applied = words.applied(HERE)
     words.close()
     return applied
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+async def test_large_index_is_built_elsewhere_if_that_succeeds(
+    worker: ArrivalHarness, monkeypatch: pytest.MonkeyPatch, *, is_built: bool
+) -> None:
+    monkeypatch.setattr(arrival, "MIN_BUILT_APART", 2)
+    worker.words.open(HERE)
+    for offset, text in enumerate(["violin", "cello", "drum"]):
+        worker.say(text, offset)
+    built: list[int] = []
+
+    async def build(partition: int, rows: Iterable[bytes]) -> bool:
+        with pytest.raises(KeyError):
+            worker.words.applied(partition)
+        built.append(len(list(rows)))
+        return is_built
+
+    worker.committed = {(TOPICS.turns, HERE): 9}
+    committed, changes_end = worker.arrival._committed, worker.arrival._changes_end
+    await PartitionPreparer(committed, changes_end, worker.ctx, build=build).prepare({HERE})
+    assert built == [3]
+    assert worker.count_postings("violin") == (not is_built)
+    assert worker.progress.next_offset(HERE) == 9

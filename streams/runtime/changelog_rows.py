@@ -1,0 +1,40 @@
+"""The rows of a table in the order of their writing, as its changelog has them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import faust
+from aiokafka.errors import KafkaError
+from faust.types import TP
+
+from schemas.failures import Unavailable
+from streams.runtime.follow_copies import Rows
+from streams.runtime.partition_reads import read_records
+
+
+class ChangelogRows:
+    """Reads the changelog of one table as far as the table is filled."""
+
+    def __init__(self, app: faust.App, table: str) -> None:
+        self._app: Any = app
+        self._table = table
+
+    @property
+    def topic(self) -> str:
+        """The name of the changelog."""
+        topic: str = self._app.tables[self._table].changelog_topic.get_topic_name()
+        return topic
+
+    async def after(self, partition: int, position: int) -> AsyncIterator[tuple[Rows, int]]:
+        """Yield the rows from an offset on, some at a time, each time with the next offset. Raises Unavailable."""
+        tp = TP(self.topic, partition)
+        persisted = self._app.tables[self._table].data.persisted_offset(tp)
+        end = 0 if persisted is None else persisted + 1
+        if position >= end:
+            return
+        try:
+            async for records in read_records(self._app.kafka_connection, tp, position, end):
+                if records:
+                    yield {record.key: record.value for record in records}, records[-1].offset + 1
+        except KafkaError as problem:
+            raise Unavailable(f"{self.topic} can't be read: {problem!r}") from problem

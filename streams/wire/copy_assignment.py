@@ -1,0 +1,104 @@
+"""Which member of a group serves a partition, and which keep a copy of its tables and words. Pure.
+
+Enters: the members with what they serve and keep now. Leaves: the same objects, changed. Guaranteed: each partition is
+served once; a partition whose member is gone goes to one that has its copy, whatever else that serves; a partition is
+taken from a living member only for one that has its whole copy, so no partition waits for a copy to be made. A member
+that should serve more first gets the copies that this takes, and says when it has them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Member:
+    """What one member serves and keeps."""
+
+    actives: set[int] = field(default_factory=set)
+    copies: set[int] = field(default_factory=set)
+    ready: frozenset[int] = frozenset()
+    """The copies that were complete when it joined."""
+    due: set[int] = field(default_factory=set)
+    """The copies of partitions that it is to serve; once they are complete it joins again."""
+
+
+def assign_partitions(members: Mapping[str, Member], partitions: int, copies: int) -> None:
+    """Assign all partitions below `partitions`, each with at least `copies` copies on other members if there are."""
+    ordered = [members[name] for name in sorted(members)]
+    _keep_one_active(ordered, partitions)
+    _assign_orphans(ordered, partitions)
+    _move_to_ready(ordered)
+    _assign_copies(ordered, partitions, copies)
+
+
+def _keep_one_active(members: Iterable[Member], partitions: int) -> None:
+    """Drop what is not a partition of the deployment, and what two members say they serve."""
+    free = set(range(partitions))
+    for member in members:
+        member.actives &= free
+        free -= member.actives
+        member.copies = (member.copies & set(range(partitions))) - member.actives
+        member.due = set()
+
+
+def _assign_orphans(members: list[Member], partitions: int) -> None:
+    served = set[int]().union(*(member.actives for member in members))
+    for partition in sorted(set(range(partitions)) - served):
+
+        def suits(member: Member, partition: int = partition) -> tuple[bool, bool, int]:
+            is_kept = partition in member.copies
+            return not (is_kept and partition in member.ready), not is_kept, len(member.actives)
+
+        _activate(min(members, key=suits), partition)
+
+
+def _move_to_ready(members: list[Member]) -> None:
+    """Even out what members serve, as far as complete copies allow."""
+    while (move := _next_move(members)) is not None:
+        source, target, partition = move
+        source.actives.remove(partition)
+        # What it has served is as good as a copy.
+        source.copies.add(partition)
+        _activate(target, partition)
+
+
+def _next_move(members: list[Member]) -> tuple[Member, Member, int] | None:
+    for source in sorted(members, key=lambda member: -len(member.actives)):
+        for target in sorted(members, key=lambda member: len(member.actives)):
+            found = source.actives & target.copies & target.ready
+            if found and len(source.actives) - len(target.actives) > 1:
+                return source, target, min(found)
+    return None
+
+
+def _assign_copies(members: list[Member], partitions: int, copies: int) -> None:
+    _assign_due(members, partitions)
+    for partition in range(partitions):
+        keepers = [member for member in members if partition in member.copies]
+        keepers.sort(key=lambda member: (partition not in member.due, partition not in member.ready))
+        for member in keepers[max(copies, sum(partition in one.due for one in keepers)) :]:
+            member.copies.remove(partition)
+        others = [member for member in members if partition not in member.actives | member.copies]
+        for member in sorted(others, key=lambda member: len(member.copies))[: max(0, copies - len(keepers))]:
+            member.copies.add(partition)
+
+
+def _assign_due(members: list[Member], partitions: int) -> None:
+    """Have members that serve too little keep the copies of what they are to serve later."""
+    planned = [(member, set(member.actives)) for member in members]
+    fair = partitions // len(members)
+    for member, plan in sorted(planned, key=lambda one: len(one[1])):
+        while len(plan) < fair:
+            _, richest = max(planned, key=lambda one: len(one[1]))
+            partition = min(richest, key=lambda one: (one not in member.copies, one))
+            richest.remove(partition)
+            plan.add(partition)
+            member.due.add(partition)
+    for member, plan in planned:
+        member.due &= plan - member.actives
+        member.copies |= member.due
+
+
+def _activate(member: Member, partition: int) -> None:
+    member.actives.add(partition)
+    member.copies.discard(partition)

@@ -1,0 +1,42 @@
+"""Lexical indexes that are built in a process of their own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agents.rules.index.lexical_document import LexicalDocument
+from streams.adapters.lexical.building import LexicalBuilder
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.harnesses.embed import remembered
+
+PARTITION = 2
+WORDS = ("water", "engine", "deadline")
+
+
+async def test_built_index_answers_as_one_that_was_written_here(tmp_path: Path) -> None:
+    texts = [f"{WORDS[number % 3]} {number} is in the {WORDS[number % 2]}" for number in range(60)]
+    memories = [remembered(text, text) for text in texts]
+    here, apart = SqliteLexicalIndex(tmp_path / "here"), SqliteLexicalIndex(tmp_path / "apart")
+    here.open(PARTITION)
+    for memory in memories:
+        here.put(PARTITION, LexicalDocument(memory))
+    rows = (memory.model_dump_json().encode() for memory in memories)
+    assert await LexicalBuilder(tmp_path / "apart")(PARTITION, rows)
+    apart.open(PARTITION)
+    for term in WORDS:
+        [found], [expected] = (one.postings(PARTITION, memories[0].boundary, [term]) for one in (apart, here))
+        assert len(expected.numbers)
+        assert found.numbers.tolist() == expected.numbers.tolist()
+    assert apart.memory_columns(PARTITION, memories[0].boundary).documents == len(memories)
+    assert [one.name for one in (tmp_path / "apart").glob(".*")] == []
+    here.close()
+    apart.close()
+
+
+async def test_process_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def rows() -> Iterator[bytes]:
+        yield b"no record"
+        while True:
+            yield b"x" * 100_000
+
+    assert not await LexicalBuilder(tmp_path)(PARTITION, rows())
+    assert list(tmp_path.iterdir()) == []

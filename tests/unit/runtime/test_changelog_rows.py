@@ -1,0 +1,64 @@
+"""The rows of a table that a copy lacks."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+from faust.types import TP
+
+from schemas.failures import Unavailable
+from streams.runtime import changelog_rows
+from streams.runtime.awaited_table import create_table
+from streams.runtime.changelog_rows import ChangelogRows
+from streams.runtime.kafka_app import create_kafka_app
+from streams.settings import Settings
+
+PARTITION = 1
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[ChangelogRows]:
+    """The rows of a table that is filled up to the offset 4."""
+    app: Any = create_kafka_app(Settings(_env_file=None, data_dir=tmp_path), "worker")
+    store: Any = create_table(app, "memories").data
+    assert app.partition_locks.try_copy(PARTITION)
+    assert app.partition_locks.try_copy(PARTITION + 1)
+    found = ChangelogRows(app, "memories")
+    store.set_persisted_offset(TP(found.topic, PARTITION), 4)
+    yield found
+    app.partition_locks.close()
+
+
+async def test_nothing_is_read_where_nothing_is_lacking(rows: ChangelogRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog_rows, "read_records", lambda *_: pytest.fail("connected"))
+    assert [found async for found in rows.after(PARTITION, 5)] == []
+    assert [found async for found in rows.after(PARTITION + 1, 0)] == []
+
+
+async def test_rows_come_with_the_next_offset_as_far_as_the_table_is_filled(
+    rows: ChangelogRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def read(_connection: object, tp: TP, start: int, end: int) -> AsyncIterator[list[Any]]:
+        asked.append((tp.topic, tp.partition, start, end))
+        yield [SimpleNamespace(key=b"a", value=b"1", offset=2), SimpleNamespace(key=b"a", value=None, offset=3)]
+        yield []
+        yield [SimpleNamespace(key=b"b", value=b"2", offset=4)]
+
+    monkeypatch.setattr(changelog_rows, "read_records", read)
+    assert [found async for found in rows.after(PARTITION, 2)] == [({b"a": None}, 4), ({b"b": b"2"}, 5)]
+    assert asked == [(rows.topic, PARTITION, 2, 5)]
+
+
+async def test_outage_of_kafka_is_unavailable(rows: ChangelogRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(*_: object) -> AsyncIterator[list[Any]]:
+        raise KafkaConnectionError
+        yield []
+
+    monkeypatch.setattr(changelog_rows, "read_records", read)
+    with pytest.raises(Unavailable):
+        [found async for found in rows.after(PARTITION, 2)]
