@@ -7,7 +7,7 @@ a defect; its supervisor starts it again. Refused settings end it by `SystemExit
 import asyncio
 import gc
 import sys
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -239,16 +239,22 @@ class WorkerParts:
     async def _on_partitions_assigned(self) -> None:
         """Prepare assigned partitions before their events flow.
 
-        Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow.
+        Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow. Where
+        partitions have left meanwhile, their next assignment prepares those that stay.
         """
         partitions = self.status.partitions()
         try:
             await self._general_model_tried()
+            # A rebalance does not end this callback: files may be another process's by now.
+            if self._have_left(partitions):
+                return
             await self.preparer.prepare(partitions)
         except BaseException:
             # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
             if self.app.should_stop:
                 raise
+            if self._have_left(partitions):
+                return
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
         # Of two workers that start together, one is to be at work.
@@ -257,6 +263,13 @@ class WorkerParts:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
+
+    def _have_left(self, partitions: Collection[int]) -> bool:
+        """True if some of the partitions are another worker's since a rebalance."""
+        left = [partition for partition in sorted(partitions) if not self.locks.is_original(partition)]
+        if left:
+            log.info("partitions left while they were prepared", partitions=left)
+        return bool(left)
 
     async def _on_partition_lost(self, partition: int) -> None:
         """Close the stores of a partition; no event of it is under way."""
