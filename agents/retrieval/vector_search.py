@@ -203,7 +203,7 @@ class VectorSearch:
         """Return the reads of a mode; None if the question has no vectors.
 
         Candidates of late interaction are known ahead by words alone. Where a read is a round trip, the server adds the
-        nearest to them, without their neighbours: that costs no recall (`docs/decisions/0029-one-query-a-question.md`).
+        nearest to them, without their neighbours: that costs no recall (`docs/decisions/0028-one-query-a-question.md`).
         """
         if one.space is None:
             return None
