@@ -5,8 +5,6 @@ original again, with its place, time, key and headers. A forgotten turn keeps it
 where the archive is replayed, and nothing of what was said.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,6 +13,7 @@ from pydantic_core import from_json, to_json
 
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.moments import milliseconds_of
+from streams.wire.key_text import KEY_TEXT, key_of_text, key_text
 
 ARCHIVED_FROM = "modestream_archived_from"
 """Header of an archived record: `offset:timestamp_ms:key` of the original, the key in base64 or `-` for none."""
@@ -28,8 +27,7 @@ FORGOTTEN_TEXT = "[forgotten]"
 
 def archived_turn(topic: str, memory_id: str, record: Record) -> Outgoing:
     """Return the record of the archive for a record of the log."""
-    key = "-" if record.key is None else base64.b64encode(record.key).decode()
-    origin = f"{record.offset}:{record.timestamp_ms}:{key}".encode()
+    origin = f"{record.offset}:{record.timestamp_ms}:{key_text(record.key)}".encode()
     headers: Headers = ((ARCHIVED_FROM, origin), *record.headers)
     return Outgoing(topic, memory_id.encode(), record.value, headers, record.partition, is_unhurried=True)
 
@@ -42,13 +40,13 @@ def archived_position(topic: str, partition: int, next_offset: int) -> Outgoing:
 
 def original_turn(record: Record, topic: str) -> Record | None:
     """Return the record of the log that a record of the archive holds; None for one that holds none."""
-    origin = re.fullmatch(rb"(\d{1,18}):(-?\d{1,18}):(-|[A-Za-z0-9+/]*={0,2})", record.header(ARCHIVED_FROM) or b"")
+    origin = re.fullmatch(rf"(\d{{1,18}}):(-?\d{{1,18}}):({KEY_TEXT})".encode(), record.header(ARCHIVED_FROM) or b"")
     if origin is None or record.value is None:
         return None
     offset, timestamp_ms, encoded = origin.groups()
     try:
-        key = None if encoded == b"-" else base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+        key = key_of_text(encoded)
+    except ValueError:
         return None
     headers = tuple(pair for pair in record.headers if pair[0] != ARCHIVED_FROM)
     return Record(topic, record.partition, int(offset), int(timestamp_ms), key, record.value, headers)

@@ -4,11 +4,10 @@ A relocated record keeps value, headers and timestamp; a header says where it wa
 letter are those of the original.
 """
 
-import base64
-import binascii
 import re
 
 from schemas.messages.records import Outgoing, Record
+from streams.wire.key_text import KEY_TEXT, key_of_text, key_text
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995
@@ -61,19 +60,18 @@ def forward(record: Record, topic: str, key: bytes, value: bytes) -> Outgoing:
 
 
 def _origin(record: Record) -> tuple[str, bytes]:
-    key = "-" if record.key is None else base64.b64encode(record.key).decode()
-    return MOVED_FROM, f"{record.partition}:{record.offset}:{key}".encode()
+    return MOVED_FROM, f"{record.partition}:{record.offset}:{key_text(record.key)}".encode()
 
 
 def original_record(record: Record) -> Record:
     """Return the record as its producer wrote it. A header that `relocate` can't have written is left alone."""
-    origin = re.fullmatch(rb"(\d{1,9}):(\d{1,18}):(-|[A-Za-z0-9+/]*={0,2})", record.header(MOVED_FROM) or b"")
+    origin = re.fullmatch(rf"(\d{{1,9}}):(\d{{1,18}}):({KEY_TEXT})".encode(), record.header(MOVED_FROM) or b"")
     if origin is None:
         return record
     partition, offset, encoded = origin.groups()
     try:
-        key = None if encoded == b"-" else base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+        key = key_of_text(encoded)
+    except ValueError:
         return record
     return Record(
         topic=record.topic,
