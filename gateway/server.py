@@ -79,16 +79,12 @@ def run_gateway(settings: GatewaySettings) -> int:
 
 def _served(settings: GatewaySettings, meters: Meters, secret: bytes) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
-    record = DeploymentRecord(_cluster(settings), settings.scope_model)
+    record = DeploymentRecord(Cluster.of(settings), settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
         return _served(settings if successor is None else settings.at(successor), meters, secret)
 
     return Served(build_app(settings, meters, record, secret), record, at)
-
-
-def _cluster(settings: GatewaySettings) -> Cluster:
-    return Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
 
 
 def _cookie_secret(settings: GatewaySettings) -> bytes:
@@ -112,7 +108,7 @@ def build_app(settings: GatewaySettings, meters: Meters, record: DeploymentRecor
 
     `secret` signs cookies. Raises OSError or ValueError for a file that can't be read.
     """
-    cluster = _cluster(settings)
+    cluster = Cluster.of(settings)
     boundary_fields = settings.scope_model.boundary_fields
     kafka = KafkaWire(*cluster, boundary_fields=boundary_fields, until_serving=record.until_serving)
     known = identification_of(settings)

@@ -46,11 +46,10 @@ async def _serve(settings: StdioSettings) -> int:
     if conflict is not None:
         sys.stderr.write(f"mcp: {conflict}\n")
         return os.EX_CONFIG
-    record = DeploymentRecord(_cluster(settings), settings.scope_model)
+    cluster = Cluster.of(settings)
+    record = DeploymentRecord(cluster, settings.scope_model)
     wire = KafkaWire(
-        settings.bootstrap,
-        settings.topic_prefix,
-        settings.kafka_security,
+        *cluster,
         patience_s=PATIENCE_S,
         boundary_fields=settings.scope_model.boundary_fields,
         until_serving=record.until_serving,
@@ -75,7 +74,7 @@ async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, s
     with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_S):
             while True:
-                record = DeploymentRecord(_cluster(settings), settings.scope_model)
+                record = DeploymentRecord(Cluster.of(settings), settings.scope_model)
                 async with record.following():
                     await record.until_known()
                     await record.until_decided()
@@ -83,7 +82,3 @@ async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, s
                     return settings, record.conflict
                 settings = settings.at(record.successor)
     return settings, None
-
-
-def _cluster(settings: StdioSettings) -> Cluster:
-    return Cluster(settings.bootstrap, settings.topic_prefix, settings.kafka_security)

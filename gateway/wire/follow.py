@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
+from gateway.connection_settings import ConnectionSettings
 from schemas.messages.records import Record
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,11 @@ class Cluster(NamedTuple):
     bootstrap: str
     topic_prefix: str
     security: KafkaSecurity | None = None
+
+    @classmethod
+    def of(cls, settings: ConnectionSettings) -> "Cluster":
+        """Return that of the settings."""
+        return cls(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
 
 
 Handle = Callable[[Sequence[Record]], None]
