@@ -17,6 +17,7 @@ from agents.intentions.intend import Intend
 from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
+from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
 from agents.retrieval.rerank import Rerank
@@ -60,13 +61,18 @@ class Agents:
     """All agents: by partition, and the indexer; its batches span partitions."""
 
     def __init__(
-        self, build: Callable[[int], PartitionAgents], embed: Embed, revision: Callable[[], int] = lambda: 0
+        self,
+        build: Callable[[int], PartitionAgents],
+        embed: Embed,
+        spaces: Callable[[int], VectorSpaces],
+        revision: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`revision` returns the number of the pipelines' current revision."""
+        """`spaces` returns the vector spaces of a partition, `revision` the number of the pipelines' current one."""
         self._build = build
         self._revision = revision
         self._built: dict[int, tuple[int, PartitionAgents]] = {}
         self.embed = embed
+        self.spaces = spaces
 
     def at(self, partition: int) -> PartitionAgents:
         """Return the agents of a partition, built on first use and for each revision of the pipelines.

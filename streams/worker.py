@@ -15,7 +15,6 @@ from typing import Any
 import structlog
 import uvloop
 
-from agents.modes.vector_spaces import VectorSpaces
 from schemas.internal.changes import Change
 from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
@@ -163,7 +162,7 @@ class WorkerParts:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
         self.agents = agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
         self.reembedding = Reembedding(
-            agents.embed, self.indexes, self._spaces, self.embedders, self._indexer_lag, self.ctx
+            agents.embed, self.indexes, agents.spaces, self.embedders, self._indexer_lag, self.ctx
         )
         self.status.details["restoring_vectors"] = self.reembedding.unfinished
         self.understanding = UnderstandingQueue(
@@ -186,9 +185,6 @@ class WorkerParts:
         # A supervisor starts it again at once, or ends all: its partitions need not move.
         if not is_supervised():
             on_end(self.app, partial(should_leave, self.group_hosts, self.settings.data_dir / "run"))
-
-    def _spaces(self, partition: int) -> VectorSpaces:
-        return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""

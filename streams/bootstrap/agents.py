@@ -234,4 +234,4 @@ def build_agents(
     """Return the agents of a worker, those of a partition built on first use."""
     build = BuildAgents(settings, models, indexes, ctx, deployment)
     embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
-    return Agents(build, embed, lambda: ctx.pipelines.current.number)
+    return Agents(build, embed, build.spaces, lambda: ctx.pipelines.current.number)

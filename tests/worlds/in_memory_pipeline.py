@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from agents.commands.admit import Admit
-from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.understand import Understand
 from schemas.internal.changes import Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
@@ -245,10 +244,7 @@ class InMemoryPipeline(PipelineRequests):
             backlog_per_second=1000,
         )
 
-        def spaces_at(partition: int) -> VectorSpaces:
-            return VectorSpaces(ctx.stores.at(partition).modes, self.embedders)
-
-        return queue, Reembedding(agents.embed, self.index, spaces_at, self.embedders, lambda: 0, ctx)
+        return queue, Reembedding(agents.embed, self.index, agents.spaces, self.embedders, lambda: 0, ctx)
 
     def memory(self, text: str) -> Memory:
         """Return the memory of the turn with this current text."""
