@@ -38,6 +38,7 @@ from agents.rules.memory.embedding_status import (
     apply_kept,
     awaits_model,
     is_about_earlier_edit,
+    is_in_other_space,
     mark_pending,
     mark_waiting,
     orphaned_location,
@@ -261,7 +262,9 @@ class Remember:
             return
         if event.status == "lost":
             self._write(without_lost(memory, event))
-        elif awaits_model(memory) and event.space == self._spaces.digest(memory):
+            return
+        is_due = awaits_model(memory) or is_in_other_space(memory, event.space)
+        if is_due and event.space == self._spaces.digest(memory):
             self._write(apply_kept(memory, event))
 
     def _embed_again(self, memory: Memory, stray: VectorLocation | None = None) -> Remembered:

@@ -19,7 +19,7 @@ from schemas.internal.job_history import JobHistory
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL_MODE, Mode, VectorSpace
+from schemas.state.modes import GENERAL_MODE, FormerEmbedder, Mode, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
@@ -131,11 +131,12 @@ class WorkerHarness:
             worker_run_id=self.ctx.worker_run_id,
         )
 
-    def declare(self, name: str, embedder: str, **filters: bool) -> None:
-        """Declare or redeclare a mode."""
+    def declare(self, name: str, embedder: str, *, former: str | None = None, **filters: bool) -> None:
+        """Declare or redeclare a mode; the vectors of its former embedder stay."""
         declared = self.modes.get(HERE, "u1")
         others = tuple(mode for mode in declared.modes if mode.name != name)
-        mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder], **filters)
+        before = None if former is None else FormerEmbedder(embedder=former, embedding_dim=DIMS[former])
+        mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder], former=before, **filters)
         self.modes.put(HERE, "u1", declared.model_copy(update={"modes": (*others, mode)}))
 
     def say(self, text: str, offset: int, **fields: Any) -> Memory:

@@ -92,8 +92,11 @@ def mark_waiting(memory: Memory, event: Embedded) -> Memory:
 
 
 def apply_kept(memory: Memory, event: Embedded) -> Memory:
-    """Record that the vector that is due was in the index already, one of those that the memory holds."""
-    before = memory.embedding
+    """Record that the vector that is due was in the index already, one of those that the memory holds.
+
+    The memory may not be marked yet: the comparison can be ahead of the change that its mode's declaration has begun.
+    """
+    before = (mark_stale(memory) if memory.embedding.status == "ready" else memory).embedding
     at_once = before.model_copy(
         update={
             "status": "ready",

@@ -105,8 +105,7 @@ class Reembedding:
         requested = 0
         for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
             due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
-            kept = await self._report_kept(due, partition)
-            requested += await self._request([one for one in due if one.memory_id not in kept])
+            requested += await self._request_unkept(due, partition)
         suspect = await self._suspect(partition)
         outdated: list[int] = []
         if suspect:
@@ -118,11 +117,17 @@ class Reembedding:
         """Yield the memories whose vector is to be made again as it was; request all others, and note their number."""
         for ids in batches(self._words.with_status(partition, ("ready",)), REEMBEDDING_PAGE_SIZE):
             lost, outdated = await self._missing(partition, ids, suspect)
-            requested.append(await self._request(outdated))
+            # A mode that is declared while this runs: its records are not marked yet, and may hold the vector.
+            requested.append(await self._request_unkept(outdated, partition))
             if lost:
                 await self._until_caught_up()
             for memory in lost:
                 yield memory
+
+    async def _request_unkept(self, memories: Sequence[Memory], partition: int) -> int:
+        """Request the vectors that the index does not have already; return their number."""
+        kept = await self._report_kept(memories, partition)
+        return await self._request([one for one in memories if one.memory_id not in kept])
 
     async def _report_kept(self, memories: Sequence[Memory], partition: int) -> set[str]:
         """Report the vectors that memories still have in the space of their mode; return the ids of these memories.

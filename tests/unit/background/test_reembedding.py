@@ -135,6 +135,24 @@ async def test_stale_memory_is_requested_in_its_new_space(worker: ReembeddingHar
     assert await worker.requested_texts() == ["violin"]
 
 
+async def test_comparison_ahead_of_a_roll_back_finds_the_kept_vectors(worker: ReembeddingHarness) -> None:
+    first, second = [await worker.say_embedded(text, offset, mode="code") for offset, text in enumerate(["a b", "c d"])]
+    worker.declare("code", "tiny48", former="tiny32")
+    list(worker.remember.changed(change("stale", mode="code")))
+    for memory in (first, second):
+        await worker.embed_memory(worker.stored(memory))
+    await worker.index.delete(worker.space("code", "tiny48"), [second.memory_id])
+    # The command has written the mode; its changes, which mark the records, are still to come.
+    worker.declare("code", "tiny32", former="tiny48")
+    assert await worker.reembedding.reconcile(HERE) == 0
+    for report in worker.embedded_events():
+        worker.remember.embedded(report)
+    old, new = (worker.space("code", one).fingerprint.digest for one in ("tiny32", "tiny48"))
+    for memory in (first, second):
+        embedding = worker.stored(memory).embedding
+        assert (embedding.status, embedding.space, embedding.held) == ("ready", old, (new,))
+
+
 async def test_stale_memory_waits_for_its_missing_model(worker: ReembeddingHarness) -> None:
     memory = await worker.say_embedded("violin", 0, mode="code")
     worker.declare("code", "tiny48")
