@@ -16,7 +16,6 @@ import structlog
 import uvloop
 
 from schemas.internal.changes import Change
-from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
@@ -42,6 +41,7 @@ from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.context import build_context
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
+from streams.bootstrap.partition_assignment import PartitionAssignment
 from streams.bootstrap.peers import MEMBER_FILE, should_leave
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
@@ -65,7 +65,6 @@ from streams.observability.metrics import Meters
 from streams.retention import LogRetention
 from streams.runtime.fast_start_worker import run_until_signal
 from streams.runtime.kafka_app import (
-    confirm_membership,
     copies_of,
     create_kafka_app,
     create_kafka_channels,
@@ -90,9 +89,6 @@ log = structlog.get_logger()
 
 MAX_TURN_LAG = 20
 """Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
-
-MODEL_LOADING_POLL_INTERVAL_S = 0.05
-"""Between two polls of the general model's state."""
 
 COLLECTION_THRESHOLDS = (5_000, 20, 20)
 """Python's thresholds of garbage collection. With its own, of 700 objects, it took a fifteenth of a turn's processor
@@ -148,7 +144,6 @@ class WorkerParts:
         self.ctx = build_context(
             self.app, settings, self.words, self.publisher, self.meters, foreground, self.pipelines, self.texts
         )
-        self.preparer = build_preparer(self.app, settings, self.ctx)
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
         self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
@@ -160,7 +155,7 @@ class WorkerParts:
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
-        self.agents = agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
+        agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
         self.reembedding = Reembedding(
             agents.embed, self.indexes, agents.spaces, self.embedders, self._indexer_lag, self.ctx
         )
@@ -180,8 +175,14 @@ class WorkerParts:
         connect(self.app, create_kafka_channels(self.app, topics), consumers, self.ctx, end_process)
         set_read_topics(self.app, topics)
         on_joined(self.app, self.member_file.note)
-        on_recovery(self.app, self._on_partitions_assigned)
-        on_partition_lost(self.app, self._on_partition_lost)
+        preparer = build_preparer(self.app, self.settings, self.ctx)
+        assignment = PartitionAssignment(
+            *(self.app, self.status, self.embedders, preparer, agents, self.indexes, self.ctx),
+            on_prepared=self._on_prepared,
+            end_process=end_process,
+        )
+        on_recovery(self.app, assignment.arrived)
+        on_partition_lost(self.app, assignment.left)
         # A supervisor starts it again at once, or ends all: its partitions need not move.
         if not is_supervised():
             on_end(self.app, partial(should_leave, self.group_hosts, self.settings.data_dir / "run"))
@@ -232,47 +233,12 @@ class WorkerParts:
     def _alive(self) -> bool:
         return not self._is_moved or self.stall_detector.alive(recovering=self.status.recovering())
 
-    async def _on_partitions_assigned(self) -> None:
-        """Prepare assigned partitions before their events flow.
-
-        Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow. Where
-        partitions have left meanwhile, their next assignment prepares those that stay.
-        """
-        partitions = self.status.partitions()
-        try:
-            await self._general_model_tried()
-            # A rebalance does not end this callback: files may be another process's by now.
-            if self._have_left(partitions):
-                return
-            await self.preparer.prepare(partitions)
-        except BaseException:
-            # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
-            if self.app.should_stop:
-                raise
-            if self._have_left(partitions):
-                return
-            log.exception("partitions could not be prepared", partitions=sorted(partitions))
-            end_process()
-        # Of two workers that start together, one is to be at work.
-        await confirm_membership(self.app)
+    def _on_prepared(self, partitions: Collection[int]) -> None:
+        """Start what works beside the events, and have it look at what has arrived."""
         if not self._background:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
-
-    def _have_left(self, partitions: Collection[int]) -> bool:
-        """True if some of the partitions are another worker's since a rebalance."""
-        left = [partition for partition in sorted(partitions) if not self.locks.is_original(partition)]
-        if left:
-            log.info("partitions left while they were prepared", partitions=left)
-        return bool(left)
-
-    async def _on_partition_lost(self, partition: int) -> None:
-        """Close the stores of a partition; no event of it is under way."""
-        self.ctx.progress.leave(partition)
-        self.agents.leave(partition)
-        self.words.release(partition)
-        await self.indexes.release(partition)
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
         kept, interval_s = timedelta(seconds=self.retention.events_kept_s), self.retention.pass_interval_s
@@ -290,11 +256,6 @@ class WorkerParts:
     async def _ask_models(self) -> None:
         await self.language.prepare()
         await self.understanding.run()
-
-    async def _general_model_tried(self) -> None:
-        """Wait until the general model is loaded or missing; an earlier memory would be embedded later."""
-        while self.embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
-            await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
 
     def _on_changed(self, change: Change, partition: int) -> None:
         """Re-embed after a changed embedder."""

@@ -1,0 +1,92 @@
+"""What a worker does with partitions that arrive, before their events flow, and with those that leave."""
+
+import asyncio
+from collections.abc import Callable, Collection
+
+import structlog
+
+from agents.ports.vector_index import VectorIndexes
+from schemas.state.modes import GENERAL
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+from streams.flow.background.arrival import PartitionPreparer
+from streams.flow.worker_context import WorkerContext
+from streams.partition_agents import Agents
+from streams.runtime.kafka_app import App, confirm_membership, partition_locks_of
+from streams.runtime.worker_status import WorkerStatus
+
+log = structlog.get_logger()
+
+MODEL_LOADING_POLL_INTERVAL_S = 0.05
+"""Between two polls of the general model's state."""
+
+
+class PartitionAssignment:
+    """The callbacks of a Faust app whose partitions arrive and leave."""
+
+    def __init__(
+        self,
+        app: App,
+        status: WorkerStatus,
+        embedders: EmbedderRegistry,
+        preparer: PartitionPreparer,
+        agents: Agents,
+        indexes: VectorIndexes,
+        ctx: WorkerContext,
+        on_prepared: Callable[[Collection[int]], None],
+        end_process: Callable[[], None],
+    ) -> None:
+        """`on_prepared` starts what works beside the events."""
+        self._app = app
+        self._status = status
+        self._locks = partition_locks_of(app)
+        self._embedders = embedders
+        self._preparer = preparer
+        self._agents = agents
+        self._indexes = indexes
+        self._ctx = ctx
+        self._on_prepared = on_prepared
+        self._end_process = end_process
+
+    async def arrived(self) -> None:
+        """Prepare assigned partitions before their events flow.
+
+        Ends the process on failure, a cancellation included: Faust would ignore both, and let events flow. Where
+        partitions have left meanwhile, their next assignment prepares those that stay.
+        """
+        partitions = self._status.partitions()
+        try:
+            await self._general_model_tried()
+            # A rebalance does not end this callback: files may be another process's by now.
+            if self._have_left(partitions):
+                return
+            await self._preparer.prepare(partitions)
+        except BaseException:
+            # aiokafka's `stop` may cancel what awaits it. At the end of the worker all tasks are cancelled.
+            if self._app.should_stop:
+                raise
+            if self._have_left(partitions):
+                return
+            log.exception("partitions could not be prepared", partitions=sorted(partitions))
+            self._end_process()
+        # Of two workers that start together, one is to be at work.
+        await confirm_membership(self._app)
+        self._on_prepared(partitions)
+
+    async def left(self, partition: int) -> None:
+        """Close the stores of a partition; no event of it is under way."""
+        self._ctx.progress.leave(partition)
+        self._agents.leave(partition)
+        self._ctx.stores.words.release(partition)
+        await self._indexes.release(partition)
+
+    def _have_left(self, partitions: Collection[int]) -> bool:
+        """True if some of the partitions are another worker's since a rebalance."""
+        left = [partition for partition in sorted(partitions) if not self._locks.is_original(partition)]
+        if left:
+            log.info("partitions left while they were prepared", partitions=left)
+        return bool(left)
+
+    async def _general_model_tried(self) -> None:
+        """Wait until the general model is loaded or missing; an earlier memory would be embedded later."""
+        while self._embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
+            await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
