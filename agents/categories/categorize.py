@@ -25,14 +25,14 @@ from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, b
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Learned
-from schemas.messages.commands import (
-    Command,
+from schemas.messages.command_arguments import (
     DeclareCategory,
     DeleteCategory,
     GetCategory,
     ListCategories,
     RenameCategory,
 )
+from schemas.messages.commands import Command
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.memories import CategoryAssignment

@@ -6,7 +6,8 @@ from agents.ports.command_types import parse_arguments
 from agents.ports.stores import Memories
 from schemas.failures import Rejected
 from schemas.internal.changes import Change
-from schemas.messages.commands import Command, SetInteractionMode
+from schemas.messages.command_arguments import SetInteractionMode
+from schemas.messages.commands import Command
 
 
 def request_correction(command: Command, memories: Memories, at: datetime) -> Change:

@@ -26,8 +26,7 @@ from agents.rules.modes.declaring import (
 )
 from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
-from schemas.messages.commands import (
-    Command,
+from schemas.messages.command_arguments import (
     DeclareMode,
     DeleteMode,
     Forget,
@@ -39,6 +38,7 @@ from schemas.messages.commands import (
     SetMemoryMode,
     SetMemoryVisibility,
 )
+from schemas.messages.commands import Command
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode, ModeDeclarations
 

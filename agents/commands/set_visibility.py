@@ -5,7 +5,8 @@ from typing import Any
 
 from schemas.failures import Rejected
 from schemas.internal.changes import Change
-from schemas.messages.commands import Command, SetMemoryVisibility
+from schemas.messages.command_arguments import SetMemoryVisibility
+from schemas.messages.commands import Command
 from schemas.state.memories import Memory
 
 

@@ -6,7 +6,8 @@ from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.jobs import Jobs
 from schemas.failures import Rejected
 from schemas.internal.job_history import StoredJob
-from schemas.messages.commands import Command, GetJob
+from schemas.messages.command_arguments import GetJob
+from schemas.messages.commands import Command
 
 CONSOLIDATION_ID = re.compile(r"consolidate-(\d{1,9})-(\d{1,18})")
 """The id of a consolidation: partition and offset of its trigger."""

@@ -6,7 +6,8 @@ from modestream_client.runs import Run
 
 from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.run_log import RunLog
-from schemas.messages.commands import Command, ListRuns
+from schemas.messages.command_arguments import ListRuns
+from schemas.messages.commands import Command
 from schemas.scopes import PROJECT_FIELD
 
 

@@ -13,7 +13,8 @@ from agents.ports.stores import Memories
 from agents.rules.intentions.transitions import apply_learned, apply_set_intention, drop_set_entries, drop_stale_entries
 from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
 from schemas.internal.events import Learned
-from schemas.messages.commands import Command, SetIntention
+from schemas.messages.command_arguments import SetIntention
+from schemas.messages.commands import Command
 from schemas.state.intention import Intention, IntentionPart
 from schemas.state.memories import Memory
 

@@ -11,7 +11,7 @@ from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, Ne
 from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.commands import (
+from schemas.messages.command_arguments import (
     DeclareCategory,
     DeclareMode,
     ListCategories,

@@ -16,7 +16,7 @@ from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
-from schemas.messages.commands import MAX_MOVED_MEMORIES
+from schemas.messages.command_arguments import MAX_MOVED_MEMORIES
 from schemas.scopes import ANY_VALUE, Scope
 
 MAX_PROJECTS = 500

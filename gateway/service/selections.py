@@ -12,7 +12,7 @@ from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
-from schemas.messages.commands import MAX_MOVED_MEMORIES
+from schemas.messages.command_arguments import MAX_MOVED_MEMORIES
 
 MAX_SELECTED = MAX_MOVED_MEMORIES
 """Memories of one selection: as many as one command moves."""

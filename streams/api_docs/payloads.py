@@ -14,8 +14,7 @@ from pydantic_core import core_schema
 from schemas.failures import ErrorCode
 from schemas.internal.changes import JOB_KINDS
 from schemas.internal.consolidation import Difference, ModeCounts
-from schemas.messages.commands import (
-    Command,
+from schemas.messages.command_arguments import (
     DeclareCategory,
     DeclareMode,
     DeleteCategory,
@@ -36,6 +35,7 @@ from schemas.messages.commands import (
     SetMemoryMode,
     SetMemoryVisibility,
 )
+from schemas.messages.commands import Command
 from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from schemas.messages.replies import ReplyWarning
 from schemas.messages.retrieval import RetrieveResult

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from modestream_client.vocabulary import ModeSource
 
 from schemas.failures import Rejected
-from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
+from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, EmbedderDescription, FormerEmbedder, Mode, ModeDeclarations

@@ -17,7 +17,7 @@ from agents.rules.modes.declaring import (
 )
 from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.changes import MAX_ISSUED_BYTES, MAX_PAGE_ITEMS, Change, IssuedCommands
-from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode
+from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations

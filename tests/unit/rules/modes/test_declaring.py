@@ -6,7 +6,7 @@ import pytest
 
 from agents.rules.modes.declaring import declare_mode, delete_mode, needs_reembedding, rename_mode, set_default_mode
 from schemas.failures import Rejected
-from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
+from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 
 TINY = EmbedderDescription(name="tiny32", dim=32)

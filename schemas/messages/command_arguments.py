@@ -1,0 +1,238 @@
+"""The arguments of each `command.v1`: what a sender may give, and within which limits (docs/contract.md)."""
+
+from typing import Annotated, Literal, Self
+
+from modestream_client.runs import Pipeline
+from modestream_client.vocabulary import Decay, InteractionMode
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from schemas.messages.turns import Identifier
+from schemas.moments import Moment
+from schemas.state.categories import CategoryDescription, CategoryName
+
+
+class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
+    """Arguments of a command; unknown ones are ignored."""
+
+
+MemoryId = Annotated[str, Field(min_length=1)]
+"""The id of a memory, as replies have it."""
+
+
+class GetMemory(_Arguments):
+    """The arguments of `get_memory`."""
+
+    memory_id: MemoryId
+
+
+ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
+"""Lower-case letters, digits, `-` and `_` (docs/contract.md)."""
+
+DescriptionText = Annotated[str, Field(max_length=4096)]
+"""A description or hints; docs/contract.md sets no limit."""
+
+EmbeddingPrefix = Annotated[str, Field(max_length=256)]
+"""A prefix of texts that are embedded."""
+
+
+class DeclareMode(_Arguments):
+    """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default.
+
+    Without `keep_former` the vectors of the embedder before are removed.
+    """
+
+    name: ModeName
+    embedder: Annotated[str, Field(min_length=1, max_length=256)]
+    description: DescriptionText | None = None
+    query_prefix: EmbeddingPrefix | None = None
+    passage_prefix: EmbeddingPrefix | None = None
+    extraction_hints: DescriptionText | None = None
+    decay: Decay | None = None
+    searchable: bool | None = None
+    private: bool | None = None
+    is_default: bool = False
+    for_project: bool = False
+    keep_former: bool = True
+
+
+class RenameMode(_Arguments):
+    """The arguments of `rename_mode`."""
+
+    name: ModeName
+    new_name: ModeName
+
+
+class DeleteMode(_Arguments):
+    """The arguments of `delete_mode`; `memories` is `forget` or `move:<mode>`."""
+
+    name: ModeName
+    memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
+
+    @property
+    def target_mode(self) -> str | None:
+        """The mode that gets the memories; None if they are to be forgotten."""
+        return None if self.memories == "forget" else self.memories.removeprefix("move:")
+
+
+class SetDefaultMode(_Arguments):
+    """The arguments of `set_default_mode`; a null name clears the default."""
+
+    name: ModeName | None
+    for_project: bool = False
+
+
+MAX_MOVED_MEMORIES = 500
+"""Memories that one command moves by their ids (docs/contract.md)."""
+
+
+MovedMemoryIds = Annotated[list[MemoryId], Field(fail_fast=True, min_length=1, max_length=MAX_MOVED_MEMORIES)]
+
+
+class SetMemoryMode(_Arguments):
+    """The arguments of `set_memory_mode`: one memory, or several."""
+
+    memory_id: MemoryId | None = None
+    memory_ids: MovedMemoryIds | None = None
+    mode: ModeName
+
+
+class SetMemoryVisibility(_Arguments):
+    """The arguments of `set_memory_visibility`: one memory, or several. A flag that is None keeps its value."""
+
+    memory_id: MemoryId | None = None
+    memory_ids: MovedMemoryIds | None = None
+    searchable: bool | None = None
+    private: bool | None = None
+
+
+class SetInteractionMode(_Arguments):
+    """The arguments of `set_interaction_mode`."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+    interaction_mode: InteractionMode
+
+
+class RunJob(_Arguments):
+    """The arguments of `backfill`, `rebuild`, `reconcile`, `retry_failed`, `compare_embedders`. No mode: all modes."""
+
+    mode: ModeName | None = None
+    all_projects: bool = False
+
+
+class RunRefresh(RunJob):
+    """The arguments of `refresh`: which turns are understood again, and how much that may cost at most.
+
+    With `before_revision` those that an earlier revision of the pipelines has understood are among them. Without
+    `max_calls` and `max_tokens`, and above them, the deployment's limits hold.
+    """
+
+    before_revision: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    max_calls: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+
+
+class GetJob(_Arguments):
+    """The arguments of `get_job`."""
+
+    job_id: Annotated[str, Field(min_length=1, max_length=128)]
+
+
+MAX_LISTED_RUNS = 200
+
+
+class ListRuns(_Arguments):
+    """The arguments of `list_runs`: which runs, the newest `limit` of them. What is left out does not restrict.
+
+    `failed`: those with a failure, or those without one. `memory_id`: the runs of one turn.
+    """
+
+    pipeline: Pipeline | None = None
+    failed: bool | None = None
+    since: Moment | None = None
+    memory_id: MemoryId | None = None
+    run_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED_RUNS)] = 50
+
+
+IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
+"""A goal or a constraint: a sentence."""
+
+IntentionTexts = Annotated[list[IntentionText], Field(fail_fast=True, max_length=50)]
+"""Goals or constraints."""
+
+
+class SetIntention(_Arguments):
+    """The arguments of `set_intention`. A list that is left out stays unchanged."""
+
+    goals: IntentionTexts | None = None
+    constraints: IntentionTexts | None = None
+
+
+class DeclareCategory(_Arguments):
+    """The arguments of `declare_category`. A declared category keeps its description if none is given."""
+
+    name: CategoryName
+    description: CategoryDescription | None = None
+
+
+class ListCategories(_Arguments):
+    """The arguments of `list_categories`."""
+
+    include_summary: bool = False
+    include_items: bool = False
+
+
+class GetCategory(_Arguments):
+    """The arguments of `get_category`."""
+
+    name: CategoryName
+
+
+class RenameCategory(_Arguments):
+    """The arguments of `rename_category`."""
+
+    name: CategoryName
+    new_name: CategoryName
+
+
+class DeleteCategory(_Arguments):
+    """The arguments of `delete_category`."""
+
+    name: CategoryName
+
+
+FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
+"""The allowed combinations of arguments of `forget` (docs/contract.md)."""
+
+
+def _only_true(value: object) -> object:
+    """Refuse 1, which equals True: deleting everything needs an explicit `true`."""
+    if value is not True and value is not None:
+        raise ValueError("to forget everything here, give exactly true")
+    return value
+
+
+ExplicitTrue = Annotated[Literal[True], BeforeValidator(_only_true)]
+"""Selects a whole project, or everything of a user."""
+
+
+class Forget(_Arguments):
+    """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, or the user.
+
+    The first four are of the command's scope; `user` covers all projects.
+    """
+
+    memory_id: MemoryId | None = None
+    turn_id: Identifier | None = None
+    conversation_id: Identifier | None = None
+    project: ExplicitTrue | None = None
+    user: ExplicitTrue | None = None
+
+    @model_validator(mode="after")
+    def _has_one_selector(self) -> Self:
+        given = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
+        if given not in FORGET_SELECTORS:
+            raise ValueError(
+                "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true"
+            )
+        return self
