@@ -22,26 +22,19 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from time import monotonic
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-import faust
 import structlog
 from aiokafka.errors import IllegalStateError
-from faust.transport.drivers.aiokafka import Consumer, Transport
+from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
-from faust.types.transports import ProducerT
 from faust.types.tuples import Message
 
-from streams.runtime.bursts import BurstProducer
 from streams.runtime.consumer_thread import ShortPollThread
 from streams.runtime.delivery import Delivery
-from streams.runtime.fence import GroupFence
-from streams.runtime.follow_copies import FollowCopies
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
-from streams.runtime.membership import Membership, member_name, remain_member
-from streams.runtime.partition_locks import PartitionLocks, nothing_open
 from streams.runtime.partition_reads import read_end, read_last_keys
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
@@ -57,6 +50,18 @@ UNDER_WAY_FOR_S = 0.05
 """How long the partitions with unacknowledged messages are looked up once for all: `health` asks for each."""
 
 
+class ReadingApp(Protocol):
+    """What the consumer needs of its app; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has it."""
+
+    kafka_connection: KafkaConnection
+    isolation_level: IsolationLevel
+    dedicated_topics: Sequence[frozenset[str]]
+    deliveries: list[Delivery[Any]]
+    inboxes: defaultdict[str, list[Inbox]]
+    leaves_group: bool
+    should_leave: Callable[[], Awaitable[bool]]
+
+
 class SafeAssignmentConsumer(Consumer):
     """Reads the topics of agents only after Faust has emptied their queues."""
 
@@ -68,8 +73,8 @@ class SafeAssignmentConsumer(Consumer):
         self._awaiting_flow: set[TP] = set()
         self._under_way: set[TP] = set()
         self._under_way_until = 0.0
-        self._connection = cast("SafeAssignmentApp", self.app).kafka_connection
-        self._isolation_level = cast("SafeAssignmentApp", self.app).isolation_level
+        self._connection = cast("ReadingApp", self.app).kafka_connection
+        self._isolation_level = cast("ReadingApp", self.app).isolation_level
         connect = partial(create_request_consumer, self._connection, self._isolation_level)
         self._readers = {
             topics: RequestReader(connect, self._deliver, self._is_full, self.crash) for topics in self._dedicated
@@ -159,7 +164,7 @@ class SafeAssignmentConsumer(Consumer):
         Those that are left then are delivered again. In a rebalance the process ends, as their effects must not follow
         those of the next owner of their partition; it returns as the same static member.
         """
-        app = cast("SafeAssignmentApp", self.app)
+        app = cast("ReadingApp", self.app)
         for inbox in chain.from_iterable(app.inboxes.values()):
             inbox.clear()
         for delivery in app.deliveries:
@@ -180,7 +185,7 @@ class SafeAssignmentConsumer(Consumer):
 
     async def on_stop(self) -> None:
         """Stop reading and commit."""
-        app = cast("SafeAssignmentApp", self.app)
+        app = cast("ReadingApp", self.app)
         app.leaves_group = await app.should_leave()
         for reader in self._readers.values():
             await reader.close()
@@ -209,7 +214,7 @@ class SafeAssignmentConsumer(Consumer):
         """Put a record into the inboxes of its topic's agents; offsets without a record count as acknowledged."""
         if expected and record.offset > expected:
             await self._add_gap(tp, expected, record.offset - 1)
-        inboxes = cast("SafeAssignmentApp", self.app).inboxes[tp.topic]
+        inboxes = cast("ReadingApp", self.app).inboxes[tp.topic]
         message = self._to_message(tp, record)
         message.incref(len(inboxes))
         self.track(message)
@@ -231,11 +236,11 @@ class SafeAssignmentConsumer(Consumer):
 
     def _is_full(self, tp: TP) -> bool:
         """True if an agent of the topic should catch up first."""
-        return any(inbox.is_full for inbox in cast("SafeAssignmentApp", self.app).inboxes[tp.topic])
+        return any(inbox.is_full for inbox in cast("ReadingApp", self.app).inboxes[tp.topic])
 
     @property
     def _dedicated(self) -> Sequence[frozenset[str]]:
-        return cast("SafeAssignmentApp", self.app).dedicated_topics
+        return cast("ReadingApp", self.app).dedicated_topics
 
     def _is_dedicated(self, tp: TP) -> bool:
         return any(tp.topic in topics for topics in self._dedicated)
@@ -246,61 +251,3 @@ class SafeAssignmentConsumer(Consumer):
     def _is_agent_topic(self, tp: TP) -> bool:
         """True if agents read the topic. Faust's own set of acknowledged topics is filled too late."""
         return not self._is_changelog_tp(tp)
-
-
-class SafeAssignmentTransport(Transport):
-    """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
-
-    Consumer = SafeAssignmentConsumer
-    Producer = BurstProducer
-
-
-class SafeAssignmentApp(faust.App):
-    """A Faust app over `SafeAssignmentTransport`."""
-
-    fence: GroupFence
-    """Closed while the group may have gone on without this worker."""
-
-    dedicated_topics: Sequence[frozenset[str]] = ()
-    """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread. One reader each."""
-    membership: Membership
-    """Ends the process when another one has its place in the group."""
-    copies: FollowCopies
-    """Keeps copies of partitions that other workers serve."""
-    isolation_level: IsolationLevel = "read_uncommitted"
-    """How records in transactions are read."""
-
-    kafka_connection: KafkaConnection
-    """What consumers beside Faust's own are created with."""
-
-    partition_locks: PartitionLocks
-    """The partitions whose files are this process's own."""
-
-    read_topics: frozenset[str] = frozenset()
-    """All topics that this worker reads, changelogs included."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.deliveries: list[Delivery[Any]] = []
-        """Those of all agents that have started."""
-        self.inboxes: defaultdict[str, list[Inbox]] = defaultdict(list)
-        """Those of the agents of each topic."""
-        self.leaves_group = False
-        """True if the worker gives its place in the group up when it ends."""
-        self.should_leave: Callable[[], Awaitable[bool]] = remain_member
-        """Decides that, at the end."""
-        self.on_partition_lost: Callable[[int], Awaitable[None]] = nothing_open
-        """Closes what is open of a partition besides its tables, before the next owner may open it."""
-
-    @property
-    def member_name(self) -> str:
-        """The `group.instance.id` of this worker."""
-        return member_name(self.conf.consumer_group_instance_id, self.read_topics)
-
-    def _new_transport(self) -> SafeAssignmentTransport:
-        return SafeAssignmentTransport(self.conf.broker_consumer, self)
-
-    async def maybe_start_producer(self) -> ProducerT:
-        """Return the started producer. Faust's own method yields three times, which would split bursts."""
-        producer = self.producer
-        return producer if producer.started else await super().maybe_start_producer()

@@ -19,7 +19,7 @@ long: offsets, twice at every start and rebalance, and once for a `forget`. Faus
 
 
 class GroupApp(Protocol):
-    """What the thread needs of its app; `streams.runtime.consumer.SafeAssignmentApp` has it."""
+    """What the thread needs of its app; `streams.runtime.safe_assignment_app.SafeAssignmentApp` has it."""
 
     fence: GroupFence
     membership: Membership

@@ -14,8 +14,8 @@ from faust.types import TP
 from mode import Service
 
 from streams.runtime.checked_store import CheckedStore
-from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.process_end import end_process
+from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.runtime.table_recovery import TableRecovery
 
 log = structlog.get_logger()

@@ -11,7 +11,6 @@ from schemas.messages.records import Record
 from streams.fair_queue import FairShare
 from streams.foreground import Foreground
 from streams.runtime.checked_store import CHECKED_ROCKSDB
-from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.credentials import kafka_credentials
 from streams.runtime.delivery import Delivery
 from streams.runtime.directory_identity import directory_identity
@@ -22,6 +21,7 @@ from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.membership import Membership
 from streams.runtime.partition_assignor import FixedPartitionAssignor
 from streams.runtime.partition_locks import PartitionLocks
+from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.topics import COMPRESSION, MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 

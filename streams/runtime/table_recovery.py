@@ -19,7 +19,7 @@ from faust.types import TP
 
 from streams.batching import batches
 from streams.runtime.checked_store import OWN_KEYS
-from streams.runtime.consumer import SafeAssignmentApp
+from streams.runtime.safe_assignment_app import SafeAssignmentApp
 
 UNWRITTEN_MARK = OWN_KEYS + b"unwritten__"
 """A key of the database; it exists while the changelog lacks rows. Written before the persisted offset is lowered."""

@@ -12,9 +12,10 @@ import pytest
 from aiokafka import ConsumerRecord
 from faust.types import TP
 
-from streams.runtime.consumer import SafeAssignmentApp, SafeAssignmentConsumer
+from streams.runtime.consumer import SafeAssignmentConsumer
 from streams.runtime.inbox import Inbox
 from streams.runtime.kafka_app import create_kafka_app
+from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 
