@@ -255,6 +255,10 @@ class InMemoryPipeline(PipelineRequests):
         """Return the vector space of a mode and an embedder without prefixes."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
+    def uncounted_partitions(self) -> set[int]:
+        """Return the partitions whose users are still to be compared with what the topic `boundaries` tells of them."""
+        return self.telling._arrived | self.telling._since.keys()
+
     async def _changes_end(self, partition: int) -> int:
         return sum(record.partition == partition for record in self.topics.records(self.names.changes))
 

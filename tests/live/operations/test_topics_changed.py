@@ -6,19 +6,24 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 
-from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.admin import count_partitions, ensure_topics
 from streams.topics import topic_config
 from tests.worlds.live.processes import Deployment, eventually
 
 
 async def add_partition(deployment: Deployment, topic: str) -> int:
-    """Add a partition to a topic; return its number."""
+    """Add a partition to a topic; return its number once the broker's metadata has it."""
     admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
     await admin.start()
     try:
         await admin.create_partitions({topic: NewPartitions(deployment.partitions + 1)})
     finally:
         await admin.close()
+
+    async def is_known() -> bool:
+        return await count_partitions(deployment.settings, topic) > deployment.partitions
+
+    await eventually(is_known, "the broker tells of the added partition")
     return deployment.partitions
 
 

@@ -70,8 +70,8 @@ async def finished(pipeline: InMemoryPipeline) -> None:
 
     await pipeline.topics.settled()
     await pipeline.until(done)
-    # Lost vectors are written beside the events.
-    await pipeline.until(lambda: not pipeline.unfinished_vectors())
+    # Lost vectors, and the counts of users that the topic lacks, are written beside the events.
+    await pipeline.until(lambda: not (pipeline.unfinished_vectors() or pipeline.uncounted_partitions()))
     await pipeline.topics.settled()
 
 

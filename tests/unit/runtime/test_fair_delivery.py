@@ -70,6 +70,15 @@ class FairRun:
     async def _settle(self, finished: Sequence[int]) -> None:
         """Do nothing."""
 
+    async def begun_when(self, count: int) -> list[int]:
+        """Return what has begun once so many events have, and those that could follow them at once."""
+        async with asyncio.timeout(10):
+            while len(self.begun) < count:
+                # An event gives way to others for as long as it took by the clock: passes of the loop don't measure it.
+                await asyncio.sleep(0.001)
+        await quiet()
+        return self.begun
+
 
 async def quiet() -> None:
     for _ in range(60):
@@ -79,8 +88,7 @@ async def quiet() -> None:
 async def test_users_take_turns() -> None:
     run = FairRun("aaaabab")
     run.go.set()
-    await quiet()
-    assert run.begun == [0, 4, 1, 6, 2, 3, 5]
+    assert await run.begun_when(7) == [0, 4, 1, 6, 2, 3, 5]
     for future in run.finishing:
         future.set_result(0)
     await run.task
@@ -109,11 +117,9 @@ def test_order_within_a_user_and_of_acknowledgements(users: str, at_once: int, d
 
 async def test_one_that_waits_in_begin_holds_up_its_own_user_alone() -> None:
     run = FairRun("aab", at_once=2)
-    await quiet()
-    assert run.begun == [0, 2]
+    assert await run.begun_when(2) == [0, 2]
     run.go.set()
-    await quiet()
-    assert run.begun == [0, 2, 1]
+    assert await run.begun_when(3) == [0, 2, 1]
     run.task.cancel()
     await asyncio.wait([run.task])
 
@@ -128,8 +134,7 @@ async def test_all_is_read_while_one_begins() -> None:
 
 async def test_what_is_left_is_not_acknowledged_nor_what_came_after_it() -> None:
     run = FairRun("aaab", at_once=2)
-    await quiet()
-    assert run.begun == [0, 3]
+    assert await run.begun_when(2) == [0, 3]
     run.delivery.leave_waiting()
     assert sorted(run.left) == [1, 2]
     run.go.set()
@@ -196,11 +201,9 @@ class SizedRun(FairRun):
 
 async def test_large_ones_begin_one_at_a_time_and_hold_up_no_others() -> None:
     run = SizedRun("ABCDab", at_once=3)
-    await quiet()
-    assert run.begun == [0, 4, 5]
+    assert await run.begun_when(3) == [0, 4, 5]
     run.go.set()
-    await quiet()
-    assert run.begun == [0, 4, 5, 1, 2, 3]
+    assert await run.begun_when(6) == [0, 4, 5, 1, 2, 3]
     for future in run.finishing:
         future.set_result(0)
     await run.task
@@ -218,18 +221,20 @@ async def test_failure_ends_the_run() -> None:
     assert 1 not in run.settled
 
 
-async def test_backlog_gives_way_to_the_request_of_another_user() -> None:
+async def test_backlog_gives_way_to_the_request_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However slow the machine is: no wait ends by the clock here.
+    monkeypatch.setattr("streams.runtime.delivery.MAX_WAIT_SHARE", 10_000)
+    for limit in ("MAX_PAUSE_S", "MAX_REQUEST_S"):
+        monkeypatch.setattr(f"streams.foreground.{limit}", 60.0)
     foreground = Foreground()
     run = BacklogRun("aaab", foreground)
     run.go.set()
     leave = foreground.enter()
-    await quiet()
-    assert run.begun == [0, 3, 1], "after one event of the backlog the next waits for what is under way"
+    assert await run.begun_when(3) == [0, 3, 1], "after one event of the backlog the next waits for what is under way"
     leave()
     for offset in (0, 3):
         run.finishing[offset].set_result(offset)
-    await quiet()
-    assert run.begun == [0, 3, 1, 2]
+    assert await run.begun_when(4) == [0, 3, 1, 2]
     run.task.cancel()
     await asyncio.wait([run.task])
 
