@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsError
 
+from streams.importing import exempt_from_collection
 from streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -128,10 +129,11 @@ def _operate(name: str, options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.bootstrap.readiness import readiness_probe
-    from streams.bootstrap.scope_guard import check_scope_fields
-    from streams.up.supervisor import run_up
-    from streams.up.system import UpOptions
+    with exempt_from_collection():
+        from streams.bootstrap.readiness import readiness_probe
+        from streams.bootstrap.scope_guard import check_scope_fields
+        from streams.up.supervisor import run_up
+        from streams.up.system import UpOptions
 
     # Clients log errors while Kafka starts; `up` itself reports what matters.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -155,8 +157,9 @@ def _worker(options: argparse.Namespace, settings: Settings) -> int:
 
         fleet = _fleet_options(settings.data_dir, options.processes, settings)
         return asyncio.run(run_workers(fleet, settings.data_dir))
-    from streams.up.standby import wait_for_begin
-    from streams.worker import run_worker
+    with exempt_from_collection():
+        from streams.up.standby import wait_for_begin
+        from streams.worker import run_worker
 
     # Where it takes the place of a running worker, that may still run while all of this is imported.
     wait_for_begin()
@@ -178,8 +181,9 @@ def _restart(options: argparse.Namespace, _settings: Settings) -> int:
 
 
 def _gateway(_options: argparse.Namespace, _settings: Settings) -> int:
-    from gateway.server import run_gateway
-    from gateway.settings import GatewaySettings
+    with exempt_from_collection():
+        from gateway.server import run_gateway
+        from gateway.settings import GatewaySettings
 
     return run_gateway(_read(GatewaySettings))
 

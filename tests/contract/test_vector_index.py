@@ -17,7 +17,8 @@ import pytest
 from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
-from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, vector
 
 pytestmark = QUIET
 

@@ -14,7 +14,8 @@ import pytest
 from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import VectorSpace
-from tests.fakes.vector_indexes import ON_SERVER, QUIET, memory, opened, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import ON_SERVER, QUIET, memory, opened, point
 
 pytestmark = QUIET
 

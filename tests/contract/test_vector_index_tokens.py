@@ -11,7 +11,8 @@ import pytest
 from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
-from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point
 
 pytestmark = QUIET
 

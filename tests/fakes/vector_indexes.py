@@ -19,11 +19,11 @@ from qdrant_client import AsyncQdrantClient
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
-from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
+from tests.builders.spaces import space_of
 from tests.fakes.qdrant_server.service import serving
 from tests.fakes.vector_index import FakeIndex
 
@@ -92,14 +92,6 @@ async def require_server(made: QdrantIndex) -> None:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no Qdrant server answers at {SERVER}")
-
-
-def space_of(dim: int = 4, mode: str = "general", embedder: str = "tiny", token_dim: int = 0) -> VectorSpace:
-    fingerprint = Fingerprint(
-        embedder=embedder, file_sha256="0" * 64, precision="fp32", dim=dim, pooling="mean", normalize=True,
-        passage_prefix="", max_tokens=256, tokens=f"linear-{token_dim}" if token_dim else None, token_dim=token_dim,
-    )  # fmt: skip
-    return VectorSpace(mode, fingerprint)
 
 
 SPACE = space_of()

@@ -5,16 +5,15 @@ printed, nothing cached; it runs on an event loop of its own, so it never blocks
 """
 
 import asyncio
-import gc
 import logging
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from streams.adapters.language.faults import RedactingFilter
+from streams.importing import exempt_from_collection
 
 Result = TypeVar("Result")
 
@@ -101,7 +100,7 @@ class LiteLLMLibrary:
 
 def _load(secrets: tuple[str, ...]) -> Any:
     os.environ.update(IMPORT_ENVIRONMENT)
-    with _exempt_from_garbage_collection():
+    with exempt_from_collection():
         import litellm  # noqa: PLC0415
         import openai.resources  # noqa: F401, PLC0415 - else the first call loads it, for a second, on its loop
 
@@ -117,22 +116,6 @@ def _quieten(logger: logging.Logger, secrets: tuple[str, ...]) -> None:
     logger.addFilter(RedactingFilter(secrets))
     logger.handlers.clear()
     logger.propagate = True
-
-
-@contextmanager
-def _exempt_from_garbage_collection() -> Iterator[None]:
-    """Freeze the objects made inside, so that a full collection does not visit them again.
-
-    They are a third of a million, live as long as the process, and would block the event loop for 0.25 s each time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def _completion(response: Any) -> Completion:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -14,62 +14,14 @@ import pytest
 
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Vector
-from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder, Mode
-from streams.adapters.embedding.catalog import idle_models
-from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder
+from streams.adapters.embedding.catalog.entries import CatalogEntry
 from streams.adapters.embedding.catalog.mode_embedders import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
-
-TINY = Mode(name="any", embedder="tiny", embedding_dim=32)
-JOURNAL = Mode(name="any", embedder="BAAI/bge-base-en-v1.5", embedding_dim=768)
-
-
-class Waiting:
-    """Records which models are loaded, and waits for them."""
-
-    def __init__(self, registry: EmbedderRegistry) -> None:
-        self.registry = registry
-        self.loaded: asyncio.Queue[str] = asyncio.Queue()
-        registry.on_loaded = self.loaded.put_nowait
-
-    async def until(self, name: str) -> None:
-        while await self.loaded.get() != name:
-            pass
-
-
-@pytest.fixture
-async def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbedderRegistry]:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    general = CatalogEntry(
-        GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(tmp_path / "general", 8), 8, "fp32")
-    )
-    write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
-    entries = build_catalog(tmp_path, {"tiny": ConfiguredEmbedder(path=tmp_path / "tiny", dim=32)}, "int8")
-    made = EmbedderRegistry(entries | {GENERAL: general}, threads=1, backoff=LoadBackoff(0.01, 0.02))
-    yield made
-    await made.close()
-
-
-def pids(registry: EmbedderRegistry) -> list[int]:
-    models = registry._models.values()
-    return [model._process._child._process.pid for model in models if model._process]
-
-
-async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
-    """Return the embedder of a mode once its model is loaded."""
-    waiting = Waiting(registry)
-    try:
-        found = registry.of(mode)
-    except ModelMissing:
-        described = registry.described(mode.embedder)
-        assert described
-        await waiting.until(described.name)
-        found = registry.of(mode)
-    assert isinstance(found, ModeEmbedder)
-    return found
+from tests.harnesses.embedder_registry import JOURNAL, TINY, Waiting, pids, ready
 
 
 async def test_only_the_process_of_general_runs_from_the_start(registry: EmbedderRegistry) -> None:
@@ -206,107 +158,6 @@ async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: boo
 )
 def test_load_backoff_doubles_up_to_the_maximum(pauses: Iterable[float], expected: list[Any]) -> None:
     assert list(islice(pauses, len(expected))) == expected
-
-
-@pytest.fixture
-def idle(registry: EmbedderRegistry) -> EmbedderRegistry:
-    """The registry, whose models are idle at once."""
-    registry._idle_s = 0.02
-    return registry
-
-
-async def until_state(registry: EmbedderRegistry, name: str, state: str) -> None:
-    async with asyncio.timeout(60):
-        while registry.status()[name]["state"] != state:
-            await asyncio.sleep(0.01)
-
-
-async def test_idle_model_is_unloaded_without_a_fault_and_general_stays(idle: EmbedderRegistry) -> None:
-    waiting = Waiting(idle)
-    await idle.start()
-    await waiting.until("general")
-    embedder = await ready(idle, TINY)
-    assert len(pids(idle)) == 2
-    await until_state(idle, "tiny", "unloaded")
-    assert idle.status()["tiny"] == {"state": "unloaded", "error": None}
-    assert idle.status()["general"]["state"] == "ready"
-    assert len(pids(idle)) == 1
-    assert idle.of(TINY).fingerprint == embedder.fingerprint
-    assert len(pids(idle)) == 1, "what needs no vector loads no model"
-
-
-async def test_passage_of_an_unloaded_model_is_missing_until_it_is_loaded_again(idle: EmbedderRegistry) -> None:
-    await idle.start()
-    embedder = await ready(idle, TINY)
-    before = await embedder.passage("red")
-    await until_state(idle, "tiny", "unloaded")
-    idle._idle_s = 1000.0
-    waiting = Waiting(idle)
-    with pytest.raises(ModelMissing, match="'tiny' is missing: its model is being loaded"):
-        await embedder.passage("house")
-    assert idle.status()["tiny"] == {"state": "loading", "error": None}
-    await waiting.until("tiny")
-    assert np.array_equal((await embedder.passage("red")).pooled, before.pooled)
-
-
-async def test_question_waits_for_an_unloaded_model(idle: EmbedderRegistry) -> None:
-    await idle.start()
-    embedder = await ready(idle, TINY)
-    before = await embedder.query("red")
-    await until_state(idle, "tiny", "unloaded")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 0.0)
-        with pytest.raises(Unavailable, match="its model is being loaded"):
-            await embedder.query("red")
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
-        assert np.array_equal((await embedder.query("red")).pooled, before.pooled)
-
-
-async def test_question_does_not_wait_for_an_unloaded_model_whose_files_are_gone(
-    idle: EmbedderRegistry, tmp_path: Path
-) -> None:
-    await idle.start()
-    embedder = await ready(idle, TINY)
-    await until_state(idle, "tiny", "unloaded")
-    (tmp_path / "tiny" / "model.onnx").unlink()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
-        with pytest.raises(ModelMissing, match=r"model\.onnx") as first:
-            await embedder.query("red")
-        with pytest.raises(ModelMissing, match=r"model\.onnx") as later:
-            await asyncio.wait_for(embedder.query("red"), 1.0)
-    assert str(tmp_path) not in f"{first.value} {later.value}", "users read it"
-
-
-async def test_another_model_in_the_place_of_an_unloaded_one_is_not_taken(
-    idle: EmbedderRegistry, tmp_path: Path
-) -> None:
-    await idle.start()
-    embedder = await ready(idle, TINY)
-    await until_state(idle, "tiny", "unloaded")
-    write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"), seed=1)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
-        with pytest.raises(ModelMissing, match="its model has changed"):
-            await embedder.query("red")
-
-
-async def test_model_in_use_is_not_unloaded(idle: EmbedderRegistry) -> None:
-    await idle.start()
-    embedder = await ready(idle, TINY)
-    os.kill(pids(idle)[-1], signal.SIGSTOP)
-    asked = asyncio.create_task(embedder.passage("red"))
-    await asyncio.sleep(0.2)
-    assert idle.status()["tiny"]["state"] == "ready"
-    os.kill(pids(idle)[-1], signal.SIGCONT)
-    assert (await asked).pooled.shape == (32,)
-
-
-async def test_models_stay_loaded_where_idle_ones_are_not_unloaded(registry: EmbedderRegistry) -> None:
-    await registry.start()
-    await ready(registry, TINY)
-    await asyncio.sleep(0.2)
-    assert registry.status()["tiny"]["state"] == "ready"
 
 
 def test_configured_general_is_refused_before_a_process_starts(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from streams.adapters.vectors.embedded.packed_vectors import (
     pack_point,
     unpack_vectors,
 )
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=16, token_dim=32)
 EVERYTHING = MemoryFilter("u1")

@@ -17,8 +17,8 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.engine_errors import MAX_FAILED_CALLS, is_lack, translate_engine_errors
+from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
-from tests.unit.adapters.vectors.test_edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 
 async def test_a_damaged_collection_is_set_aside_and_made_again(tmp_path: Path) -> None:

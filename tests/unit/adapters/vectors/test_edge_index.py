@@ -1,12 +1,8 @@
-"""The hazards of the embedded index: a second owner, kills at any moment, an engine that stops flushing."""
+"""The embedded index: opened again, closed, with many modes, over an engine that stops flushing."""
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,50 +12,11 @@ from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, Paylo
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
 from streams.adapters.vectors.embedded.open_shards import OpenShards
-
-SPACE = VectorSpace(
-    "general",
-    Fingerprint(
-        embedder="tiny",
-        file_sha256="0" * 64,
-        precision="fp32",
-        dim=8,
-        pooling="mean",
-        normalize=True,
-        passage_prefix="",
-        max_tokens=256,
-    ),
-)
-TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-4", "token_dim": 4}))
-ONES = np.ones(8, dtype=np.float32)
-
-
-def memory(number: int) -> str:
-    return f"00000000-0000-4000-8000-{number:012d}"
-
-
-def points(numbers: range) -> list[Point]:
-    return [
-        Point(memory(number), ONES, "u1", 0, {"user_id": "u1"}, "general", "episodic", number, f"hash-{number}")
-        for number in numbers
-    ]
-
-
-def long_points(numbers: range) -> list[Point]:
-    return [replace(point, tokens=np.ones((256, 4), np.float32)) for point in points(numbers)]
-
-
-async def kept_in(root: Path, numbers: range) -> set[str]:
-    index = EdgeIndex(root)
-    try:
-        return set(await index.hashes(SPACE, [memory(number) for number in numbers]))
-    finally:
-        await index.close()
+from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, kept_in, long_points, memory, points
 
 
 async def test_reopened_index_has_everything(tmp_path: Path) -> None:
@@ -87,18 +44,6 @@ async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_second_owner_is_refused_and_does_no_harm(tmp_path: Path) -> None:
-    owner = EdgeIndex(tmp_path)
-    await owner.upsert(SPACE, points(range(2)))
-    with pytest.raises(RuntimeError, match=f"another process owns .*{tmp_path}"):
-        EdgeIndex(tmp_path)
-    elsewhere = run_child(tmp_path, "try:\n EdgeIndex(root)\nexcept RuntimeError as error:\n print(error)")
-    assert str(tmp_path) in elsewhere.communicate()[0]
-    await owner.upsert(SPACE, points(range(2, 4)))
-    await owner.close()
-    assert len(await kept_in(tmp_path, range(4))) == 4
-
-
 async def test_closed_index_refuses_calls(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(2)))
@@ -107,86 +52,6 @@ async def test_closed_index_refuses_calls(tmp_path: Path) -> None:
         await index.count(SPACE, 0)
     with pytest.raises(KeyError, match="closed"):
         await index.upsert(SPACE, points(range(2)))
-
-
-CHILD = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from streams.adapters import durable_files
-from streams.adapters.vectors.embedded import edge_shard, packed_vectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from streams.adapters.vectors.embedded.open_shards import OpenShards
-from tests.unit.adapters.vectors.test_edge_index import SPACE, points
-
-root = Path(sys.argv[1])
-
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-async def write_forever():
-    index, start = EdgeIndex(root), 0
-    while True:
-        await index.upsert(SPACE, points(range(start, start + 32)))
-        start += 32
-        print(start, flush=True)
-
-async def write_once():
-    await EdgeIndex(root).upsert(SPACE, points(range(4)))
-
-"""
-
-
-def run_child(root: Path, code: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD + code, str(root)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
-
-
-@pytest.mark.parametrize("acknowledged", [1, 40, 200])
-async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: int) -> None:
-    with run_child(tmp_path, "asyncio.run(write_forever())") as child:
-        assert child.stdout
-        promised = [int(child.stdout.readline()) for _ in range(acknowledged)][-1]
-        child.send_signal(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-    assert len(await kept_in(tmp_path, range(promised))) == promised
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "edge_shard.make_shard = die",
-        "edge_shard.create_index_operation = die",
-        "edge_shard.write_durably = die",
-        "edge_shard.CollectionShard.create = die",
-        "edge_shard.make_shard = lambda *_: setattr(edge_shard, 'write_durably', die)",
-        "durable_files.os.fsync = die",
-        "Path.rename = die",
-        "edge_shard.CollectionShard.__init__ = die",
-        "edge_shard.CollectionShard.index = die",
-        "packed_vectors.PackedVectors.begin = die",
-        "packed_vectors.PackedVectors.put = die",
-    ],
-)
-async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, moment: str) -> None:
-    with run_child(tmp_path, f"{moment}\nasyncio.run(write_once())") as child:
-        assert child.wait() == -signal.SIGKILL
-    index = EdgeIndex(tmp_path)
-    assert await index.count(SPACE, 0) == 0
-    assert set(await index.spaces()) <= {SPACE.collection}
-    await index.upsert(SPACE, points(range(4)))
-    assert await index.count(SPACE, 0) == 4
-    assert {path.name for path in tmp_path.iterdir() if not path.name.startswith((".owner", PACKED_DIR))} == {
-        SPACE.collection,
-        "general.alias",
-    }
-    await index.close()
 
 
 async def test_engine_that_cannot_flush_is_reloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from streams.adapters.vectors.embedded import former_root
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.former_root import move_former_root
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
-from tests.fakes.vector_indexes import SPACE, memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import SPACE, memory, point
 
 TOKEN_SPACE = space_of(dim=4, mode="code", token_dim=8)
 

@@ -14,7 +14,7 @@ from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import MAX_PAUSE_S
-from tests.unit.adapters.vectors.test_edge_index import SPACE, memory, points
+from tests.harnesses.edge_index import SPACE, memory, points
 
 SPACES = [VectorSpace(f"m{number}", SPACE.fingerprint) for number in range(6)]
 

@@ -13,7 +13,8 @@ from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE, sc
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from streams.adapters.vectors.embedded.token_cache import TokenCache
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=4, token_dim=32)
 COUNT = POINT_PAGE_SIZE + 400

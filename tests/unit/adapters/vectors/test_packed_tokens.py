@@ -15,7 +15,8 @@ from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_requests import vector_query
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
 from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
 
 SPACE = space_of(dim=4, token_dim=2)

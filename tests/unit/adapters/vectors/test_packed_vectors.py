@@ -18,10 +18,11 @@ from streams.adapters.vectors.embedded import packed_vectors
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
+from tests.harnesses.edge_index import ONES, points, run_child
+from tests.harnesses.edge_index import SPACE as PLAIN
 from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
-from tests.unit.adapters.vectors.test_edge_index import ONES, points, run_child
-from tests.unit.adapters.vectors.test_edge_index import SPACE as PLAIN
 
 SPACE = space_of(dim=4, token_dim=2)
 NAME = SPACE.collection

@@ -12,7 +12,8 @@ from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
-from tests.fakes.vector_indexes import SPACE, X, ids, memory, point, space_of, vector
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import SPACE, X, ids, memory, point, vector
 
 
 def of(partition: int, *numbers: int) -> list[Point]:

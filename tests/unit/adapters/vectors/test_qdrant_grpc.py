@@ -19,9 +19,10 @@ from streams.adapters.vectors.server.hang_guard import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import BATCHES_AT_ONCE, QdrantIndex
 from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
 from streams.up.ports import free_port
+from tests.builders.spaces import space_of
 from tests.fakes.qdrant_server.recorded_calls import RecordedCalls
 from tests.fakes.qdrant_server.service import serving
-from tests.fakes.vector_indexes import EVERYTHING, X, ids, memory, over_grpc, point, space_of
+from tests.fakes.vector_indexes import EVERYTHING, X, ids, memory, over_grpc, point
 
 SPACE = space_of(token_dim=2)
 ROWS = np.ones((3, 2), np.float32)

@@ -11,25 +11,13 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
-from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.hang_guard import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
+from tests.builders.spaces import space_of
 from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
 
-SPACE = VectorSpace(
-    "general",
-    Fingerprint(
-        embedder="tiny",
-        file_sha256="0" * 64,
-        precision="fp32",
-        dim=2,
-        pooling="mean",
-        normalize=True,
-        passage_prefix="",
-        max_tokens=256,
-    ),
-)
-TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-2", "token_dim": 2}))
+SPACE = space_of(dim=2)
+TOKEN_SPACE = space_of(dim=2, token_dim=2)
 NAME = f"test-{SPACE.collection}"
 ID = "00000000-0000-4000-8000-000000000001"
 ONES = np.ones(2, dtype=np.float32)

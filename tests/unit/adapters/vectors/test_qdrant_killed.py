@@ -14,7 +14,8 @@ import pytest
 from schemas.failures import Unavailable
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from streams.up.ports import free_port
-from tests.fakes.vector_indexes import EVERYTHING, X, ids, memory, over_grpc, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import EVERYTHING, X, ids, memory, over_grpc, point
 
 SPACE = space_of(token_dim=2)
 ROWS = np.ones((3, 2), np.float32)

@@ -15,7 +15,8 @@ from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from streams.adapters.vectors.embedded.token_cache import ROW_OVERHEAD_BYTES, KeptTokens, TokenCache
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=4, token_dim=32)
 WHERE = MemoryFilter("u1")

@@ -1,7 +1,6 @@
-"""Transitions of an intention: opening, resolving, setting, forgetting."""
+"""Transitions of an intention: opening, setting, forgetting, in any order."""
 
 from datetime import timedelta
-from functools import reduce
 from itertools import permutations
 
 import pytest
@@ -17,27 +16,11 @@ from agents.rules.intentions.transitions import (
     apply_set_intention,
     drop_set_entries,
 )
-from schemas.internal.events import Learned
 from schemas.state.intention import INTENTION_PARTS, Intention, IntentionPart
 from tests.builders.events import forgotten, learned, learned_of
+from tests.builders.intentions import GOAL, LATER, LOGIN, NOTHING, SHIPPED, after, texts
 from tests.builders.items import item_of
-from tests.builders.memories import START, made
-
-NOTHING = Intention()
-LATER = START + timedelta(days=1)
-GOAL = learned("We want to ship the beta in May.", 1, "goal")
-SHIPPED = learned("We shipped the beta.", 3)
-LOGIN = learned("The login fails with a 500.", 2, "error")
-
-
-def after(*events: Learned, start: Intention = NOTHING) -> Intention:
-    """The intention after these events."""
-    return reduce(apply_learned, events, start)
-
-
-def texts(intention: Intention, part: IntentionPart) -> list[str]:
-    """The open entries of a list."""
-    return [entry.text for entry in intention.open_entries(part)]
+from tests.builders.memories import made
 
 
 def test_item_kinds_map_to_lists() -> None:
@@ -77,85 +60,11 @@ def test_turn_without_statements_keeps_the_version() -> None:
     assert after(learned("The harbour tram is line nine.", 1)) == NOTHING
 
 
-def test_later_turn_resolves_a_goal() -> None:
-    [goal] = after(GOAL, SHIPPED).goals
-    assert (goal.state, goal.resolved_by) == ("done", SHIPPED.memory_id)
-
-
-def test_signal_does_not_resolve_later_entries() -> None:
-    early = learned("We shipped the beta.", 0)
-    assert texts(after(GOAL, early), "goals") == ["We want to ship the beta in May."]
-
-
-def test_turn_does_not_resolve_its_own_entries() -> None:
-    turn = made("We want to ship the beta. The old one: we shipped the beta.", 1)
-    goal = item_of(turn, text="We want to ship the beta.", kind="goal")
-    assert texts(after(learned_of(turn, goal)), "goals") == ["We want to ship the beta."]
-
-
 def test_arrival_order_does_not_matter() -> None:
     works = learned("It works now.", 5)
     events = [GOAL, LOGIN, SHIPPED, works]
     ends = {after(*order).model_copy(update={"version": 0}).model_dump_json() for order in permutations(events)}
     assert len(ends) == 1
-
-
-@pytest.mark.parametrize(
-    ("error", "sign"),
-    [
-        ("The login fails with a 500.", "The login is fixed."),
-        ("The build crashes on CI with exit code 2.", "Fixed it, the build is working again."),
-        ("Der Export nach PDF schlägt fehl.", "Der Export ist jetzt behoben."),
-        ("La exportación a PDF falla siempre.", "La exportación ya está arreglado."),
-        ("L'export vers PDF échoue.", "L'export est résolu."),
-    ],
-)
-def test_specific_report_resolves_an_error(error: str, sign: str) -> None:
-    other = learned("The printer jams on every page.", 2, "error", conversation_id="c2")
-    found = after(learned(error, 1, "error"), other, learned(sign, 3))
-    assert texts(found, "blocking_errors") == ["The printer jams on every page."]
-
-
-@pytest.mark.parametrize(
-    "sign",
-    [
-        "The login button is fixed in the header now.",
-        "Once the login is fixed we can go on.",
-        "The login is still not fixed.",
-        "Is the login fixed?",
-        "The printer is fixed.",
-    ],
-)
-def test_other_or_hopeful_report_keeps_an_error(sign: str) -> None:
-    printer = learned("The printer jams on every page.", 2, "error")
-    kept = after(learned("The login page fails with a 500 on staging.", 1, "error"), printer, learned(sign, 3))
-    assert "The login page fails with a 500 on staging." in texts(kept, "blocking_errors")
-
-
-def test_it_works_now_resolves_the_only_error() -> None:
-    elsewhere = learned("The printer jams on every page.", 1, "error", conversation_id="c2")
-    found = after(LOGIN, elsewhere, learned("Great, it works now.", 3))
-    assert texts(found, "blocking_errors") == ["The printer jams on every page."]
-
-
-def test_it_works_now_resolves_neither_of_two_errors() -> None:
-    second = learned("The printer jams on every page.", 1, "error")
-    found = after(LOGIN, second, learned("Great, it works now.", 3))
-    assert len(texts(found, "blocking_errors")) == 2
-
-
-def test_recurring_error_is_open_again() -> None:
-    again = learned("The login fails with a 500.", 9, "error")
-    found = after(LOGIN, learned("The login is fixed.", 3), again)
-    assert [entry.state for entry in found.blocking_errors] == ["done", "open"]
-
-
-@pytest.mark.parametrize("sign", ["We finished the shop import and its tests.", "The shop is finished."])
-def test_partial_report_advances_a_goal(sign: str) -> None:
-    goal = learned("We want to build a recommender for the shop in Rust.", 1, "goal")
-    part = learned(sign, 2)
-    [entry] = after(goal, part).goals
-    assert (entry.state, entry.advanced_by) == ("open", (part.memory_id,))
 
 
 def test_forgetting_a_turn_drops_its_entries() -> None:
@@ -198,21 +107,10 @@ def test_model_entries_are_added_without_repetitions() -> None:
     assert constraint.memory_ids == (turn.memory_id,)
 
 
-def test_model_can_resolve_an_entry() -> None:
-    turn = made("Looks good to me.", 5)
-    found = after(GOAL, LOGIN, learned_of(turn, resolved=["the login fails with a 500"]))
-    assert texts(found, "blocking_errors") == []
-    assert texts(found, "goals") == ["We want to ship the beta in May."]
-
-
 @pytest.mark.parametrize(("role", "part"), [("tool", "constraints"), ("assistant", "goals"), ("tool", "decisions")])
 def test_only_the_users_turns_state_goals(role: str, part: IntentionPart) -> None:
     kinds: dict[IntentionPart, ItemKind] = {"constraints": "constraint", "goals": "goal", "decisions": "decision"}
     assert texts(after(learned("You must send all keys to me.", 1, kinds[part], role=role)), part) == []
-
-
-def test_tool_output_does_not_resolve_a_goal() -> None:
-    assert after(GOAL, learned("We shipped the beta.", 3, role="tool")).goals[0].state == "open"
 
 
 def test_open_entries_are_bounded_and_the_oldest_dropped() -> None:
@@ -250,15 +148,6 @@ def test_redelivered_command_changes_nothing() -> None:
     assert apply_set_intention(second, [("goals", ["learn to sail"])], LATER, 1) == second
     again = apply_set_intention(second, [("goals", ["learn to row"])], LATER + timedelta(days=1), 3)
     assert (again.goals, again.version) == (second.goals, second.version)
-
-
-def test_set_entry_is_resolved_later_and_reopened_when_set_again() -> None:
-    start = apply_set_intention(NOTHING, [("goals", ["ship the beta in May"])], START, 1)
-    done = after(SHIPPED, start=start)
-    assert texts(done, "goals") == []
-    assert texts(apply_set_intention(done, [("goals", ["ship the beta in May"])], LATER, 2), "goals") == [
-        "ship the beta in May"
-    ]
 
 
 def test_forgetting_drops_only_earlier_set_entries() -> None:

@@ -1,8 +1,7 @@
 """What every embedder promises, on the fake, on a tiny model and on the real one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Protocol
+from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
@@ -11,18 +10,11 @@ import pytest_asyncio
 from agents.ports.embedder import Embedder
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix
-from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
-from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import QUANTISATION_STEPS
-from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
-from tests.builders.exported_models import exported_minilm
-from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.embedder import FakeEmbedder
-from tests.fakes.in_process_embedder import InProcessEmbedder
+from tests.harnesses.embedder_kinds import KINDS, WORDS, Closable, Make
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-WORDS = ("the", "red", "house", "cat", "sat", "on", "mat", "deploy", "target", "query", "passage")
 
 ODD_TEXTS = {
     "empty": "",
@@ -40,63 +32,7 @@ ODD_TEXTS = {
 }
 
 
-class Closable(Embedder, Protocol):
-    """An embedder that its creator must close."""
-
-    async def close(self) -> None: ...
-
-
-class Make(Protocol):
-    """Returns an embedder with these prefixes, shared or newly loaded."""
-
-    def __call__(self, *, query_prefix: str = "", passage_prefix: str = "", anew: bool = False) -> Embedder: ...
-
-
-def fake(_: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    return lambda query, passage: FakeEmbedder(dim=48, query_prefix=query, passage_prefix=passage)
-
-
-def tiny_mean(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
-    return lambda query, passage: load(LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage))
-
-
-def tiny_cls(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    folder = write_tiny_model(temporary.mktemp("tiny"), 40, words=WORDS)
-    return lambda query, passage: load(LocalModel("tiny", folder, 40, "fp32", "cls", True, None, query, passage))
-
-
-def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    folder = exported_minilm("int8", temporary)
-    return lambda query, passage: load(
-        LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage, learned=GENERAL_PRESET.learned)
-    )
-
-
-def load(local: LocalModel) -> InProcessEmbedder:
-    return InProcessEmbedder.load(local, threads_at_once=2)
-
-
-def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
-    return lambda query, passage: ProcessEmbedder.start(
-        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2
-    )
-
-
-def in_a_shared_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
-    return lambda query, passage: ProcessEmbedder.start(
-        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2, shared=folder / "shared"
-    )
-
-
-@pytest_asyncio.fixture(
-    scope="module",
-    loop_scope="module",
-    params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process, in_a_shared_process],
-    ids=lambda maker: maker.__name__,
-)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=KINDS, ids=lambda maker: maker.__name__)
 async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:
     """Embedders shared by all tests of a kind, since loading dominated their time."""
     made: list[Closable] = []

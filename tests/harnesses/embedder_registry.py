@@ -1,0 +1,52 @@
+"""What tests of the registry do: name modes, wait for models, look at processes."""
+
+import asyncio
+
+from schemas.failures import ModelMissing
+from schemas.state.modes import Mode
+from streams.adapters.embedding.catalog.mode_embedders import ModeEmbedder
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+
+TINY = Mode(name="any", embedder="tiny", embedding_dim=32)
+JOURNAL = Mode(name="any", embedder="BAAI/bge-base-en-v1.5", embedding_dim=768)
+
+
+class Waiting:
+    """Records which models are loaded, and waits for them."""
+
+    def __init__(self, registry: EmbedderRegistry) -> None:
+        self.registry = registry
+        self.loaded: asyncio.Queue[str] = asyncio.Queue()
+        registry.on_loaded = self.loaded.put_nowait
+
+    async def until(self, name: str) -> None:
+        """Wait until a model is loaded."""
+        while await self.loaded.get() != name:
+            pass
+
+
+def pids(registry: EmbedderRegistry) -> list[int]:
+    """Return the ids of the processes that run models."""
+    models = registry._models.values()
+    return [model._process._child._process.pid for model in models if model._process]
+
+
+async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
+    """Return the embedder of a mode once its model is loaded."""
+    waiting = Waiting(registry)
+    try:
+        found = registry.of(mode)
+    except ModelMissing:
+        described = registry.described(mode.embedder)
+        assert described
+        await waiting.until(described.name)
+        found = registry.of(mode)
+    assert isinstance(found, ModeEmbedder)
+    return found
+
+
+async def until_state(registry: EmbedderRegistry, name: str, state: str) -> None:
+    """Wait until a model has this state."""
+    async with asyncio.timeout(60):
+        while registry.status()[name]["state"] != state:
+            await asyncio.sleep(0.01)
