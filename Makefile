@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check lint types required bench profile screenshots train train-ranking train-projection labels lock clean \
+.PHONY: demo up test check lint types compiled required bench profile screenshots train train-ranking train-projection labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
@@ -16,7 +16,7 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-contract
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
-SIDE_BY_SIDE := --jobs=4 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+SIDE_BY_SIDE := --jobs=5 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: .venv/complete ## all tests
 	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
@@ -36,10 +36,10 @@ test-kills: .venv/complete
 test-live: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/live --ignore=tests/live/kills)
 
-test-browser test-contract: test-%: .venv/complete
-	@$(call pytest,$(BIN)/python -m pytest tests/$*)
+test-browser: .venv/complete
+	@$(call pytest,$(BIN)/python -m pytest tests/browser)
 
-test-stream test-unit: test-%: .venv/complete
+test-stream test-unit test-contract: test-%: .venv/complete
 	@$(call pytest,nice -n 10 $(BIN)/python -m pytest tests/$*)
 
 check: lint types ## lint, words, types, imports
@@ -53,7 +53,12 @@ types: .venv/complete
 	nice -n 10 $(BIN)/mypy
 	nice -n 10 $(BIN)/lint-imports --no-cache
 
-required: lint ## what every change needs but the acceptance: lint, then tests and types side by side
+# Imported for the first time all at once, each part would compile the same thousands of files.
+compiled: .venv/complete
+	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, pytest; import $(EMBEDDER_PROCESS)"
+EMBEDDER_PROCESS := streams.adapters.embedding.process.child
+
+required: lint compiled ## what every change needs but the acceptance: lint, then tests and types side by side
 	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images

@@ -1,5 +1,6 @@
 """Markers by folder, a guard against other hosts and brokers, and shared fixtures."""
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Callable, Iterator
@@ -21,6 +22,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(Path(__file__).parent).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of every later garbage collection: it stays, and is a million objects and more."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

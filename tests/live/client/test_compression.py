@@ -23,8 +23,9 @@ def turn(number: int, user: str = "ana") -> bytes:
 
 
 @needs_kcat
-async def test_every_compression_is_read(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_every_compression_is_read(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     for codec in CODECS:
         lines = b"".join(turn(number, codec) + b"\n" for number in range(TURNS))
         await produce(deployment, deployment.topics.turns, lines, "-z", codec, "-X", "linger.ms=200")
@@ -37,8 +38,9 @@ async def test_every_compression_is_read(deployment: Deployment) -> None:
             await eventually(partial(all_found, codec), f"turns packed with {codec} are found")
 
 
-async def test_batch_too_large_when_decompressed_is_rejected(deployment: Deployment) -> None:
-    await deployment.ready()
+async def test_batch_too_large_when_decompressed_is_rejected(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
     limits = {"max_batch_size": 4 * MAX_INPUT_BYTES, "max_request_size": 4 * MAX_INPUT_BYTES}
     giant = turn(0)[:-1] + b', "more": "' + b"a" * 2 * MAX_INPUT_BYTES + b'"}'
     async with AIOKafkaProducer(bootstrap_servers=deployment.bootstrap, compression_type="gzip", **limits) as producer:

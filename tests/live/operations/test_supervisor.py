@@ -52,7 +52,8 @@ def accepts(bootstrap: str) -> bool:
         return client.connect_ex((host, int(port))) == 0
 
 
-@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+# SIGINT is that of Ctrl-C: below.
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])
 async def test_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:
     with supervised(directory, port := free_port()) as up:
         assert (await up.line()).startswith(f"ready bootstrap=127.0.0.1:{port} http=http://127.0.0.1:")
@@ -78,6 +79,7 @@ async def test_repeated_ctrl_c_still_ends_cleanly(directory: Path) -> None:
         assert await up.code() == 0
         assert json.loads((directory / "ended").read_text()) == {"signal": signal.SIGTERM, "broker_there": True}
         assert not any(map(is_alive, pids))
+        assert list((directory / "run").glob("*.pid*")) == []
 
 
 async def test_killed_worker_is_restarted_without_the_broker(directory: Path) -> None:

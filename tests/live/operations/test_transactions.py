@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -12,14 +13,24 @@ from modestream_client import MemoryClient, MemoryServiceError
 
 from streams.adapters.kafka.admin import committed_offsets
 from streams.topics import group_id
-from tests.worlds.live.processes import Deployment, Worker, eventually
+from streams.wire.partitioning import partition_of
+from tests.worlds.live.broker import RunningBroker
+from tests.worlds.live.processes import Deployment, Worker, deployed, eventually
 
-USER = "u1"
+
+@pytest.fixture(scope="module")
+def read_committed(
+    live_broker: RunningBroker, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    """A deployment for the tests that kill no worker, each with a user of its own."""
+    directory = tmp_path_factory.mktemp("committed")
+    with deployed(live_broker.bootstrap, directory, models, ISOLATION_LEVEL="read_committed") as shared:
+        yield shared
 
 
-def turn(content: str) -> bytes:
-    """Return a turn of the user."""
-    message = {"schema": "turn.v1", "scope": {"user_id": USER}, "conversation_id": "c1", "role": "user"}
+def turn(content: str, user: str) -> bytes:
+    """Return a turn of a user."""
+    message = {"schema": "turn.v1", "scope": {"user_id": user}, "conversation_id": "c1", "role": "user"}
     return json.dumps({**message, "content": content}).encode()
 
 
@@ -33,11 +44,11 @@ async def transactions(deployment: Deployment) -> AsyncIterator[AIOKafkaProducer
         yield producer
 
 
-async def publish(producer: AIOKafkaProducer, deployment: Deployment, *contents: str) -> int:
-    """Write turns in the transaction that is open; return the last offset."""
+async def publish(producer: AIOKafkaProducer, deployment: Deployment, *contents: str, user: str = "u1") -> int:
+    """Write turns of a user in the transaction that is open; return the last offset."""
     offset = -1
     for content in contents:
-        offset = (await producer.send_and_wait(deployment.topics.turns, turn(content), key=USER.encode())).offset
+        offset = (await producer.send_and_wait(deployment.topics.turns, turn(content, user), key=user.encode())).offset
     return offset
 
 
@@ -56,18 +67,18 @@ async def without_lag(worker: Worker) -> bool:
     return not await asyncio.to_thread(lag, worker)
 
 
-async def test_aborted_turns_are_not_remembered(deployment: Deployment) -> None:
-    deployment.more["ISOLATION_LEVEL"] = "read_committed"
-    await deployment.ready()
-    async with deployment.client() as client, transactions(deployment) as producer:
+async def test_aborted_turns_are_not_remembered(read_committed: Deployment) -> None:
+    deployment, user = read_committed, "aborted"
+    await deployment.serving()
+    async with deployment.client(user_id=user) as client, transactions(deployment) as producer:
         async with producer.transaction():
-            await publish(producer, deployment, "The box 1 is in the hall.", "The box 2 is in the hall.")
+            await publish(producer, deployment, "The box 1 is in the hall.", "The box 2 is in the hall.", user=user)
         await producer.begin_transaction()
-        await publish(producer, deployment, "The box 3 is in the hall.")
+        await publish(producer, deployment, "The box 3 is in the hall.", user=user)
         await producer.abort_transaction()
         await client.remember("The box 4 is in the hall.")
         async with producer.transaction():
-            last = await publish(producer, deployment, "The box 5 is in the hall.")
+            last = await publish(producer, deployment, "The box 5 is in the hall.", user=user)
         warnings = (await client.retrieve("where is the box?", read_after=last)).warnings
         assert "not_caught_up" not in [warning.code for warning in warnings]
         assert await texts(client) == {f"The box {number} is in the hall." for number in (1, 2, 4, 5)}
@@ -111,29 +122,31 @@ async def test_control_records_leave_no_lag_and_hold_up_no_command(deployment: D
         assert await texts(client) == {"The lamp is in the hall."}
 
 
-async def test_offsets_after_gaps_are_committed(deployment: Deployment) -> None:
-    deployment.more["ISOLATION_LEVEL"] = "read_committed"
-    await deployment.ready()
-    async with deployment.client() as client, transactions(deployment) as producer:
+async def test_offsets_after_gaps_are_committed(read_committed: Deployment) -> None:
+    deployment, user = read_committed, "gaps"
+    await deployment.serving()
+    async with deployment.client(user_id=user) as client, transactions(deployment) as producer:
         await producer.begin_transaction()
-        await publish(producer, deployment, *(f"The cup {number} is in the hall." for number in range(20)))
+        await publish(producer, deployment, *(f"The cup {number} is in the hall." for number in range(20)), user=user)
         await producer.abort_transaction()
         said = await client.remember("The box is in the hall.")
 
+        place = deployment.topics.turns, partition_of(user.encode(), deployment.partitions)
+
         async def committed() -> bool:
             offsets = await committed_offsets(deployment.settings, group_id(deployment.settings))
-            return said.offset is not None and said.offset + 1 in offsets.values()
+            return said.offset is not None and offsets.get(place, 0) > said.offset
 
         await eventually(committed, "the offset after the gap is committed", within_s=10)
 
 
-async def test_open_transaction_is_no_lag_and_ends_no_wait(deployment: Deployment) -> None:
-    deployment.more["ISOLATION_LEVEL"] = "read_committed"
-    worker = await deployment.ready()
-    async with deployment.client() as client, transactions(deployment) as producer:
+async def test_open_transaction_is_no_lag_and_ends_no_wait(read_committed: Deployment) -> None:
+    deployment, user = read_committed, "open"
+    worker = await deployment.serving()
+    async with deployment.client(user_id=user) as client, transactions(deployment) as producer:
         await client.remember("The box 1 is in the hall.")
         await producer.begin_transaction()
-        last = await publish(producer, deployment, "The box 2 is in the hall.")
+        last = await publish(producer, deployment, "The box 2 is in the hall.", user=user)
         warnings = (await client.retrieve("where is the box?", read_after=last)).warnings
         assert "not_caught_up" in [warning.code for warning in warnings]
         await eventually(lambda: without_lag(worker), "an open transaction is no lag", within_s=10)
@@ -152,14 +165,14 @@ async def test_open_transaction_is_no_lag_and_ends_no_wait(deployment: Deploymen
         assert await texts(client) == set()
 
 
-async def test_questions_of_aborted_transactions_delay_no_other(deployment: Deployment) -> None:
-    deployment.more["ISOLATION_LEVEL"] = "read_committed"
-    worker = await deployment.ready()
-    question = {"schema": "retrieve.v1", "scope": {"user_id": USER}, "query": "where is the box?"}
-    async with deployment.client() as client, transactions(deployment) as producer:
+async def test_questions_of_aborted_transactions_delay_no_other(read_committed: Deployment) -> None:
+    deployment, user = read_committed, "asked"
+    worker = await deployment.serving()
+    question = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": "where is the box?"}
+    async with deployment.client(user_id=user) as client, transactions(deployment) as producer:
         await client.remember("The box 1 is in the hall.")
         await producer.begin_transaction()
-        await producer.send_and_wait(deployment.topics.retrieve, json.dumps(question).encode(), key=USER.encode())
+        await producer.send_and_wait(deployment.topics.retrieve, json.dumps(question).encode(), key=user.encode())
         await producer.abort_transaction()
         assert await texts(client) == {"The box 1 is in the hall."}
         await eventually(lambda: without_lag(worker), "control records are no lag", within_s=10)
