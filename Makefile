@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check lint types compiled required bench profile screenshots train train-ranking train-projection labels lock clean \
+.PHONY: demo up test check lint types compiled required bench profile screenshots train train-ranking train-projection \
+	labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
@@ -55,8 +56,7 @@ types: .venv/complete
 
 # Imported for the first time all at once, each part would compile the same thousands of files.
 compiled: .venv/complete
-	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, pytest; import $(EMBEDDER_PROCESS)"
-EMBEDDER_PROCESS := streams.adapters.embedding.process.child
+	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
 required: lint compiled ## what every change needs but the acceptance: lint, then tests and types side by side
 	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types

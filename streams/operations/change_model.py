@@ -7,7 +7,6 @@ the users that are done; one that was under way is only awaited.
 """
 
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from streams.operations.boundaries import list_boundaries
 from streams.operations.deployment import client_of, deployment_at, scope_of
 from streams.operations.journal import Journal
 from streams.operations.progress import Progress
-from streams.operations.run_jobs import JobTotals, run_for_each
+from streams.operations.run_jobs import JobTotals, report, run_for_each
 from streams.operations.selection import Selection, named_scope
 from streams.settings import Settings
 
@@ -117,15 +116,12 @@ async def change_model(change: ModelChange, selection: Selection, settings: Sett
 
         with Progress("change-model", len(boundaries), "users") as progress:
             totals = await run_for_each(boundaries, run, journal, progress, selection.at_once)
-    _print(totals)
-    return 0 if totals.is_clean else 1
+    return report(totals, _summary(totals))
 
 
-def _print(totals: JobTotals) -> None:
-    for user, reason in sorted(totals.failures.items()):
-        sys.stderr.write(f"{user}: {reason}\n")
-    resumed = f", {totals.resumed} done before" if totals.resumed else ""
-    sys.stdout.write(
-        f"change-model: {totals.users - totals.skipped} users changed{resumed}, {totals.skipped} without the mode,"
-        f" {len(totals.failures)} failed; vectors: {totals.processed} ready, {totals.failed} failed\n"
+def _summary(totals: JobTotals) -> str:
+    return (
+        f"change-model: {totals.users - totals.skipped} users changed{totals.resumed_note},"
+        f" {totals.skipped} without the mode, {len(totals.failures)} failed;"
+        f" vectors: {totals.processed} ready, {totals.failed} failed"
     )

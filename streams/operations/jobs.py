@@ -1,6 +1,5 @@
 """Jobs of the worker for many users: `backfill`, `rebuild`, `reconcile` and `retry` of the command line."""
 
-import sys
 from dataclasses import dataclass
 
 from modestream_client import MemoryClient
@@ -12,7 +11,7 @@ from streams.operations.boundaries import list_boundaries
 from streams.operations.deployment import client_of, deployment_at, scope_of
 from streams.operations.journal import Journal
 from streams.operations.progress import Progress
-from streams.operations.run_jobs import JobTotals, run_for_each
+from streams.operations.run_jobs import JobTotals, report, run_for_each
 from streams.operations.selection import Selection, named_scope
 from streams.settings import Settings
 
@@ -42,8 +41,7 @@ async def run_jobs(options: JobOptions, settings: Settings) -> int:
 
         with Progress(options.name, len(boundaries), "users") as progress:
             totals = await run_for_each(boundaries, run, journal, progress, options.selection.at_once)
-    _print(options.name, totals)
-    return 0 if totals.is_clean else 1
+    return report(totals, _summary(options.name, totals))
 
 
 async def _run(memory: MemoryClient, settings: Settings, boundary: Boundary, options: JobOptions) -> FinishedJob:
@@ -64,12 +62,9 @@ def _identity(options: JobOptions, settings: Settings) -> str:
     return named_scope(settings.topic_prefix, options.mode, selection.project, *sorted(selection.users or ()))
 
 
-def _print(name: str, totals: JobTotals) -> None:
-    for user, reason in sorted(totals.failures.items()):
-        sys.stderr.write(f"{user}: {reason}\n")
-    resumed = f", {totals.resumed} done before" if totals.resumed else ""
-    sys.stdout.write(
-        f"{name}: {totals.users} users{resumed}, {len(totals.failures)} users failed; vectors: {totals.processed}"
-        f" processed, {totals.skipped} skipped, {totals.failed} failed, {totals.stale_cleared} stale cleared,"
-        f" {totals.orphans} orphans removed\n"
+def _summary(name: str, totals: JobTotals) -> str:
+    return (
+        f"{name}: {totals.users} users{totals.resumed_note}, {len(totals.failures)} users failed; vectors:"
+        f" {totals.processed} processed, {totals.skipped} skipped, {totals.failed} failed,"
+        f" {totals.stale_cleared} stale cleared, {totals.orphans} orphans removed"
     )

@@ -5,6 +5,7 @@ failed with the reason. Guaranteed: a user that is done is in the journal, and i
 repeated; the journal goes with a run in which all are done.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -43,6 +44,19 @@ class JobTotals:
     def is_clean(self) -> bool:
         """True if nothing failed."""
         return not self.failed and not self.failures
+
+    @property
+    def resumed_note(self) -> str:
+        """The part of a summary that tells of an earlier, interrupted run; empty without one."""
+        return f", {self.resumed} done before" if self.resumed else ""
+
+
+def report(totals: JobTotals, summary: str) -> int:
+    """Print why users failed, and the summary; return the exit code, 1 if anything failed."""
+    for user, reason in sorted(totals.failures.items()):
+        sys.stderr.write(f"{user}: {reason}\n")
+    sys.stdout.write(f"{summary}\n")
+    return 0 if totals.is_clean else 1
 
 
 async def run_for_each(

@@ -1,8 +1,6 @@
 """`UnderstandingQueue`: which memories it asks a language model about, when and how often."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -10,19 +8,6 @@ from agents.rules.index.lexical_document import LexicalDocument
 from streams.flow.background import asking_model
 from tests.harnesses.model_queue import AT_ONCE, ModelQueueHarness, until, yield_to_loop
 from tests.harnesses.worker import HERE
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Poll for pending records without a pause."""
-    monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
-
-
-@pytest.fixture
-async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
-    worker = ModelQueueHarness(tmp_path)
-    yield worker
-    worker.words.close()
 
 
 async def test_fresh_turn_is_asked_about_and_published(worker: ModelQueueHarness) -> None:

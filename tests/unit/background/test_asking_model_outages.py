@@ -1,27 +1,10 @@
 """`UnderstandingQueue`: unavailable models, embedders and partitions, and unusable answers."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from schemas.models.language import Prompt
-from streams.flow.background import asking_model
 from tests.harnesses.model_queue import AT_ONCE, ModelQueueHarness, until, yield_to_loop
 from tests.harnesses.worker import HERE
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Poll for pending records without a pause."""
-    monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
-
-
-@pytest.fixture
-async def worker(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
-    worker = ModelQueueHarness(tmp_path)
-    yield worker
-    worker.words.close()
 
 
 @pytest.mark.usefixtures("quick")
