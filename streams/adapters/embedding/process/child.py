@@ -13,11 +13,14 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_models, refusal
-from streams.adapters.embedding.process.passage_pool import PassagePool
-from streams.adapters.embedding.process.shared_server import serve_shared
-from streams.adapters.parent_watch import exit_with_parent
+from streams.importing import exempt_from_collection
+
+with exempt_from_collection():
+    from schemas.failures import ModelMissing
+    from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_models, refusal
+    from streams.adapters.embedding.process.passage_pool import PassagePool
+    from streams.adapters.embedding.process.shared_server import serve_shared
+    from streams.adapters.parent_watch import exit_with_parent
 
 
 def main() -> None:
