@@ -137,6 +137,7 @@ class WorkerParts:
         self.set_aside = StoresSetAside(settings.data_dir)
         self.status = WorkerStatus(self.app, self.topics)
         self.status.details["copies"] = copies_of(self.app).behind
+        self.status.details["awaited"] = self.locks.awaited
         self.texts = TextProcesses()
         self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
         history = PipelineHistory(self.pipeline_log.write)

@@ -9,3 +9,10 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
+
+
+class SteadyClock(Clock, Protocol):
+    """Reads the time, and a second one that nobody sets."""
+
+    def steady_s(self) -> float:
+        """Return seconds that go on evenly, also while the machine is suspended."""

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.faults.clock_faults import CLOCK_FAULTS, faketime_library
 from bench.faults.disk_faults import DISK_FAULTS, can_mount
 from bench.faults.fleet_faults import FLEET_FAULTS
 from bench.faults.input_faults import INPUT_FAULTS
@@ -24,6 +25,7 @@ from bench.faults.page import line, page
 from bench.faults.process_faults import PROCESS_FAULTS
 from bench.faults.row import Fault, Row, Size, measure
 from bench.faults.server_faults import SERVER_FAULTS
+from bench.faults.shared_faults import SHARED_FAULTS
 from bench.faults.world import Models
 
 FULL, QUICK = Size(turns=300, per_second=10.0), Size(turns=100, per_second=10.0)
@@ -31,10 +33,8 @@ FULL, QUICK = Size(turns=300, per_second=10.0), Size(turns=100, per_second=10.0)
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
 
 NO_MOUNT = "full disks: this process may not mount a file system"
-NOT_HERE = (
-    "faults of Qdrant itself: no server was at hand",
-    "jumps of the clock: they would be those of the whole machine",
-)
+NO_CLOCK = "jumps of a process's clock: libfaketime is not installed"
+NOT_HERE = ("faults of Qdrant itself: no server was at hand", "jumps of the broker's clock, and of the whole machine's")
 
 
 def main() -> None:
@@ -71,9 +71,10 @@ def main() -> None:
 
 def _chosen(texts: Sequence[str]) -> tuple[list[Fault], list[str]]:
     disks = DISK_FAULTS if can_mount() else []
-    every = [*PROCESS_FAULTS, *disks, *INPUT_FAULTS, *FLEET_FAULTS, *SERVER_FAULTS]
+    clocks = CLOCK_FAULTS if faketime_library() is not None else []
+    every = [*PROCESS_FAULTS, *clocks, *disks, *INPUT_FAULTS, *SHARED_FAULTS, *FLEET_FAULTS, *SERVER_FAULTS]
     chosen = [fault for fault in every if not texts or any(text in fault.name for text in texts)]
-    return chosen, [*([] if disks else [NO_MOUNT]), *NOT_HERE]
+    return chosen, [*([] if disks else [NO_MOUNT]), *([] if clocks else [NO_CLOCK]), *NOT_HERE]
 
 
 def _kept(file: Path | None) -> dict[str, Row]:

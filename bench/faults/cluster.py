@@ -186,6 +186,14 @@ class Cluster:
         """There is no gateway."""
         raise LookupError("a cluster of our own has no gateway")
 
+    def own_settings(self, name: str) -> dict[str, str]:
+        """Return the settings of a worker by name: it has a data directory of its own."""
+        return {"MODESTREAM_DATA_DIR": str(self.directory / name)}
+
+    def metrics_port(self, name: str) -> Path:
+        """Return the file with the port of a worker's metrics."""
+        return self.directory / name / "run" / "metrics.port"
+
     def pid(self, child: str) -> int:
         """Return the pid of a worker by name."""
         return self.workers[child].pid
@@ -193,11 +201,11 @@ class Cluster:
     async def start_worker(
         self, name: str = "worker", command: Sequence[str] = WORKER, more: Mapping[str, str] | None = None
     ) -> KeptProcess:
-        """Start a worker with a data directory of its own, and with `more` settings."""
+        """Start a worker with its own settings, and with `more` of them."""
         settings = {
             "MODESTREAM_BROKER": "kafka://" + self.bootstrap.replace(",", ";"),
             "MODESTREAM_REPLICATION_FACTOR": str(len(self.brokers.nodes)),
-            "MODESTREAM_DATA_DIR": str(self.directory / name),
+            **self.own_settings(name),
         }
         added = {**Models.settings(), **self.settings, **(more or {})}
         worker = KeptProcess(command, self.directory / f"{name}.log", {**settings, **added})
@@ -207,9 +215,8 @@ class Cluster:
 
     async def served(self, name: str) -> int:
         """Return how many partitions a worker serves; 0 during recovery."""
-        port_file = self.directory / name / "run" / "metrics.port"
         try:
-            port = int(port_file.read_text())
+            port = int(self.metrics_port(name).read_text())
             health = await asyncio.to_thread(_health, port)
         except (OSError, ValueError):
             return 0
@@ -217,13 +224,13 @@ class Cluster:
 
     async def copies(self, name: str) -> dict[str, int | None]:
         """Return the copies that a worker keeps, each with the number of records that it lacks."""
-        port = int((self.directory / name / "run" / "metrics.port").read_text())
+        port = int(self.metrics_port(name).read_text())
         found: dict[str, int | None] = (await asyncio.to_thread(_health, port)).get("copies", {})
         return found
 
     async def embedded(self, name: str) -> int:
         """Return how many vectors a worker has written since its start."""
-        port = int((self.directory / name / "run" / "metrics.port").read_text())
+        port = int(self.metrics_port(name).read_text())
         page = await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")
         rows = (row for row in page.splitlines() if row.startswith("modestream_embedded_total"))
         return sum(int(float(row.split()[-1])) for row in rows if 'status="ready"' in row)

@@ -17,6 +17,8 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    written_after_s: float | None = None
+    """A moment of the worker's steady clock after which it was written; None: not known."""
 
     def header(self, name: str) -> bytes | None:
         """Return the first header of that name, a null value as empty; None if there is no such header."""

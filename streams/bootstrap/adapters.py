@@ -30,6 +30,7 @@ from streams.flow.runs.timed_models import TimedModels
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
+from streams.runtime.fence import running_time
 from streams.settings import Settings
 
 INTERACTION_MODEL = Path(__file__).parents[2] / "agents" / "data" / "interaction_model.bin"
@@ -42,6 +43,10 @@ class SystemClock:
     def now(self) -> datetime:
         """Return the current time in UTC."""
         return datetime.now(UTC)
+
+    def steady_s(self) -> float:
+        """Return seconds since the start of the machine."""
+        return running_time()
 
 
 def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:

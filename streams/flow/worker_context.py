@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from agents.commands.admit import Admit
-from agents.ports.clock import Clock
+from agents.ports.clock import SteadyClock
 from agents.ports.run_log import EmptyRunLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
@@ -42,7 +42,7 @@ class WorkerContext:
     commit: LexicalCommit
     progress: AppliedOffsets
     publisher: Publisher
-    clock: Clock
+    clock: SteadyClock
     meters: Meters
     jobs: JobLog
     admit: Admit = field(default_factory=Admit)

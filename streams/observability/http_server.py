@@ -41,6 +41,7 @@ class MonitoringServer:
         status = self._status()
         for topic, lag in status.get("lag", {}).items():
             self._meters.lag.labels(topic).set(lag)
+        self._meters.partitions_awaited.set(len(status.get("awaited", ())))
         # A partition that is no longer kept must not stay with its last lag.
         self._meters.copy_lag.clear()
         for partition, lacking in status.get("copies", {}).items():

@@ -130,6 +130,11 @@ class Meters:
             ["partition"],
             registry=registry,
         )
+        self.partitions_awaited = Gauge(
+            "modestream_partitions_awaited",
+            "Partitions that another process of the data directory holds: this worker answers nothing meanwhile.",
+            registry=registry,
+        )
         self._fallback = Gauge(
             "modestream_interaction_fallback",
             "1 while only confident interaction modes are used, by reason.",

@@ -218,8 +218,9 @@ class SafeAssignmentConsumer(Consumer):
         message = self._to_message(tp, record)
         message.incref(len(inboxes))
         self.track(message)
+        written_after_s = cast("RequestReader", self._reader_of(tp)).written_after(tp, record.offset)
         for inbox in inboxes:
-            inbox.put(HeldEvent(message, self))
+            inbox.put(HeldEvent(message, self, written_after_s))
         self._read_offset[tp] = record.offset
 
     def _is_all_acknowledged(self, tp: TP) -> bool:

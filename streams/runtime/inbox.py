@@ -24,10 +24,11 @@ EVENTS_PER_PASS = 50
 class HeldEvent:
     """A record for one agent, acknowledged by `settle` alone."""
 
-    __slots__ = ("_consumer", "_message")
+    __slots__ = ("_consumer", "_message", "_written_after_s")
 
-    def __init__(self, message: Message, consumer: Any) -> None:
+    def __init__(self, message: Message, consumer: Any, written_after_s: float | None = None) -> None:
         self._message = message
+        self._written_after_s = written_after_s
         self._consumer = consumer
 
     @property
@@ -42,6 +43,7 @@ class HeldEvent:
             key=message.key,
             value=message.value,
             headers=tuple(cast(Iterable[tuple[str, bytes | None]], message.headers or ())),
+            written_after_s=self._written_after_s,
         )
 
     def settle(self) -> None:

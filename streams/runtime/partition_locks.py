@@ -3,7 +3,8 @@
 Enters: the partitions that the group gives to this worker, after every rebalance. Leaves: partitions that are held, one
 after another as their last owners let go of them. Guaranteed: a partition is held by one process of the data directory
 at a time, until that releases it or ends in any way. No two processes wait for each other for ever: what is no longer
-assigned is released before anything is waited for, and waiting ends with the next rebalance.
+assigned is released before anything is waited for, waiting ends with the next rebalance, and a process that keeps a
+lock for too long is killed (`lock_holders`).
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 import structlog
+
+from streams.runtime.lock_holders import OverdueHolders, holder_of
 
 POLL_INTERVAL_S = 0.02
 """Between two tries: a lock that is released is had after half of it."""
@@ -33,6 +36,11 @@ class PartitionLocks:
         self._held: dict[int, TextIO] = {}
         self._assigned: frozenset[int] = frozenset()
         self._copies: frozenset[int] = frozenset()
+        self._awaited: tuple[int, ...] = ()
+
+    def awaited(self) -> dict[str, int | None]:
+        """Return the partitions that are waited for, with the processes that hold them; None: not known."""
+        return {str(partition): holder_of(self._path(partition)) for partition in self._awaited}
 
     def is_held(self, partition: int) -> bool:
         """True if the files of the partition are this process's own."""
@@ -75,14 +83,20 @@ class PartitionLocks:
             self.release(partition)
 
     async def acquire(self) -> None:
-        """Wait until all assigned partitions are held."""
+        """Wait until all assigned partitions are held; a process that keeps one for too long is killed."""
         began = noticed = time.monotonic()
         noticed += NOTICE_AFTER_S - NOTICE_INTERVAL_S
-        while missing := [one for one in sorted(self._assigned) if not self._try(one)]:
-            if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
-                noticed = now
-                self._notice(missing, now - began)
-            await asyncio.sleep(POLL_INTERVAL_S)
+        holders = OverdueHolders()
+        try:
+            while missing := [one for one in sorted(self._assigned) if not self._try(one)]:
+                self._awaited = tuple(missing)
+                if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
+                    noticed = now
+                    self._notice(missing, now - began)
+                holders.look(map(self._path, missing))
+                await asyncio.sleep(POLL_INTERVAL_S)
+        finally:
+            self._awaited = ()
 
     def _try(self, partition: int) -> bool:
         if partition in self._held:
@@ -102,9 +116,9 @@ class PartitionLocks:
 
     def _notice(self, missing: Collection[int], waited_s: float) -> None:
         log.warning(
-            "other processes of this data directory still hold partitions that are this worker's now: one that stands"
-            " still must be continued or ended",
-            processes={one: self._path(one).read_text(encoding="ascii", errors="replace").strip() for one in missing},
+            "other processes of this data directory still hold partitions that are this worker's now: one that does not"
+            " end by itself must be ended",
+            processes={one: holder_of(self._path(one)) for one in missing},
             waited_s=round(waited_s),
         )
 

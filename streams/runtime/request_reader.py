@@ -9,6 +9,7 @@ Records are delivered one after another, in the order of each partition, each wi
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
@@ -17,7 +18,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
+from streams.runtime.fence import running_time
 from streams.runtime.isolation import next_offset, readable_end
+from streams.runtime.write_times import WriteTimes
 from streams.settings import KafkaConnection
 
 IDLE_POLL_TIMEOUT_MS = 1500
@@ -60,12 +63,14 @@ class RequestReader:
         self._is_full = is_full
         self._defect = defect
         self._expected: dict[TP, int | None] = {}
+        self._write_times: dict[TP, WriteTimes] = {}
         self._consumer: AIOKafkaConsumer | None = None
         self._reading: asyncio.Task[None] | None = None
 
     def begin(self, offsets: Mapping[TP, int | None]) -> None:
         """Read these partitions and no others, each from its offset on; None or 0 is its beginning."""
         self._expected = dict(offsets)
+        self._write_times = {tp: WriteTimes() for tp in offsets}
         self._restart()
 
     def leave(self, tps: Collection[TP]) -> None:
@@ -87,6 +92,11 @@ class RequestReader:
         if self._consumer is None or partition not in self._consumer.assignment():
             return None
         return next_offset(self._consumer, partition)
+
+    def written_after(self, tp: TP, offset: int) -> float | None:
+        """Return a moment of `running_time` after which a record was written; None if none is known."""
+        times = self._write_times.get(tp)
+        return None if times is None else times.written_after(offset)
 
     async def close(self) -> None:
         """Stop and disconnect."""
@@ -129,13 +139,22 @@ class RequestReader:
             return
         all_have_room = len(with_room) == len(self._expected)
         timeout_ms = IDLE_POLL_TIMEOUT_MS if all_have_room else BACKPRESSURE_POLL_TIMEOUT_MS
-        for partition, records in (await consumer.getmany(*with_room, timeout_ms=timeout_ms)).items():
+        fetched = await consumer.getmany(*with_room, timeout_ms=timeout_ms)
+        self._note_ends(consumer, with_room)
+        for partition, records in fetched.items():
             tp = TP(*partition)
             for number, record in enumerate(records):
                 await self._deliver(tp, record, self._expected[tp])
                 self._expected[tp] = record.offset + 1
                 if number % YIELD_EVERY == YIELD_EVERY - 1:
                     await asyncio.sleep(0)
+
+    def _note_ends(self, consumer: AIOKafkaConsumer, partitions: Collection[TopicPartition]) -> None:
+        now_ms, steady_s = round(time.time() * 1000), running_time()
+        for partition in partitions:
+            end, response_ms = consumer.highwater(partition), consumer.last_poll_timestamp(partition)
+            if end is not None and response_ms is not None and (times := self._write_times.get(TP(*partition))):
+                times.note(end, response_ms, now_ms, steady_s)
 
     async def _connected(self) -> AIOKafkaConsumer:
         while self._consumer is None:

@@ -8,7 +8,7 @@ LIVENESS_INTERVAL_S = 5.0
 """The pause between two probes."""
 
 STARTUP_GRACE_S = 120.0
-"""How long a new worker may be silent: it loads models and recovers tables."""
+"""How long a new worker may be silent before its first answer: it loads its program and connects."""
 
 FAILURE_THRESHOLD = 3
 """Bad answers in a row that count as dead."""
@@ -24,10 +24,12 @@ class LivenessMonitor:
 
     def __init__(self) -> None:
         self._bad = 0
+        self._has_answered = False
 
     def is_dead(self, answer: LivenessAnswer, age_s: float) -> bool:
         """Take one answer of a worker that was started `age_s` seconds ago; True if it must be killed."""
-        bad = answer == "stuck" or (answer == "silent" and age_s > STARTUP_GRACE_S)
+        self._has_answered |= answer != "silent"
+        bad = answer == "stuck" or (answer == "silent" and (self._has_answered or age_s > STARTUP_GRACE_S))
         self._bad = self._bad + 1 if bad else 0
         return self._bad >= FAILURE_THRESHOLD
 

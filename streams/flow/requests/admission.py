@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.commands.admit import Admit
-from agents.ports.clock import Clock
+from agents.ports.clock import SteadyClock
 from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.failures import Rejected
 from schemas.messages.decoding import decode
@@ -33,7 +33,7 @@ class Admission:
     admit: Admit
     partitions: int
     replies_topic: str
-    clock: Clock
+    clock: SteadyClock
     deaths: DeathCounts = field(default_factory=DeathCounts)
 
     def reply_address(self, record: Record) -> ReplyAddress | None:
@@ -43,11 +43,12 @@ class Admission:
     def reply_options(self, record: Record, address: ReplyAddress | None) -> ReplyOptions:
         """Read the partition and the deadline of the reply. Raises Rejected, which goes to the address itself."""
         record = _with_first_headers(record)
-        return ReplyOptions(with_reply_partition(address, record), deadline_ms(record))
+        deadline = deadline_ms(record)
+        return ReplyOptions(with_reply_partition(address, record), deadline, _waits_until_s(record, deadline))
 
     def is_expired(self, options: ReplyOptions) -> bool:
         """True if the deadline has passed."""
-        return options.is_expired(self.clock.now())
+        return options.is_expired(self.clock)
 
     def message(self, record: Record) -> Any:
         """Decode the record. Raises Rejected with the code of the contract, or Poison before it is looked at."""
@@ -90,6 +91,13 @@ class Admission:
 def _with_first_headers(record: Record) -> Record:
     """Return a record with the headers that are looked at: one with more is refused."""
     return record if len(record.headers) <= MAX_HEADERS else replace(record, headers=record.headers[:MAX_HEADERS])
+
+
+def _waits_until_s(record: Record, deadline: int | None) -> float | None:
+    """Return until when the caller waits in any case: it stamped the record and the deadline by the same clock."""
+    if deadline is None or record.written_after_s is None or deadline <= record.timestamp_ms:
+        return None
+    return record.written_after_s + (deadline - record.timestamp_ms) / 1000
 
 
 def _principal(record: Record) -> str | None:

@@ -1,10 +1,11 @@
 """Types of the request pipeline: an input topic, the options of a reply, the result of a handler."""
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
+from agents.ports.clock import SteadyClock
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
@@ -39,10 +40,23 @@ class ReplyOptions:
 
     address: ReplyAddress | None = None
     deadline_ms: int | None = None
+    waits_until_s: float | None = None
+    """A moment of the steady clock until which the caller waits in any case; None: not known."""
 
-    def is_expired(self, now: datetime) -> bool:
+    def is_expired(self, clock: SteadyClock) -> bool:
         """True if the deadline has passed."""
-        return self.deadline_ms is not None and now.timestamp() * 1000 > self.deadline_ms
+        return self.seconds_left(clock) < 0
+
+    def seconds_left(self, clock: SteadyClock) -> float:
+        """Return the seconds until the deadline; negative after it, infinite without one.
+
+        A deadline is a time of day, and the caller's clock or this one may be wrong by hours: a record that is younger
+        than the time that its caller has given it is not late.
+        """
+        if self.deadline_ms is None:
+            return math.inf
+        left = self.deadline_ms / 1000 - clock.now().timestamp()
+        return left if self.waits_until_s is None else max(left, self.waits_until_s - clock.steady_s())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Handlers of the retrieve topic: hits, contexts, lists and maps, after the caller's own writes are applied."""
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
-from agents.ports.clock import Clock
+from agents.ports.clock import SteadyClock
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from schemas.messages.assemble import AssembleRequest
@@ -53,7 +52,7 @@ class OwnWrites:
     """Waits for the writes that a request names in `read_after`."""
 
     progress: AppliedOffsets
-    clock: Clock
+    clock: SteadyClock
     ends: LogEnds | None = None
     """Tells offsets that were never given, for which nothing waits; None where turns may be hidden for a while."""
 
@@ -77,10 +76,7 @@ class OwnWrites:
 
     def time_left(self, options: ReplyOptions) -> float:
         """Return the seconds until an answer must be made; infinite without a deadline."""
-        if options.deadline_ms is None:
-            return math.inf
-        left = options.deadline_ms / 1000 - self.clock.now().timestamp()
-        return max(0.0, left - REPLY_MARGIN_S)
+        return max(0.0, options.seconds_left(self.clock) - REPLY_MARGIN_S)
 
     async def _is_beyond(self, partition: int, offset: int, within: float) -> bool:
         if self.ends is None:
@@ -196,7 +192,7 @@ class AnswerQuery:
             late = await self._own_writes.wait(request.read_after, record.partition, request.scope.boundary, options)
         async with self._text_turn(request), self._turns.turn(request.scope.boundary):
             # It may have passed while the question waited for its turn.
-            if options.is_expired(self._own_writes.clock.now()):
+            if options.is_expired(self._own_writes.clock):
                 self._meters.expired(record.topic)
                 return HandlerResult(None)
             result, warnings = await answer(request)

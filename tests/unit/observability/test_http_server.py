@@ -10,7 +10,8 @@ from streams.observability.metrics import Meters
 
 
 async def test_pages_are_served_at_the_chosen_address_alone(tmp_path: Path) -> None:
-    server = MonitoringServer(Meters(), lambda: True, lambda: {"lag": {"memory.turns": 7}, "copies": {"1": 5}})
+    status = {"lag": {"memory.turns": 7}, "copies": {"1": 5}, "awaited": {"0": 71, "3": 71}}
+    server = MonitoringServer(Meters(), lambda: True, lambda: status)
     await server.start("127.0.0.2", 0, tmp_path / "run" / "metrics.port")
     port = (tmp_path / "run" / "metrics.port").read_text()
     try:
@@ -19,6 +20,7 @@ async def test_pages_are_served_at_the_chosen_address_alone(tmp_path: Path) -> N
                 text = await page.text()
                 assert 'modestream_lag{topic="memory.turns"} 7.0' in text
                 assert 'modestream_copy_lag{partition="1"} 5.0' in text
+                assert "modestream_partitions_awaited 2.0" in text
             with pytest.raises(aiohttp.ClientConnectorError):
                 await session.get(f"http://127.0.0.1:{port}/live")
     finally:

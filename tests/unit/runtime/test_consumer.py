@@ -82,6 +82,9 @@ class FakeRequestReader:
     def highwater(self, tp: TP) -> int | None:
         return 40 if tp in self.offsets else None
 
+    def written_after(self, tp: TP, offset: int) -> float:
+        return 100.0 + offset
+
 
 @pytest.fixture
 def kafka() -> KafkaSide:
@@ -230,7 +233,8 @@ def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsum
 async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer, inbox: Inbox) -> None:
     consumer._committed_offset[REQUESTS] = 7
     await consumer._deliver(REQUESTS, consumer_record(12), 7)
-    assert (await anext(inbox)).record.offset == 12
+    read = (await anext(inbox)).record
+    assert (read.offset, read.written_after_s) == (12, 112.0)
     consumer._acked[REQUESTS].append(12)
     assert consumer._new_offset(REQUESTS) == 13
 

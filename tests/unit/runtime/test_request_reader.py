@@ -53,6 +53,9 @@ class Kafka:
     def highwater(self, tp: TopicPartition) -> int | None:
         return self.log[tp][-1] + 1 if tp in self.log else None
 
+    def last_poll_timestamp(self, tp: TopicPartition) -> int | None:
+        return len(self.fetched) if tp in self.log else None
+
     async def getmany(self, *tps: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         self._fail()
         self.fetched.append({TP(*tp) for tp in tps})

@@ -43,6 +43,34 @@ async def test_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHa
     assert turns.counted("expired", topic="memory.turns") == 1
 
 
+@pytest.mark.parametrize(("age_s", "late"), [(1.9, 0), (2.1, 1)])
+@pytest.mark.parametrize("set_by_s", [3700.0, 0.0])
+async def test_worker_whose_clock_is_ahead_counts_from_the_end_of_the_log(
+    harness: RequestHarness, age_s: float, late: int, set_by_s: float
+) -> None:
+    sent_ms = round(harness.clock.now().timestamp() * 1000)
+    waits_2_s = harness.valid(at(harness.clock, 2), timestamp_ms=sent_ms, written_after_s=harness.clock.steady_s())
+    harness.clock.forward(age_s)
+    harness.clock.set(set_by_s)
+    await harness.process(waits_2_s)
+    assert harness.counted("expired", topic=harness.channel.topic) == late
+
+
+async def test_caller_whose_clock_is_an_hour_behind_is_answered(harness: RequestHarness) -> None:
+    sent_ms = round(harness.clock.now().timestamp() * 1000) - 3_600_000
+    asked = harness.valid(at(harness.clock, -3598), timestamp_ms=sent_ms, written_after_s=harness.clock.steady_s())
+    await harness.process(asked)
+    [(_, options)] = harness.handled
+    assert options.seconds_left(harness.clock) == pytest.approx(2)
+
+
+async def test_time_of_day_decides_where_the_age_is_unknown(harness: RequestHarness) -> None:
+    asked = harness.valid(at(harness.clock, 2))
+    harness.clock.set(3700)
+    await harness.process(asked)
+    assert harness.counted("expired", topic=harness.channel.topic) == 1
+
+
 async def test_invalid_expired_turn_is_a_dead_letter_without_reply(turns: RequestHarness) -> None:
     await turns.process(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
     assert (turns.publisher.replies, len(turns.dead_letters)) == ([], 1)

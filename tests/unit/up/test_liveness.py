@@ -26,6 +26,10 @@ def test_silence_counts_after_the_grace_period_only() -> None:
     assert verdicts(["silent"] * 3, 121.0) == [False, False, True]
 
 
+def test_silence_after_an_answer_counts_at_any_age() -> None:
+    assert verdicts(["silent", "live", "silent", "silent", "silent"], 1.0) == [False] * 4 + [True]
+
+
 @pytest.mark.parametrize("text", [None, "", "no port", "1"])
 async def test_missing_invalid_or_closed_port_is_silent(tmp_path: Path, text: str | None) -> None:
     port_file = tmp_path / "metrics.port"

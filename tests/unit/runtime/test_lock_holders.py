@@ -1,0 +1,121 @@
+"""A process that stands still loses the partitions that are another worker's."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from streams.runtime import lock_holders
+from streams.runtime.lock_holders import HELD_LIMIT_S, LOOK_INTERVAL_S, STOPPED_LIMIT_S, OverdueHolders
+from streams.runtime.partition_locks import PartitionLocks
+
+HOLDER = """
+import asyncio, sys, time
+from pathlib import Path
+from streams.runtime.partition_locks import PartitionLocks
+locks = PartitionLocks(Path(sys.argv[1]))
+locks.assign([1])
+asyncio.run(locks.acquire())
+print("held", flush=True)
+time.sleep(60)
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")
+
+
+@pytest.fixture
+async def holder(tmp_path: Path) -> AsyncIterator[Process]:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDER, str(tmp_path), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"held\n"
+    yield process
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+class Seconds:
+    """A clock that is set by hand."""
+
+    at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+async def look_for(holders: OverdueHolders, clock: Seconds, seconds: float, lock: Path) -> None:
+    until = clock.at + seconds
+    while clock.at <= until:
+        holders.look([lock])
+        clock.at += LOOK_INTERVAL_S
+
+
+async def until_stopped(process: Process) -> None:
+    process.send_signal(signal.SIGSTOP)
+    while not lock_holders._is_stopped(process.pid):
+        await asyncio.sleep(0.01)
+
+
+async def test_partition_of_a_stopped_process_is_had_soon(
+    tmp_path: Path, holder: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_holders, "STOPPED_LIMIT_S", 0.5)
+    holder.send_signal(signal.SIGSTOP)
+    with closing(PartitionLocks(tmp_path)) as locks:
+        locks.assign([0, 1])
+        waiting = asyncio.create_task(locks.acquire())
+        await asyncio.sleep(0.1)
+        assert locks.awaited() == {"1": holder.pid}
+        await asyncio.wait_for(waiting, 20)
+        assert locks.are_held
+        assert locks.awaited() == {}
+    assert await holder.wait() == -signal.SIGKILL
+
+
+async def test_process_that_stops_for_a_moment_goes_on(tmp_path: Path, holder: Process) -> None:
+    holders, lock = OverdueHolders(clock := Seconds()), tmp_path / "partition-1.lock"
+    for _ in range(3):
+        await until_stopped(holder)
+        await look_for(holders, clock, STOPPED_LIMIT_S - 1, lock)
+        holder.send_signal(signal.SIGCONT)
+        while lock_holders._is_stopped(holder.pid):
+            await asyncio.sleep(0.01)
+        await look_for(holders, clock, 1, lock)
+    assert await lives(holder)
+
+
+async def test_running_process_may_close_its_stores_and_is_killed_after_a_minute(
+    tmp_path: Path, holder: Process
+) -> None:
+    holders, lock = OverdueHolders(clock := Seconds()), tmp_path / "partition-1.lock"
+    await look_for(holders, clock, HELD_LIMIT_S - 1, lock)
+    assert await lives(holder)
+    await look_for(holders, clock, 2, lock)
+    assert await asyncio.wait_for(holder.wait(), 10) == -signal.SIGKILL
+
+
+async def test_process_without_the_file_is_left_alone(tmp_path: Path) -> None:
+    """As of a worker in another container, whose number here is another process's."""
+    other = await asyncio.create_subprocess_exec("sleep", "60")
+    try:
+        lock = tmp_path / "partition-1.lock"
+        lock.write_text(f"{other.pid}\n")
+        await until_stopped(other)
+        await look_for(OverdueHolders(clock := Seconds()), clock, 2 * HELD_LIMIT_S, lock)
+        assert await lives(other)
+    finally:
+        other.kill()
+        await other.wait()
+
+
+async def lives(process: Process) -> bool:
+    """True if the process has not been killed."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), 0.3)
+    return process.returncode is None
