@@ -12,7 +12,7 @@ class Clock(Protocol):
 
 
 class SteadyClock(Clock, Protocol):
-    """Reads the time, and a second one that nobody sets."""
+    """Reads the time, and a second one that is never set."""
 
     def steady_s(self) -> float:
         """Return seconds that go on evenly, also while the machine is suspended."""

@@ -5,6 +5,7 @@ the process reads of the time of day. Monotonic clocks stay as they are, as they
 """
 
 import asyncio
+import platform
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -30,7 +31,9 @@ POLL_S = 0.2
 
 
 def faketime_library() -> Path | None:
-    """Return the library that is preloaded, or None where it is not installed."""
+    """Return the library that is preloaded, or None where it is not installed, or another platform's."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        return None
     spec = find_spec("libfaketime")
     found = [] if spec is None else [Path(folder) / LIBRARY for folder in spec.submodule_search_locations or ()]
     return next((path for path in found if path.exists()), None)

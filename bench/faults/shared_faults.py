@@ -28,8 +28,15 @@ class SharedCluster(Cluster):
         return self.directory / "shared" / "run" / f"worker-{name}" / "metrics.port"
 
 
+async def both_serve(world: World) -> None:
+    """Wait until each has its partitions: the fault before this one may have ended one."""
+    assert isinstance(world, SharedCluster)
+    await world.until_served(worker=2, second=2)
+
+
 async def kill(world: World, _load: Load) -> str:
     """Kill the second worker; it is started again."""
+    await both_serve(world)
     os.kill(world.pid("second"), signal.SIGKILL)
     return ""
 
@@ -38,6 +45,7 @@ def stopped(seconds: float) -> Act:
     """Return the fault of a second worker that stands still with its partitions."""
 
     async def act(world: World, _load: Load) -> str:
+        await both_serve(world)
         pid = world.pid("second")
         os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(seconds)

@@ -76,8 +76,8 @@ class FixedPartitionAssignor(PartitionAssignor):
         if not self._copies_of_each:
             return super()._perform_assignment(cluster, member_metadata)
         known = {name: self._get_client_metadata(metadata) for name, metadata in member_metadata.items()}
-        if _share_directories(known.values()):
-            log.warning("no copies are kept: workers share a data directory, whose files each of them can serve")
+        if reason := _reason_for_no_copies(known):
+            log.warning("no copies are kept", reason=reason)
             return super()._perform_assignment(cluster, member_metadata)
         subscribed = {name: list(metadata.subscription) for name, metadata in member_metadata.items()}
         self._update_member_urls(known)
@@ -93,6 +93,17 @@ class FixedPartitionAssignor(PartitionAssignor):
                 _note(assigned, members, topics)
         actives, external = self._get_changelog_distribution(assigned), self._get_external_topic_distribution(assigned)
         return self._protocol_assignments(assigned, actives, external, group_ids)
+
+
+def _reason_for_no_copies(members: Mapping[str, ClientMetadata]) -> str | None:
+    """Return why copies can't be assigned among these members, None if they can."""
+    lacking = [name for name, one in members.items() if DIRECTORY not in one.assignment.standbys]
+    if lacking:
+        # It would never say that a copy is complete, so no partition would ever move to it.
+        return f"{len(lacking)} of {len(members)} workers have no STANDBY_COPIES; give all of them the same value"
+    if _share_directories(members.values()):
+        return "workers share a data directory, whose files each of them can serve"
+    return None
 
 
 def _share_directories(members: Iterable[ClientMetadata]) -> bool:

@@ -1,4 +1,4 @@
-"""How long ago a record can have been written at most, without anybody's time of day.
+"""How long ago a record can have been written at most, without the time of day of any machine.
 
 Enters: the end of a partition's log in each response to a fetch. Leaves: a moment after which a record was written: it
 was not there when the log ended before it, and that response was asked for after the former one had come. Clocks of

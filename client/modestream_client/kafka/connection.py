@@ -13,15 +13,20 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import ConsumerStoppedError, KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import ConsumerStoppedError, InvalidTimestampError, KafkaError, MessageSizeTooLargeError
 from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
 from modestream_client.failures import MemoryServiceError, MemoryUnreachable
+from modestream_client.kafka.clock import KafkaClock
+from modestream_client.kafka.producer import RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 MAX_RECORD_BYTES = 8 << 20
 """Enough for a turn of 32,768 characters with a few transcripts of that length, or a hundred long hits, in UTF-8."""
+
+LOG_APPEND_TIME = 1
+"""The type of timestamps that a broker gives."""
 
 READ_BACKOFF_S = 0.2
 """The pause after an error of the consumer, so that an outage is no busy loop."""
@@ -36,8 +41,9 @@ RecordPosition = tuple[int, int]
 class Connection:
     """The producer and the own reply partition of one client. Belongs to one event loop."""
 
-    def __init__(self, producer: AIOKafkaProducer, reply_to: TopicPartition) -> None:
+    def __init__(self, producer: RenewedProducer, reply_to: TopicPartition, clock: KafkaClock) -> None:
         self._producer = producer
+        self.clock = clock
         self.reply_topic: str = reply_to.topic
         self.reply_partition: int = reply_to.partition
         self._in_order: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
@@ -45,7 +51,7 @@ class Connection:
     async def partition_of(self, topic: str, key: bytes) -> int:
         """Return the partition of records with this key."""
         with _translate_errors(f"Kafka did not name the partitions of {topic}"):
-            partitions = sorted(await self._producer.partitions_for(topic))
+            partitions = sorted(await self._producer.current.partitions_for(topic))
         partition: int = DefaultPartitioner()(key, partitions, partitions)
         return partition
 
@@ -61,19 +67,23 @@ class Connection:
     ) -> RecordPosition:
         """Write one record and wait for Kafka's acknowledgement; return its partition and offset.
 
-        Its timestamp is `timestamp_ms` since the epoch, by default now; its partition by default murmur2
-        of the key, as in Java. Records of one key are written in the order of the calls.
+        Its timestamp is `timestamp_ms` since the epoch, by default now, by Kafka's clock if the own one is far off. Its
+        partition is by default murmur2 of the key, as in Java. Records of one key are written in the order of calls.
         Cancellation does not take the record back: `on_written` gets the offset in any case, and before this returns.
         Raises `MemoryServiceError` with code `too_large` for a record that Kafka does not take.
         """
-        with _translate_errors("Kafka did not take the record"):
+        stamp = self.clock.corrected_ms() if timestamp_ms is None else timestamp_ms
+        record = {"value": value, "key": key, "partition": partition, "headers": list(headers), "timestamp_ms": stamp}
+
+        async def hand_over(producer: AIOKafkaProducer) -> asyncio.Future[RecordMetadata]:
             # The lock keeps the order: where a batch is full, a later, smaller record would find room before this one.
             async with self._in_order.setdefault(key, asyncio.Lock()):
-                future = await self._producer.send(
-                    topic, value, key=key, partition=partition, headers=list(headers), timestamp_ms=timestamp_ms
-                )
+                future: asyncio.Future[RecordMetadata] = await producer.send(topic, **record)
             future.add_done_callback(lambda done: _report_offset(done, on_written))
-            written = await asyncio.shield(future)
+            return future
+
+        with _translate_errors("Kafka did not take the record"):
+            written = await self._producer.send(hand_over)
         return written.partition, written.offset
 
 
@@ -91,17 +101,24 @@ async def open_connection(
             async with asyncio.timeout(timeout_s):
                 producer = await _producer(stack, how, timeout_s)
                 consumer = await _consumer(stack, how, timeout_s)
-                own = await _own_partition(producer, reply_topic)
+                own = await _own_partition(producer.current, reply_topic)
                 await _read_from_now_on(consumer, own)
-        reader = asyncio.create_task(_read(consumer, on_record))
+        clock = KafkaClock()
+        reader = asyncio.create_task(_read(consumer, on_record, clock))
         stack.push_async_callback(_cancel, reader)
-        yield Connection(producer, own)
+        yield Connection(producer, own, clock)
 
 
-async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaProducer:
-    producer = AIOKafkaProducer(**how, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES)
-    stack.push_async_callback(_stop, producer.stop, producer.client.close, timeout_s)
-    await producer.start()
+async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> RenewedProducer:
+    def make() -> AIOKafkaProducer:
+        return AIOKafkaProducer(**how, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES)
+
+    async def stop(producer: AIOKafkaProducer) -> None:
+        await _stop(producer.stop, producer.client.close, timeout_s)
+
+    producer = RenewedProducer(make, stop)
+    stack.push_async_callback(producer.stop)
+    await producer.current.start()
     return producer
 
 
@@ -130,7 +147,7 @@ async def _read_from_now_on(consumer: AIOKafkaConsumer, partition: TopicPartitio
     await consumer.position(partition)
 
 
-async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord) -> None:
+async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord, clock: KafkaClock) -> None:
     while True:
         try:
             record = await consumer.getone()
@@ -139,6 +156,8 @@ async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord) -> None:
         except KafkaError:
             await asyncio.sleep(READ_BACKOFF_S)
         else:
+            if record.timestamp_type == LOG_APPEND_TIME:
+                clock.note(record.timestamp)
             on_record(record.headers, record.value)
 
 
@@ -170,6 +189,8 @@ def _translate_errors(failure: str) -> Iterator[None]:
         yield
     except MessageSizeTooLargeError as problem:
         raise MemoryServiceError("too_large", f"the record has more than {MAX_RECORD_BYTES} bytes") from problem
+    except InvalidTimestampError as problem:
+        raise MemoryUnreachable(f"{failure}: this machine's clock is more than an hour ahead of Kafka's") from problem
     except TimeoutError as problem:
         raise MemoryUnreachable(f"{failure}: no answer in time") from problem
     except KafkaError as problem:

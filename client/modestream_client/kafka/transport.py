@@ -7,7 +7,6 @@ a query can read after them.
 
 import asyncio
 import json
-import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -171,7 +170,7 @@ def _headers(connection: Connection, pending: PendingReply, limit: float | None)
         (CORRELATION_ID, pending.correlation_id),
     ]
     if limit is not None:
-        headers.append(("deadline", str(round((time.time() + limit) * 1000)).encode()))
+        headers.append(("deadline", str(round(connection.clock.now_ms() + limit * 1000)).encode()))
     return headers
 
 

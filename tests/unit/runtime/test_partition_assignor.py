@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import faust
+import pytest
 
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import create_kafka_app
@@ -39,10 +40,10 @@ class Group:
         self._copies = copies
         self.members: dict[str, Any] = {}
 
-    def join(self, name: str, directory: str | None = None) -> None:
-        """Add a worker, with a data directory of its own if none is named."""
-        data_dir = self._directory / (directory or name)
-        settings = Settings(_env_file=None, partitions=4, standby_copies=self._copies, data_dir=data_dir)
+    def join(self, name: str, directory: str | None = None, copies: int | None = None) -> None:
+        """Add a worker, with a data directory of its own and the copies of all others if none are named."""
+        data_dir, number = self._directory / (directory or name), self._copies if copies is None else copies
+        settings = Settings(_env_file=None, partitions=4, standby_copies=number, data_dir=data_dir)
         app: Any = create_kafka_app(settings, name)
         create_table(app, "memories")
         self.members[name] = app.assignor
@@ -120,3 +121,14 @@ def test_workers_of_one_data_directory_keep_no_copies(tmp_path: Path) -> None:
     assert [member.copies | member.due for member in group.members.values()] == [set()] * 3
     assert {len(group.served(name)) for name in "abc"} == {1, 2}
     assert not [tp for member in group.members.values() for tp in member.assigned_standbys()]
+
+
+@pytest.mark.parametrize("copies_of_first", [0, 1])
+def test_workers_of_which_one_has_no_copies_serve_as_without(tmp_path: Path, copies_of_first: int) -> None:
+    group = Group(tmp_path, copies=1)
+    group.join("a", copies=copies_of_first)
+    group.rebalance()
+    group.join("b", copies=1 - copies_of_first)
+    group.rebalance()
+    assert [len(group.served(name)) for name in "ab"] == [2, 2]
+    assert [member.copies | member.due for member in group.members.values()] == [set(), set()]

@@ -1,0 +1,49 @@
+"""The client keeps to Kafka's time where the own clock is wrong."""
+
+import pytest
+from modestream_client.kafka.clock import MAX_DIFFERENCE_MS, KafkaClock
+
+HOUR_MS = 3_600_000
+
+
+class Machine:
+    """A clock that is set, and one that is not."""
+
+    own_ms, steady_ms = 10_000_000.0, 500.0
+
+    def pass_ms(self, passed: float) -> None:
+        self.own_ms += passed
+        self.steady_ms += passed
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def clock(machine: Machine) -> KafkaClock:
+    return KafkaClock(lambda: machine.own_ms, lambda: machine.steady_ms)
+
+
+def test_own_clock_counts_before_the_first_reply(clock: KafkaClock) -> None:
+    assert (clock.corrected_ms(), clock.now_ms()) == (None, 10_000_000)
+
+
+@pytest.mark.parametrize("set_by_ms", [HOUR_MS, -HOUR_MS])
+def test_clock_that_is_set_wrong_is_corrected_until_it_is_set_right(
+    clock: KafkaClock, machine: Machine, set_by_ms: int
+) -> None:
+    clock.note(10_000_100)
+    machine.own_ms += set_by_ms
+    machine.pass_ms(7)
+    assert (clock.corrected_ms(), clock.now_ms()) == (10_000_107, 10_000_107)
+    machine.own_ms -= set_by_ms
+    assert (clock.corrected_ms(), clock.now_ms()) == (None, 10_000_007)
+
+
+def test_usual_difference_is_left(clock: KafkaClock) -> None:
+    clock.note(10_000_000 - MAX_DIFFERENCE_MS)
+    assert clock.corrected_ms() is None
+    clock.note(10_000_000 - MAX_DIFFERENCE_MS - 1)
+    assert clock.corrected_ms() == 10_000_000 - MAX_DIFFERENCE_MS - 1
