@@ -5,7 +5,7 @@ aiokafka goes on with the next number, and Kafka refuses all later ones of that 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -19,7 +19,7 @@ HandOver = Callable[[AIOKafkaProducer], Awaitable[asyncio.Future[RecordMetadata]
 class RenewedProducer:
     """A producer, and its successor when Kafka has lost count of its records."""
 
-    def __init__(self, make: Callable[[], AIOKafkaProducer], stop: Callable[[Any], Awaitable[None]]) -> None:
+    def __init__(self, make: Callable[[], AIOKafkaProducer], stop: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         """`make` returns a producer that is not started; `stop` ends one within a limited time."""
         self._make = make
         self._stop = stop
@@ -57,10 +57,6 @@ class RenewedProducer:
                 await self._stop(successor)
                 raise
             self.current = successor
-            ending = asyncio.create_task(_awaited(self._stop(refused)))
+            ending = asyncio.create_task(self._stop(refused))
             self._stopping.add(ending)
             ending.add_done_callback(self._stopping.discard)
-
-
-async def _awaited(one: Awaitable[None]) -> None:
-    await one
