@@ -80,6 +80,10 @@ class Settings(BaseSettings):
     """Presets that modes may name, in addition to `general` and its model of other languages: JSON; none: all. Each is
     downloaded with its first use, up to 1.3 GB, and holds up to 2 GB of memory."""
 
+    general_embedder: str | None = None
+    """The embedder of the mode `general` of users that declare none: a preset, or one of `embedders`. None: that of the
+    deployment's record, by default `general`. Where it is set, the record follows."""
+
     categories: NamedCategories = NamedCategories()
     """Categories of every scope, descriptions by name: JSON, see `docs/operations.md`."""
 

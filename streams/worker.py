@@ -16,6 +16,7 @@ import structlog
 import uvloop
 
 from schemas.internal.changes import Change
+from streams.adapters.embedding.catalog.recorded_models import RecordedModels
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
@@ -23,6 +24,7 @@ from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.service_entries import KafkaGeneralEmbedderLog, KafkaModelLog, ServiceEntries
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
@@ -39,6 +41,7 @@ from streams.bootstrap.adapters import (
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.context import build_context
+from streams.bootstrap.general_mode import GeneralMode
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.partition_assignment import PartitionAssignment
@@ -127,6 +130,9 @@ class WorkerParts:
         self.publisher = KafkaPublisher(
             settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
+        self.entries = ServiceEntries(settings, self.publisher, self.meters)
+        self.embedders.recorded = RecordedModels(KafkaModelLog(self.entries))
+        self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
         foreground = Foreground()
@@ -143,7 +149,15 @@ class WorkerParts:
         history = PipelineHistory(self.pipeline_log.write)
         self.pipelines = Pipelines(history, PythonSteps(), self.models.language, end_refused)
         self.ctx = build_context(
-            self.app, settings, self.words, self.publisher, self.meters, foreground, self.pipelines, self.texts
+            self.app,
+            settings,
+            self.words,
+            self.publisher,
+            self.meters,
+            foreground,
+            self.pipelines,
+            self.texts,
+            self.general.complete,
         )
         counts = SqliteBoundaryCounts(settings.data_dir / "words")
         self.boundaries = PublishBoundaries(counts, KafkaBoundaryLog(settings), self.ctx)
@@ -196,6 +210,7 @@ class WorkerParts:
         await self.publisher.start()
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
+        await self.general.agree(KafkaGeneralEmbedderLog(self.entries))
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
         self.pipelines.start()

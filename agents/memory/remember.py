@@ -235,7 +235,7 @@ class Remember:
         if event.status == "again" and memory.embedding.status == "ready":
             return Remembered(memory=memory)
         if event.status in ("stale", "again"):
-            return self._embed_again(memory)
+            return self._embed_again(self._with_former_vector(memory))
         space, place = self._spaces.digest(memory), written_location(event)
         if event.status == "waiting" and space is None:
             self._write(mark_waiting(memory, event))
@@ -250,6 +250,15 @@ class Remember:
         self._write(updated)
         orphaned = orphaned_location(memory, place, event.held)
         return Remembered(memory=updated, strays=(orphaned,)) if orphaned else None
+
+    def _with_former_vector(self, memory: Memory) -> Memory:
+        """Hold the vector of the mode's former embedder: the deployment, not a command, may have declared another."""
+        embedding = memory.embedding
+        if embedding.place is None or embedding.content_hash != memory.content_hash:
+            return memory
+        former = self._spaces.former_of(memory) if self._spaces.has_former(memory) else None
+        is_former = former is not None and former[1].fingerprint.digest == embedding.space
+        return with_held(memory, embedding.place) if is_former else memory
 
     def _compared(self, event: Embedded) -> None:
         """Apply what a comparison with the index has found; what has changed since is compared again."""

@@ -64,7 +64,18 @@ class Mode(ModeFields, frozen=True):
 GENERAL_MODE = Mode(
     name=GENERAL, embedder=GENERAL, embedding_dim=GENERAL_DIM, description="Everything that belongs to no other mode"
 )
-"""`general` until a user redeclares it."""
+"""`general` until a user redeclares it, unless the deployment has another one for that."""
+
+
+def general_by(embedder: "EmbedderDescription") -> Mode:
+    """Return `general` as a deployment gives it to users that declare none, by its own choice of an embedder.
+
+    The built-in one is its former embedder: users that have its vectors are served by them until all others are made.
+    """
+    if embedder.name == GENERAL:
+        return GENERAL_MODE
+    chosen = {"embedder": embedder.name, "embedding_dim": embedder.dim, "former": GENERAL_MODE.as_former}
+    return GENERAL_MODE.model_copy(update=chosen)
 
 
 class ModeDeclarations(BaseModel, frozen=True):
@@ -72,7 +83,7 @@ class ModeDeclarations(BaseModel, frozen=True):
 
     `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
     moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
-    not counted again.
+    not counted again. `general` is what the deployment gives those that declare none of that name: it is not stored.
     """
 
     modes: tuple[Mode, ...] = ()
@@ -81,18 +92,19 @@ class ModeDeclarations(BaseModel, frozen=True):
     deleted: dict[str, str] = Field(default_factory=dict)
     corrections: int = 0
     counted: int = -1
+    general: Mode = Field(default=GENERAL_MODE, exclude=True)
 
     def find(self, name: str, project: str | None) -> Mode | None:
         """Return the mode of that name that is valid in a project: the project's own before the user's."""
         own = [mode for mode in self.modes if mode.name == name and mode.project in (project, None)]
-        return min(own, key=lambda mode: mode.project is None, default=GENERAL_MODE if name == GENERAL else None)
+        return min(own, key=lambda mode: mode.project is None, default=self.general if name == GENERAL else None)
 
     def visible(self, projects: Iterable[str] | None) -> list[Mode]:
         """Return the modes that are valid in any of these projects (None: in any), by name, `general` included."""
         admitted = None if projects is None else set(projects)
         modes = [mode for mode in self.modes if admitted is None or mode.project is None or mode.project in admitted]
         if all(mode.name != GENERAL or mode.project is not None for mode in modes):
-            modes.append(GENERAL_MODE)
+            modes.append(self.general)
         return sorted(modes, key=lambda mode: (mode.name, mode.project or ""))
 
     def default(self, project: str | None) -> tuple[str, ModeSource]:
@@ -107,7 +119,8 @@ class Fingerprint(BaseModel, frozen=True):
 
     The query prefix is not part of it: it moves queries, not memories. `tokens` names the projection of the token
     vectors and `token_dim` is their dimension, None and 0 for a space without token vectors. `others` names the model
-    of texts that the embedder itself can't read, None if there is none.
+    of texts that the embedder itself can't read, None if there is none. `files` is the digest of its tokenizer and of
+    weights beside its file; None where these are the ones that the deployment's first vectors were made with.
     """
 
     embedder: str
@@ -121,6 +134,7 @@ class Fingerprint(BaseModel, frozen=True):
     tokens: str | None = None
     token_dim: int = 0
     others: str | None = None
+    files: str | None = None
 
     @property
     def digest(self) -> str:

@@ -1,5 +1,6 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
+from collections.abc import Callable
 from functools import partial
 
 from schemas.internal.consolidation import RunHistory
@@ -36,11 +37,18 @@ from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in
 
+CompleteModes = Callable[[ModeDeclarations], ModeDeclarations]
+"""Adds the deployment's own `general` to what a boundary has declared."""
 
-def build_stores(app: App, settings: Settings, words: LexicalStore, boundaries: BoundaryChanges) -> Stores:
+
+def build_stores(
+    app: App, settings: Settings, words: LexicalStore, boundaries: BoundaryChanges, complete: CompleteModes
+) -> Stores:
     """Add the tables that agents read and write to the app; changed modes are noted in `boundaries`."""
     boundary = settings.scope_model.boundary_fields
-    modes: Table[str, ModeDeclarations] = JsonTable(app, "modes", ModeDeclarations, str, max_parsed=MAX_PARSED_MODES)
+    modes: Table[str, ModeDeclarations] = JsonTable(
+        app, "modes", ModeDeclarations, str, max_parsed=MAX_PARSED_MODES, complete=complete
+    )
     return Stores(
         memories=MemoryTable(app),
         modes=WatchedTable(modes, boundaries.changed),
@@ -61,6 +69,7 @@ def build_context(
     foreground: Foreground,
     pipelines: Pipelines,
     read_text: ReadLongText = read_in_thread,
+    complete_modes: CompleteModes = lambda declared: declared,
 ) -> WorkerContext:
     """Build the shared services of a worker; adds every table to the app."""
     topics, boundary_fields = topics_with_prefix(settings.topic_prefix), settings.scope_model.boundary_fields
@@ -72,7 +81,7 @@ def build_context(
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
-        stores=build_stores(app, settings, words, boundaries),
+        stores=build_stores(app, settings, words, boundaries, complete_modes),
         consolidations=JsonTable(app, "consolidations", RunHistory, key=partial(scope_key, boundary=boundary_fields)),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
         commit=LexicalCommit(words, meters),

@@ -7,6 +7,7 @@ the users that are done; one that was under way is only awaited.
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from modestream_client.results.modes import DeclaredModes, ShownMode
 from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
 
 from schemas.messages.boundaries import Boundary
+from schemas.state.modes import GENERAL
 from streams.operations.boundaries import list_boundaries
 from streams.operations.deployment import client_of, deployment_at, scope_of
 from streams.operations.journal import Journal
@@ -28,6 +30,12 @@ from streams.settings import Settings
 
 POLL_INTERVAL_S = 0.5
 """Between two looks at the vectors of a user."""
+
+
+LATER_USERS = (
+    "Users that come later have the deployment's own general: to give them {embedder!r} too, set"
+    " MODESTREAM_GENERAL_EMBEDDER={embedder} and restart the workers\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +54,12 @@ Call = Callable[[str, dict[str, str], dict[str, Any]], Awaitable[Any]]
 
 
 class ChangeModel:
-    """Changes the mode of one user at a time, over a client."""
+    """Changes the mode of one user at a time, over a client. `unchanged` counts users with nothing to change."""
 
     def __init__(self, call: Call, change: ModelChange) -> None:
         self._call = call
         self._change = change
+        self.unchanged = 0
 
     async def __call__(self, scope: dict[str, str]) -> FinishedJob:
         """Declare the mode of a user and await its vectors; a user without the mode is skipped.
@@ -60,38 +69,54 @@ class ChangeModel:
         mode = await self._declared(scope)
         if mode is None:
             return FinishedJob(job_id=self._change.mode, processed=0, skipped=1, failed=0)
-        if self._change.embedder is None:
-            await self._declare(scope, mode.embedder, keep_former=False)
-        elif mode.embedder != self._change.embedder:
-            await self._declare(scope, self._change.embedder)
+        is_changed = await self._is_changed(mode, scope)
+        if not is_changed and _is_complete(await self._health(scope)):
+            self.unchanged += 1
         health = await self._complete(scope)
         return FinishedJob(job_id=self._change.mode, processed=health.ready, skipped=0, failed=health.failed)
+
+    async def _is_changed(self, mode: ShownMode, scope: dict[str, str]) -> bool:
+        """Declare the mode where that is not done; return whether it has another embedder now, or lost its former."""
+        if self._change.embedder is None:
+            await self._declare(scope, mode.embedder, keep_former=False)
+            return mode.former_embedder is not None
+        if mode.embedder == self._change.embedder:
+            return False
+        # An embedder has several names, and the service answers with the one that it keeps.
+        return (await self._declare(scope, self._change.embedder)).embedder != mode.embedder
 
     async def _declared(self, scope: dict[str, str]) -> ShownMode | None:
         result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
         named = [one for one in result.modes if one.name == self._change.mode and one.project == self._change.project]
         return named[0] if named else None
 
-    async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> None:
+    async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> ShownMode:
         arguments = {
             "name": self._change.mode,
             "embedder": embedder,
             "for_project": self._change.project is not None,
             "keep_former": keep_former,
         }
-        await self._call("declare_mode", scope, arguments)
+        return parse_as(ShownMode, await self._call("declare_mode", scope, arguments))
+
+    async def _health(self, scope: dict[str, str]) -> ModeHealth:
+        return parse_as(ServiceHealth, await self._call("health", scope, {})).modes[self._change.mode]
 
     async def _complete(self, scope: dict[str, str]) -> ModeHealth:
         """Wait until every vector of the mode is made or has failed."""
         until = time.monotonic() + self._change.user_timeout_s
         while True:
-            health = parse_as(ServiceHealth, await self._call("health", scope, {})).modes[self._change.mode]
-            if not (health.stale or health.pending or (health.former or {}).get("serves")):
+            health = await self._health(scope)
+            if _is_complete(health):
                 return health
             if time.monotonic() > until:
                 left = f"{health.stale + health.pending} vectors are missing"
                 raise MemoryServiceError("timeout", f"{left}; they go on being made: repeat the command to wait")
             await asyncio.sleep(self._change.poll_interval_s)
+
+
+def _is_complete(health: ModeHealth) -> bool:
+    return not (health.stale or health.pending or (health.former or {}).get("serves"))
 
 
 async def change_model(change: ModelChange, selection: Selection, settings: Settings) -> int:
@@ -116,12 +141,16 @@ async def change_model(change: ModelChange, selection: Selection, settings: Sett
 
         with Progress("change-model", len(boundaries), "users") as progress:
             totals = await run_for_each(boundaries, run, journal, progress, selection.at_once)
-    return report(totals, _summary(totals))
+    code = report(totals, _summary(totals, changed.unchanged))
+    if change.embedder is not None and change.mode == GENERAL and change.project is None and selection.users is None:
+        sys.stdout.write(LATER_USERS.format(embedder=change.embedder))
+    return code
 
 
-def _summary(totals: JobTotals) -> str:
+def _summary(totals: JobTotals, unchanged: int) -> str:
+    had_it = f", {unchanged} with nothing to change" if unchanged else ""
     return (
-        f"change-model: {totals.users - totals.skipped} users changed{totals.resumed_note},"
+        f"change-model: {totals.users - totals.skipped - unchanged} users changed{totals.resumed_note}{had_it},"
         f" {totals.skipped} without the mode, {len(totals.failures)} failed;"
         f" vectors: {totals.processed} ready, {totals.failed} failed"
     )

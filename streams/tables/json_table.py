@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -44,15 +44,20 @@ class JsonTable(Generic[Key, Value]):
         """Add the table `name`; `key` spells keys, and `max_parsed` values are cached parsed.
 
         `complete` adds what every value has and none stores; a missing row reads as the completed default of `model`.
+        It is called from the first read on.
         """
         self.table = create_table(app, name)
-        self._default = complete(model())
+        self._complete, self._model = complete, model
         self._parsed = ParsedValueCache(lambda value: complete(model.model_validate_json(value)), max_parsed)
         self._key = key
 
     def get(self, partition: int, key: Key) -> Value:
         value = self.table.read(partition, self._key(key))
         return self._parsed[value] if value else self._default
+
+    @cached_property
+    def _default(self) -> Value:
+        return self._complete(self._model())
 
     def put(self, partition: int, key: Key, value: Value) -> None:
         self.table.write(partition, self._key(key), value.model_dump_json(by_alias=True).encode())

@@ -69,15 +69,17 @@ def declare_mode(
     if before is None:
         _check_room(declared, target)
     given = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
-    old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target)
+    effective = declared.find(wanted.name, target)
+    # Without a declaration of its own a user may have a former embedder by the deployment's choice.
+    former = effective.former if effective == declared.general and target is None else None
+    old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former)
     if old.former is not None and old.former.embedder == embedder.name != old.embedder:
         given = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | given
     mode = old.model_copy(update=given | {"embedder": embedder.name, "embedding_dim": embedder.dim})
-    effective = declared.find(wanted.name, target)
     if effective is not None and needs_reembedding(effective, mode):
         former = next_former(effective, mode, former_serves=former_serves)
         mode = mode.model_copy(update={"embedded_since": offset, "former": former})
-    if needs_refiltering(declared.find(wanted.name, target), mode):
+    if needs_refiltering(effective, mode):
         mode = mode.model_copy(update={"filtered_since": offset})
     modes = (*(one for one in declared.modes if one is not before), mode)
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, target)}

@@ -44,6 +44,9 @@ REEMBEDDING_PAGE_SIZE = 200
 MAX_INDEXER_LAG = 300
 """Lag of the indexer, in events, above which the next page waits."""
 
+NO_BOUNDARY = ""
+"""The key of no user: its declarations are those of a user that has declared nothing."""
+
 INDEXER_POLL_INTERVAL_S = 0.1
 """Between two polls of the indexer's lag."""
 
@@ -169,7 +172,7 @@ class Reembedding:
         # After the points: a memory that becomes ready in between may cause a needless comparison, but is not missed.
         places = self._words.ready_places(partition)
         unready = list(self._words.with_status(partition, NOT_READY_STATUSES))
-        suspect = set()
+        suspect = {place for place in places if self._may_precede_general(place, partition)}
         for place, ready in places.items():
             name = collection_name(place.mode, place.space)
             fingerprint = fingerprints.get(name)
@@ -177,6 +180,19 @@ class Reembedding:
             if is_incomplete or counted[name] - await self._count_points(index, place, fingerprint, unready) < ready:
                 suspect.add(place)
         return suspect
+
+    def _may_precede_general(self, place: VectorLocation, partition: int) -> bool:
+        """True for vectors in `general` by another embedder than the one that the deployment has chosen for it.
+
+        They are of users that the choice concerns, or of users that have declared `general` themselves.
+        """
+        general = self._ctx.stores.modes.get(partition, NO_BOUNDARY).general
+        if place.mode != GENERAL or general.former is None:
+            return False
+        try:
+            return self._embedders.of(general).fingerprint.digest != place.space
+        except ModelMissing:
+            return False
 
     async def _count_points(
         self, index: VectorIndex, place: VectorLocation, fingerprint: Fingerprint | None, memory_ids: Sequence[str]

@@ -1,23 +1,27 @@
 """The table `modes` over a dict."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from schemas.state.modes import Mode, ModeDeclarations
 
 
 class FakeModes:
-    """Implements `streams.flow.stores.tables.Table` for modes in memory; `reads` counts the reads."""
+    """Implements `streams.flow.stores.tables.Table` for modes in memory; `reads` counts the reads.
+
+    `complete` adds the deployment's `general` to what is read.
+    """
 
     def __init__(self) -> None:
         self.reads = 0
+        self.complete: Callable[[ModeDeclarations], ModeDeclarations] = lambda declared: declared
         self._kept: dict[tuple[int, str], str] = {}
 
     def get(self, partition: int, boundary: str) -> ModeDeclarations:
         """Return the declarations of a boundary, by default only `general`."""
         self.reads += 1
         stored = self._kept.get((partition, boundary))
-        return ModeDeclarations() if stored is None else ModeDeclarations.model_validate_json(stored)
+        return self.complete(ModeDeclarations() if stored is None else ModeDeclarations.model_validate_json(stored))
 
     def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
         """Replace the declarations."""

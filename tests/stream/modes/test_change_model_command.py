@@ -55,3 +55,16 @@ async def test_user_whose_vectors_take_too_long_is_told(pipeline: InMemoryPipeli
     pipeline.embedders.missing("tiny48")
     with pytest.raises(MemoryServiceError, match="1 vectors are missing"):
         await changing(pipeline, "tiny48", user_timeout_s=0.05)(scope_of("u1"))
+
+
+async def test_user_whose_mode_has_the_embedder_by_any_of_its_names_is_not_changed(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember("Crate 1 is in the hall.")
+    await pipeline.topics.settled()
+    for name in ("general", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"):
+        change = changing(pipeline, name)
+        assert (await change(scope_of("u1"))).processed == 1
+        assert change.unchanged == 1, name
+    for embedder, unchanged in (("tiny48", 0), (None, 0), (None, 1)):
+        change = changing(pipeline, embedder)
+        await change(scope_of("u1"))
+        assert change.unchanged == unchanged, embedder

@@ -28,12 +28,12 @@ class IdleModel:
         self, name: str, loader: ModelLoader, begin: Callable[[], object], elapsed: Callable[[], float] = time.monotonic
     ) -> None:
         """`begin` starts to load the model again; `elapsed` counts seconds."""
-        assert loader.loaded is not None
+        assert loader.fingerprint is not None
         self._name = name
         self._loader = loader
         self._begin = begin
         self._elapsed = elapsed
-        self._fingerprint = loader.loaded.fingerprint
+        self._fingerprint = loader.fingerprint
         self._calls = 0
         self._last_use = elapsed()
 

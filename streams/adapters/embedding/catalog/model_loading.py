@@ -5,7 +5,7 @@ stays loaded until it is unloaded, and only the same model is loaded again.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -31,10 +31,20 @@ class LoadBackoff:
             pause = min(2 * pause, self.longest_s)
 
 
+Agree = Callable[[Fingerprint], Awaitable[Fingerprint]]
+"""Returns the fingerprint of the space that a loaded model's vectors belong to."""
+
+
+async def first_files(loaded: Fingerprint) -> Fingerprint:
+    """Take the files beside the model's for those of its first vectors: where nothing is recorded."""
+    return loaded.model_copy(update={"files": None})
+
+
 class ModelLoader:
     """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed.
 
-    `unloaded`: it was loaded, and is not needed now.
+    `unloaded`: it was loaded, and is not needed now. `fingerprint` is what is agreed on for its vectors, from the first
+    load on.
     """
 
     def __init__(
@@ -43,14 +53,17 @@ class ModelLoader:
         start: Callable[[], ProcessEmbedder],
         backoff: LoadBackoff,
         for_users: Callable[[str], str] = str,
+        agree: Agree = first_files,
     ) -> None:
         """`for_users` words the reason of a failure, which users read; the log has the original."""
         self._for_users = for_users
+        self._agree = agree
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
         self.unloaded = False
         self._failure = ""
-        self._fingerprint: Fingerprint | None = None
+        self.fingerprint: Fingerprint | None = None
+        self._first: Fingerprint | None = None
         self._tried = asyncio.Event()
         self._name = name
         self._start = start
@@ -100,7 +113,9 @@ class ModelLoader:
     async def _try(self) -> bool:
         try:
             process = self._process = self._process or self._start()
-            self._check(await process.load())
+            loaded = await process.load()
+            self._check(loaded)
+            self.fingerprint = self.fingerprint or await self._agree(loaded)
         except (ModelMissing, OSError) as problem:
             self._failure = str(problem)
             self.error = self._for_users(self._failure)
@@ -114,8 +129,8 @@ class ModelLoader:
 
     def _check(self, fingerprint: Fingerprint) -> None:
         """Raise ModelMissing for another model than before: memories would be in two spaces."""
-        self._fingerprint = self._fingerprint or fingerprint
-        if fingerprint != self._fingerprint:
+        self._first = self._first or fingerprint
+        if fingerprint != self._first:
             raise ModelMissing("its model has changed; restart the worker to use the new one")
 
     async def _end_process(self) -> None:

@@ -15,11 +15,12 @@ import structlog
 
 from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
-from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.idle_models import LOADING_REASON, IdleModel
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
-from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader
+from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader, first_files
+from streams.adapters.embedding.catalog.recorded_models import RecordedModels
 from streams.adapters.embedding.inference.local_model import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision
@@ -42,7 +43,8 @@ log = structlog.get_logger()
 class EmbedderRegistry:
     """Implements `agents.ports.embedder.Embedders`.
 
-    `on_loaded` is called on the event loop with an embedder's name once its model is loaded.
+    `on_loaded` is called on the event loop with an embedder's name once its model is loaded. `recorded` knows the
+    models that the deployment's vectors were made with; None: those of this process.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class EmbedderRegistry:
         self._idle_s = idle_s
         self._watching: asyncio.Task[None] | None = None
         self.on_loaded: Callable[[str], None] = lambda _: None
+        self.recorded: RecordedModels | None = None
         self._entries = entries
         self._threads = threads
         self._backoff = backoff or LoadBackoff()
@@ -194,8 +197,12 @@ class EmbedderRegistry:
                 classifier=self._classifier if entry is self._entries[GENERAL] else None,
                 shared=self._shared,
             )
-            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, partial(_reason_for_users, entry))
+            for_users = partial(_reason_for_users, entry)
+            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, for_users, self._agreed)
         return self._models[entry.name]
+
+    async def _agreed(self, loaded: Fingerprint) -> Fingerprint:
+        return await (first_files(loaded) if self.recorded is None else self.recorded.agreed(loaded))
 
     def _loaded(self, name: str) -> None:
         if name not in self._loaded_once:

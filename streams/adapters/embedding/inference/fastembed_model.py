@@ -21,6 +21,7 @@ from tokenizers import Encoding
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.model_files import companions_digest
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
 
 PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
@@ -158,7 +159,7 @@ PROBE_TEXT = "probe"
 class FastembedModel:
     """A loaded model. All methods block and are thread-safe. A prefix that is None is the model's own."""
 
-    def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str) -> None:
+    def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str, files: str | None = None) -> None:
         max_tokens = limit_tokens(onnx, local.max_tokens)
         self._local = local
         self._onnx = onnx
@@ -166,7 +167,7 @@ class FastembedModel:
         learned = local.learned_arrays()
         self._centre = PooledCentre.of({} if learned is None else learned.arrays)
         self._tokens = TokenVectors.of(learned, local.dim) if self._has_token_states() else None
-        self.fingerprint = _fingerprint(local, file_sha256, max_tokens, self._tokens)
+        self.fingerprint = _fingerprint(local, (file_sha256, files), max_tokens, self._tokens)
 
     @classmethod
     def load(cls, local: LocalModel) -> Self:
@@ -176,7 +177,7 @@ class FastembedModel:
         """
         with (local.directory / local.model_file).open("rb") as file:
             file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return cls(local, open_model(local), file_sha256)
+        return cls(local, open_model(local), file_sha256, companions_digest(local))
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a passage."""
@@ -216,10 +217,14 @@ class FastembedModel:
         return states.ndim > 1
 
 
-def _fingerprint(local: LocalModel, file_sha256: str, max_tokens: int, tokens: TokenVectors | None) -> Fingerprint:
+def _fingerprint(
+    local: LocalModel, digests: tuple[str, str | None], max_tokens: int, tokens: TokenVectors | None
+) -> Fingerprint:
+    """`digests` are those of the model's file and of the files beside it."""
     return Fingerprint(
         embedder=local.name,
-        file_sha256=file_sha256,
+        file_sha256=digests[0],
+        files=digests[1],
         precision=local.precision,
         dim=local.dim,
         pooling=local.pooling,

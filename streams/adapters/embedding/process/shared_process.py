@@ -24,7 +24,7 @@ from streams.adapters.embedding.process.embedder_process import ONE_THREAD, PROJ
 from streams.adapters.embedding.process.process_lock import locked, pid_of
 from streams.adapters.embedding.process.work_slots import create_slots, read_slots
 
-PROTOCOL = 1
+PROTOCOL = 2
 """To be increased with every change of what crosses the connection: workers of two releases run side by side."""
 
 MAX_WAITING_CONNECTIONS = 128

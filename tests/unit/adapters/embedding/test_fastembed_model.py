@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.model_files import companions_digest
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection
 from tests.builders.tiny_models import write_tiny_model
 
@@ -50,6 +51,7 @@ def test_fingerprint_describes_the_model(tiny: LocalModel) -> None:
         "tokens": "identity-24",
         "token_dim": 24,
         "others": None,
+        "files": companions_digest(local),
     }
 
 

@@ -1,0 +1,114 @@
+"""A model's space is the same for the same files, and another one where its tokenizer or its weights were replaced."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from schemas.internal.model_record import ModelRecord
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, Fingerprint, Mode
+from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.model_loading import LoadBackoff
+from streams.adapters.embedding.catalog.recorded_models import RecordedModels
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.local_model import LocalModel
+from tests.builders.tiny_models import write_tiny_model
+from tests.fakes.model_log import FakeModelLog
+from tests.unit.adapters.embedding.test_fingerprint import PLAIN
+
+FIRST, OTHER = (PLAIN.model_copy(update={"files": files}) for files in ("a" * 12, "b" * 12))
+
+
+def record(loaded: Fingerprint) -> ModelRecord:
+    return ModelRecord(embedder=loaded.embedder, space=PLAIN.digest, files=loaded.files or "")
+
+
+async def test_first_files_of_a_model_are_recorded_and_have_the_space_that_they_had_without_a_record() -> None:
+    log = FakeModelLog()
+    assert await RecordedModels(log).agreed(FIRST) == PLAIN
+    assert log.written == [record(FIRST)]
+    assert await RecordedModels(log).agreed(FIRST) == PLAIN
+    assert len(log.written) == 1
+
+
+async def test_other_files_are_another_space_for_every_worker_and_the_former_ones_have_theirs_again() -> None:
+    log = FakeModelLog()
+    await RecordedModels(log).agreed(FIRST)
+    with capture_logs() as logs:
+        changed = [await RecordedModels(log).agreed(OTHER) for _ in range(2)]
+    assert [one.digest for one in changed] == [OTHER.digest] * 2
+    assert OTHER.digest != PLAIN.digest
+    assert "change-model" in logs[0]["consequence"]
+    assert await RecordedModels(log).agreed(FIRST) == PLAIN
+
+
+async def test_of_two_workers_that_load_a_model_first_the_first_record_counts_and_stays_behind_the_other() -> None:
+    log = FakeModelLog()
+
+    def write_first() -> None:
+        log.before_write = lambda: None
+        log.written.append(record(FIRST))
+
+    log.before_write = write_first
+    assert (await RecordedModels(log).agreed(OTHER)).files == OTHER.files
+    assert log.written == [record(FIRST), record(OTHER), record(FIRST)]
+
+
+async def test_another_model_file_under_the_same_name_is_told() -> None:
+    log = FakeModelLog()
+    await RecordedModels(log).agreed(FIRST)
+    replaced = FIRST.model_copy(update={"file_sha256": "another"})
+    with capture_logs() as logs:
+        assert (await RecordedModels(log).agreed(replaced)).digest == replaced.model_copy(update={"files": None}).digest
+    assert [one["embedder"] for one in logs if one["log_level"] == "warning"] == ["e"]
+
+
+async def test_model_without_a_digest_of_its_files_is_as_before() -> None:
+    log = FakeModelLog()
+    assert await RecordedModels(log).agreed(PLAIN) == PLAIN
+    assert log.written == []
+
+
+@pytest.mark.parametrize("replaced", ["tokenizer.json", "special_tokens_map.json", "model.onnx_data"])
+def test_each_file_that_decides_vectors_has_its_part_in_the_digest(tmp_path: Path, replaced: str) -> None:
+    folder = write_tiny_model(tmp_path / "tiny", 8, words=("red",))
+    (folder / "model.onnx_data").write_bytes(b"weights")
+    (folder / "README.md").write_text("not a part")
+    model = LocalModel("tiny", folder, 8, "as found")
+    before = FastembedModel.load(model).fingerprint
+    (folder / "README.md").write_text("still not a part")
+    assert FastembedModel.load(model).fingerprint == before
+    with (folder / replaced).open("ab") as file:
+        file.write(b"\n")
+    after = FastembedModel.load(model).fingerprint
+    assert (after.file_sha256, after.digest == before.digest) == (before.file_sha256, False)
+
+
+async def test_replaced_tokenizer_gives_a_mode_another_space_at_the_next_start(tmp_path: Path) -> None:
+    log, folder = FakeModelLog(), tmp_path / "tiny"
+    write_tiny_model(folder, 32, words=("red",))
+    before = await fingerprint_of(tmp_path, log)
+    assert (before.files, await fingerprint_of(tmp_path, log)) == (None, before)
+    # The words of the other tokenizer have other numbers: the same file makes other vectors.
+    other = write_tiny_model(tmp_path / "other", 32, words=("house",))
+    (other / "tokenizer.json").rename(folder / "tokenizer.json")
+    after = await fingerprint_of(tmp_path, log)
+    assert (after.file_sha256, after.digest == before.digest) == (before.file_sha256, False)
+
+
+async def fingerprint_of(models: Path, log: FakeModelLog) -> Fingerprint:
+    """Return the fingerprint of the embedder `tiny` after a start of the registry."""
+    general = CatalogEntry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(models / "general", 8), 8, "fp32"))
+    entries = build_catalog(models, {"tiny": ConfiguredEmbedder(path=models / "tiny", dim=32)}, "int8")
+    registry = EmbedderRegistry(entries | {GENERAL: general}, threads=1, backoff=LoadBackoff(0.01, 0.02))
+    registry.recorded, loaded = RecordedModels(log), asyncio.Event()
+    registry.on_loaded = lambda name: loaded.set() if name == "tiny" else None
+    mode = Mode(name="any", embedder="tiny", embedding_dim=32)
+    try:
+        registry._begin(entries["tiny"])
+        await loaded.wait()
+        return registry.of(mode).fingerprint
+    finally:
+        await registry.close()

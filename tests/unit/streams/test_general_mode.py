@@ -1,0 +1,61 @@
+"""Which embedder the deployment gives `general`: the setting's, else the recorded one, else the built-in one."""
+
+import pytest
+
+from schemas.state.modes import GENERAL, GENERAL_MODE, FormerEmbedder, Mode, ModeDeclarations
+from streams.bootstrap.general_mode import GeneralMode
+from tests.fakes.embedders import FakeEmbedders
+
+
+class FakeGeneralEmbedderLog:
+    """Implements `streams.bootstrap.general_mode.GeneralEmbedderLog`."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    async def read(self) -> str | None:
+        return self.written[-1] if self.written else None
+
+    async def write(self, embedder: str) -> None:
+        self.written.append(embedder)
+
+
+async def general_by_start(log: FakeGeneralEmbedderLog, wanted: str | None = None) -> Mode | None:
+    """Return what users have that declare no `general`, after a worker's start."""
+    general = GeneralMode(wanted, FakeEmbedders())
+    await general.agree(log)
+    return general.complete(ModeDeclarations()).find(GENERAL, None)
+
+
+async def test_without_setting_and_record_it_is_the_built_in_one() -> None:
+    log = FakeGeneralEmbedderLog()
+    assert (await general_by_start(log), log.written) == (GENERAL_MODE, [])
+
+
+async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
+    log = FakeGeneralEmbedderLog()
+    for wanted in ("tiny48", "tiny48", None):
+        general = await general_by_start(log, wanted)
+        assert general is not None
+        assert (general.embedder, general.embedding_dim) == ("tiny48", 48)
+        assert general.former == FormerEmbedder(embedder=GENERAL, embedding_dim=384)
+    assert log.written == ["tiny48"]
+    assert await general_by_start(log, "all-MiniLM-L6-v2") == GENERAL_MODE
+    assert log.written == ["tiny48", GENERAL]
+
+
+async def test_completed_declarations_are_stored_without_it() -> None:
+    general = GeneralMode("tiny48", FakeEmbedders())
+    await general.agree(FakeGeneralEmbedderLog())
+    completed = general.complete(ModeDeclarations(user_default="code"))
+    assert completed.model_dump_json() == ModeDeclarations(user_default="code").model_dump_json()
+    assert [one.embedder for one in completed.visible(None)] == ["tiny48"]
+
+
+async def test_embedder_that_a_worker_lacks_is_refused_with_the_way_out() -> None:
+    with pytest.raises(SystemExit, match=r"MODESTREAM_GENERAL_EMBEDDER: 'nope' .* MODESTREAM_EMBEDDERS: add it"):
+        GeneralMode("nope", FakeEmbedders())
+    log = FakeGeneralEmbedderLog()
+    log.written.append("nope")
+    with pytest.raises(SystemExit, match="the deployment's general embedder"):
+        await general_by_start(log)
