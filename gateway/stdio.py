@@ -53,6 +53,7 @@ async def _serve(settings: StdioSettings) -> int:
         patience_s=PATIENCE_S,
         boundary_fields=settings.scope_model.boundary_fields,
         until_serving=record.until_serving,
+        follows=True,
     )
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 

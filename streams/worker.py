@@ -24,7 +24,12 @@ from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.service_entries import KafkaGeneralEmbedderLog, KafkaModelLog, ServiceEntries
+from streams.adapters.kafka.service_entries import (
+    KafkaGeneralEmbedderLog,
+    KafkaModelLog,
+    KafkaReleaseLog,
+    ServiceEntries,
+)
 from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
@@ -46,6 +51,7 @@ from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.partition_assignment import PartitionAssignment
 from streams.bootstrap.peers import MEMBER_FILE, should_leave
+from streams.bootstrap.release_guard import agree_on_release, check_release
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.bootstrap.service_guard import agree_on_service, service_record
@@ -208,8 +214,13 @@ class WorkerParts:
         created = await until_available(partial(create_topics, self.settings, topics.wanted()), "kafka", self.meters)
         await until_available(partial(correct_topics, self.settings, topics.corrected()), "kafka", self.meters)
         await self.publisher.start()
+        releases = KafkaReleaseLog(self.entries)
+        if self.topics.service not in created:
+            # Before anything is written: the kinds of records of this release would end the releases before.
+            await check_release(releases)
         own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
         self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
+        await agree_on_release(releases)
         await self.general.agree(KafkaGeneralEmbedderLog(self.entries))
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)

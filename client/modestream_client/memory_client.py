@@ -12,12 +12,15 @@ writes). A client belongs to one event loop, is meant to stay open, and serves a
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from modestream_client.answers import Json, Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls.memory_calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
+from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
+from modestream_client.kafka.successor import Place, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import HeadersOf
@@ -49,6 +52,9 @@ class MemoryClient(MemoryCalls):
         Called for each record; returns further headers of it, such as `traceparent`.
     security
         TLS and SASL; default: neither.
+    follow
+        Send to the deployment that replaces the one of this prefix, from when an operator switches to it. Calls wait
+        meanwhile, some 8 seconds. False: send to this one, whatever replaces it.
 
     Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
@@ -67,9 +73,16 @@ class MemoryClient(MemoryCalls):
         boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         security: KafkaSecurity | None = None,
+        follow: bool = True,
     ) -> None:
         fields = BoundaryFields(boundary)
-        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security, fields)
+
+        def connect(place: Place) -> KafkaTransport:
+            return KafkaTransport(*place, timeout, principal, headers, security, fields)
+
+        place = Place(bootstrap, topic_prefix)
+        watch = partial(SuccessorWatch, security=security)
+        self._kafka = FollowingTransport(place, timeout, connect, watch) if follow else connect(place)
         super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def request(

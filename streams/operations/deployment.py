@@ -56,7 +56,7 @@ def client_of(
     timeout: float = CALL_TIMEOUT_S,
     scope: Mapping[str, str] | None = None,
 ) -> MemoryClient:
-    """Return a client of the deployment, not yet open; `scope` is that of calls which name no other."""
+    """Return a client of this very deployment, not yet open; `scope` is that of calls which name no other."""
     return MemoryClient(
         ",".join(settings.bootstrap_servers),
         topic_prefix=settings.topic_prefix,
@@ -65,6 +65,7 @@ def client_of(
         scope=scope,
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
+        follow=False,
     )
 
 

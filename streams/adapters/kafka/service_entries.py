@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.internal.general_embedder import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.internal.model_record import MODEL_KEY, ModelRecord
+from schemas.internal.release import RELEASE_KEY, Release
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
@@ -66,6 +67,21 @@ class KafkaModelLog:
     async def write(self, record: ModelRecord) -> None:
         """Write a record, and wait until Kafka has it."""
         await self._entries.write(record.key, record)
+
+
+class KafkaReleaseLog:
+    """Implements `streams.bootstrap.release_guard.ReleaseLog`."""
+
+    def __init__(self, entries: ServiceEntries) -> None:
+        self._entries = entries
+
+    async def read(self) -> list[Release]:
+        """Return all records."""
+        return await self._entries.read(RELEASE_KEY, Release)
+
+    async def write(self, release: Release) -> None:
+        """Write a record, and wait until Kafka has it."""
+        await self._entries.write(RELEASE_KEY, release)
 
 
 class KafkaGeneralEmbedderLog:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
+from modestream_client import MemoryClient
 
+from gateway.wire.kafka import KafkaWire
 from streams.adapters.kafka.deleted_topics import topics_of_deployment
 from streams.operations.migrate import MigrateOptions, migrate
 from tests.worlds.live.gateways import gateway_on
@@ -41,6 +43,26 @@ async def say_until(stop: asyncio.Event, http: httpx.AsyncClient, user: str, tol
     return longest
 
 
+async def remember_until(stop: asyncio.Event, client: MemoryClient, user: str, told: dict[str, str]) -> float:
+    """Remember one turn after the other over Kafka; return the longest time of one, in seconds."""
+    clock, longest, number = asyncio.get_running_loop().time, 0.0, 0
+    while not stop.is_set():
+        began = clock()
+        said = await client.remember(text_of(number), user_id=user, turn_id=f"t-{number}", timeout=30)
+        told[str(said.memory_id)] = text_of(number)
+        longest = max(longest, clock() - began)
+        number += 1
+        await asyncio.sleep(0.05)
+    return longest
+
+
+async def is_answered(wire: KafkaWire, user: str) -> int:
+    """Return the number of a user's memories, over the wire of `python -m streams mcp`."""
+    request = {"schema": "list.v1", "scope": {"user_id": user}, "what": "memories", "types": ["episodic"]}
+    reply, _ = await wire.request("retrieve", request, principal=None, timeout=30)
+    return int(reply.result["total"])
+
+
 async def listed(http: httpx.AsyncClient, user: str) -> dict[str, str]:
     """Return the texts of a user's turns by memory id."""
     found: dict[str, str] = {}
@@ -62,9 +84,17 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
     options = MigrateOptions(to=new.prefix, partitions=3, switch=True)
     told: dict[str, dict[str, str]] = {user: {} for user in USERS}
     stop = asyncio.Event()
-    async with gateway_on(deployment.environment, tmp_path) as (gateway, http):
+    wire = KafkaWire(
+        deployment.settings.broker.removeprefix("kafka://"), deployment.prefix, patience_s=10, follows=True
+    )
+    async with gateway_on(deployment.environment, tmp_path) as (gateway, http), deployment.client() as kafka, wire:
         await gateway.has_status(http, "/ready", 200)
-        saying = asyncio.gather(*(say_until(stop, http, user, told[user]) for user in USERS))
+        over_kafka: dict[str, str] = {}
+        saying = asyncio.gather(
+            *(say_until(stop, http, user, told[user]) for user in USERS),
+            remember_until(stop, kafka, "cleo", over_kafka),
+        )
+        assert await is_answered(wire, "dora") == 0
         await asyncio.sleep(1)
         assert await migrate(options, settings) == 0
         stop.set()
@@ -72,6 +102,11 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
         assert [await listed(http, user) for user in USERS] == [told[user] for user in USERS]
         async with new.client() as client:
             assert {one.text async for one in client.iter_memories(user_id="ana")} == {*told["ana"].values()}
+            found = {one.memory_id: one.text async for one in client.iter_memories(user_id="cleo", types=["episodic"])}
+            assert found == over_kafka, "a client over Kafka has followed as well"
+            assert await is_answered(wire, "cleo") == len(over_kafka)
+        async with deployment.client() as later:
+            assert len([one async for one in later.iter_memories(user_id="cleo", types=["episodic"])]) == len(found)
         assert await former.terminate(30) == 0
         assert await migrate(replace(options, drop=True), settings) == 0
 

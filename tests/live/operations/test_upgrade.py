@@ -10,7 +10,14 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from modestream_client import MemoryClient
 
+from schemas.internal.model_record import MODEL_KEY, ModelRecord
+from schemas.internal.release import RELEASE_KEY, Release
 from schemas.internal.service import ServiceRecord
+from schemas.state.modes import ENGLISH_EMBEDDER
+from streams.adapters.kafka.service_entries import entries_of
+from streams.adapters.kafka.service_log import SERVICE_PARTITION
+from streams.adapters.kafka.topic_reading import read_to_end
+from streams.bootstrap.release_guard import OWN
 from streams.bootstrap.service_guard import service_record
 from streams.settings import Settings
 from tests.builders.previous_release import LATE_USER, SAID, USERS, dead_letters, hits, memories, seen_by, until_ready
@@ -53,6 +60,10 @@ async def _is_of_this_release(client: MemoryClient, bootstrap: str) -> None:
     assert {*agreed.schemas} >= {*service_record(Settings(_env_file=None)).schemas}
     async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
         assert await consumer.topics() >= {"memory.pipelines", "memory.runs"}
+    deployment = Settings(_env_file=None, broker=f"kafka://{bootstrap}")
+    records = await read_to_end(deployment, "memory.service", [SERVICE_PARTITION])
+    assert [*entries_of(records, RELEASE_KEY, Release)] == [OWN], "the data of the former one had no record"
+    assert {one.embedder for one in entries_of(records, MODEL_KEY, ModelRecord)} >= {ENGLISH_EMBEDDER}
 
 
 async def _goes_on(client: MemoryClient) -> None:

@@ -1,0 +1,61 @@
+"""Guard a deployment's data against workers of a release that can't read it, or that writes what others can't read.
+
+Enters: the numbers of this release, and the record in the topic `service`. Leaves: a record of this release, where it
+is the highest so far; or the end of the process, with a code and what to do. Guaranteed: a refused worker has written
+nothing. A worker of the last release that runs goes on beside this one, and its start is refused by this record only
+where `OWN.oldest` says so (by the kinds of records that it does not know: `service_guard`).
+"""
+
+import sys
+from typing import NoReturn, Protocol
+
+import structlog
+
+from schemas.internal.release import FIRST_RELEASE, Release
+
+OWN = Release(number=2, oldest=1)
+"""This release. `number` is raised with each release that writes something new into topics, tables or indexes; `oldest`
+is the first that can read it, by default the one before, as workers are replaced one by one."""
+
+READS_FROM = 1
+"""The oldest release whose data this one reads."""
+
+log = structlog.get_logger()
+
+
+class ReleaseLog(Protocol):
+    """The record in the topic `service`."""
+
+    async def read(self) -> list[Release]:
+        """Return all records."""
+
+    async def write(self, release: Release) -> None:
+        """Write a record."""
+
+
+async def agree_on_release(records: ReleaseLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
+    """Return what counts for the deployment from now on. Ends the process where this release may not join it."""
+    found = await check_release(records, own, reads_from)
+    agreed = Release(number=max(found.number, own.number), oldest=max(found.oldest, own.oldest))
+    if agreed != found:
+        await records.write(agreed)
+        log.info("release recorded", number=agreed.number, oldest=agreed.oldest)
+    return agreed
+
+
+async def check_release(records: ReleaseLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
+    """Return what counts for the deployment. Ends the process where this release may not join it; writes nothing."""
+    found = await records.read()
+    number = max((one.number for one in found), default=FIRST_RELEASE)
+    oldest = max((one.oldest for one in found), default=FIRST_RELEASE)
+    if own.number < oldest:
+        writer = f"was written by release {number}, which takes workers from {oldest} on"
+        _refuse("release_too_old", own, writer, oldest)
+    if number < reads_from:
+        reads = f"was last written by release {number}, and this one reads data from {reads_from} on"
+        _refuse("data_too_old", own, reads, reads_from, f"once, and upgrade to {own.number} from there")
+    return Release(number=number, oldest=oldest)
+
+
+def _refuse(code: str, own: Release, why: str, needed: int, then: str = "or a later one") -> NoReturn:
+    sys.exit(f"{code}: this worker is of release {own.number}; the deployment {why}: start release {needed} {then}")
