@@ -1,5 +1,6 @@
 """Let gateways send to the deployment that replaces theirs, and delete what it has replaced.
 
+Gateways are all clients that follow: those of HTTP, `python -m streams mcp`, and the Python client over Kafka.
 Guaranteed: between the last record that a gateway sends to the former deployment and the first that it sends to the
 successor, everything is copied and applied. Killed on its way, it leaves gateways that wait for at most a minute and
 then send to the former deployment as before; the same command continues.
