@@ -12,7 +12,8 @@ GENERAL_EMBEDDER_KEY = b"general_embedder"
 
 
 class GeneralEmbedder(BaseModel, frozen=True, populate_by_name=True):
-    """`embedder` is a preset, or a name of the setting `EMBEDDERS` of all workers."""
+    """`embedder` is a preset, or a name of the setting `EMBEDDERS` of all workers; `former` is the one before it."""
 
     schema_: Literal["general_embedder.v1"] = Field(default="general_embedder.v1", alias="schema")
     embedder: str
+    former: str = "general"

@@ -67,14 +67,12 @@ GENERAL_MODE = Mode(
 """`general` until a user redeclares it, unless the deployment has another one for that."""
 
 
-def general_by(embedder: "EmbedderDescription") -> Mode:
+def general_by(embedder: "EmbedderDescription", former: FormerEmbedder = GENERAL_MODE.as_former) -> Mode:
     """Return `general` as a deployment gives it to users that declare none, by its own choice of an embedder.
 
-    The built-in one is its former embedder: users that have its vectors are served by them until all others are made.
+    Users that have vectors of the `former` one are served by them until all others are made.
     """
-    if embedder.name == GENERAL:
-        return GENERAL_MODE
-    chosen = {"embedder": embedder.name, "embedding_dim": embedder.dim, "former": GENERAL_MODE.as_former}
+    chosen = {"embedder": embedder.name, "embedding_dim": embedder.dim, "former": former}
     return GENERAL_MODE.model_copy(update=chosen)
 
 

@@ -10,7 +10,8 @@ from typing import Protocol
 import structlog
 
 from agents.ports.embedder import Embedders
-from schemas.state.modes import GENERAL, GENERAL_MODE, EmbedderDescription, ModeDeclarations, general_by
+from schemas.internal.general_embedder import GeneralEmbedder
+from schemas.state.modes import GENERAL, GENERAL_MODE, EmbedderDescription, FormerEmbedder, ModeDeclarations, general_by
 
 SETTING = "MODESTREAM_GENERAL_EMBEDDER"
 
@@ -20,10 +21,10 @@ log = structlog.get_logger()
 class GeneralEmbedderLog(Protocol):
     """The record in the topic `service`."""
 
-    async def read(self) -> str | None:
-        """Return the name in the last record; None without one."""
+    async def read(self) -> GeneralEmbedder | None:
+        """Return the last record; None without one."""
 
-    async def write(self, embedder: str) -> None:
+    async def write(self, chosen: GeneralEmbedder) -> None:
         """Write a record."""
 
 
@@ -38,18 +39,26 @@ class GeneralMode:
 
     async def agree(self, records: GeneralEmbedderLog) -> None:
         """Take the recorded embedder, or record that of the setting. Ends the process where this worker lacks it."""
-        recorded = await records.read() or GENERAL
-        if self._wanted is not None and self._wanted != recorded:
-            log.warning("general has another embedder: restart every worker", embedder=self._wanted, before=recorded)
-            await records.write(self._wanted)
-        name = self._wanted or recorded
-        self._mode = general_by(self._described(name, f"the deployment's general embedder (see {SETTING})"))
+        chosen = await records.read()
+        before = GENERAL if chosen is None else chosen.embedder
+        if self._wanted is not None and self._wanted != before:
+            chosen = GeneralEmbedder(embedder=self._wanted, former=before)
+            log.warning("general has another embedder: restart every worker", embedder=self._wanted, before=before)
+            await records.write(chosen)
+        if chosen is not None:
+            embedder = self._described(chosen.embedder, f"the deployment's general embedder (see {SETTING})")
+            self._mode = general_by(embedder, self._former(chosen.former))
 
     def complete(self, declared: ModeDeclarations) -> ModeDeclarations:
         """Return the declarations with the deployment's `general`."""
         if self._mode is GENERAL_MODE:
             return declared
         return declared.model_copy(update={"general": self._mode})
+
+    def _former(self, name: str) -> FormerEmbedder:
+        """Return the embedder before; one that is gone has vectors all the same, that are to be made again."""
+        found = self._embedders.described(name)
+        return FormerEmbedder(embedder=name, embedding_dim=0 if found is None else found.dim)
 
     def _described(self, name: str, where: str) -> EmbedderDescription:
         found = self._embedders.described(name)

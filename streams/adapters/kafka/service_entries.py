@@ -90,11 +90,11 @@ class KafkaGeneralEmbedderLog:
     def __init__(self, entries: ServiceEntries) -> None:
         self._entries = entries
 
-    async def read(self) -> str | None:
-        """Return the name in the last record; None without one."""
+    async def read(self) -> GeneralEmbedder | None:
+        """Return the last record; None without one."""
         found = await self._entries.read(GENERAL_EMBEDDER_KEY, GeneralEmbedder)
-        return found[-1].embedder if found else None
+        return found[-1] if found else None
 
-    async def write(self, embedder: str) -> None:
+    async def write(self, chosen: GeneralEmbedder) -> None:
         """Write a record, and wait until Kafka has it."""
-        await self._entries.write(GENERAL_EMBEDDER_KEY, GeneralEmbedder(embedder=embedder))
+        await self._entries.write(GENERAL_EMBEDDER_KEY, chosen)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from schemas.state.modes import GENERAL, EmbedderDescription, ModeDeclarations, general_by
+from schemas.state.modes import GENERAL, EmbedderDescription, FormerEmbedder, ModeDeclarations, general_by
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.mode_commands import count_vectors, remember_turn
 
@@ -62,6 +62,27 @@ async def test_users_with_vectors_are_served_by_the_built_in_one_until_all_other
         await pipeline.until(lambda: pipeline.memory("Crate 2 is in the hall.").embedding.status == "failed")
         await pipeline.topics.settled()
         assert await count_vectors(pipeline) == {BUILT_IN: 2, "general/tiny48": 1}, "the way back is open"
+
+
+async def test_way_back_makes_no_vector_that_is_there_and_those_of_turns_since(tmp_path: Path) -> None:
+    pipeline = await by_builtin(tmp_path, "Crate 1 is in the hall.")
+    async with pipeline.running():
+        await pipeline.until(lambda: pipeline.memory("Crate 1 is in the hall.").embedding.space == digest(pipeline))
+        await remember_turn(pipeline, "Crate 2 is in the hall.")
+        assert await count_vectors(pipeline) == {BUILT_IN: 1, "general/tiny48": 2}
+    pipeline.modes.complete = back
+    requested = len(pipeline.topics.records(pipeline.names.remembered))
+    async with pipeline.running():
+        await pipeline.until(lambda: digest(pipeline) not in {one.embedding.space for one in pipeline.memories.all()})
+        await pipeline.until(lambda: all(one.embedding.status == "ready" for one in pipeline.memories.all()))
+        assert await count_vectors(pipeline) == {BUILT_IN: 2, "general/tiny48": 2}
+        assert len(pipeline.topics.records(pipeline.names.remembered)) == requested + 1
+
+
+def back(declared: ModeDeclarations) -> ModeDeclarations:
+    builtin = EmbedderDescription(name=GENERAL, dim=384)
+    general = general_by(builtin, FormerEmbedder(embedder="tiny48", embedding_dim=48))
+    return declared.model_copy(update={"general": general})
 
 
 def digest(pipeline: InMemoryPipeline) -> str:

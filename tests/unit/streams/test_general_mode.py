@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.internal.general_embedder import GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, FormerEmbedder, Mode, ModeDeclarations
 from streams.bootstrap.general_mode import GeneralMode
 from tests.fakes.embedders import FakeEmbedders
@@ -11,13 +12,13 @@ class FakeGeneralEmbedderLog:
     """Implements `streams.bootstrap.general_mode.GeneralEmbedderLog`."""
 
     def __init__(self) -> None:
-        self.written: list[str] = []
+        self.written: list[GeneralEmbedder] = []
 
-    async def read(self) -> str | None:
+    async def read(self) -> GeneralEmbedder | None:
         return self.written[-1] if self.written else None
 
-    async def write(self, embedder: str) -> None:
-        self.written.append(embedder)
+    async def write(self, chosen: GeneralEmbedder) -> None:
+        self.written.append(chosen)
 
 
 async def general_by_start(log: FakeGeneralEmbedderLog, wanted: str | None = None) -> Mode | None:
@@ -39,9 +40,12 @@ async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
         assert general is not None
         assert (general.embedder, general.embedding_dim) == ("tiny48", 48)
         assert general.former == FormerEmbedder(embedder=GENERAL, embedding_dim=384)
-    assert log.written == ["tiny48"]
-    assert await general_by_start(log, "all-MiniLM-L6-v2") == GENERAL_MODE
-    assert log.written == ["tiny48", GENERAL]
+    assert log.written == [GeneralEmbedder(embedder="tiny48")]
+    for wanted in ("all-MiniLM-L6-v2", None):
+        back = await general_by_start(log, wanted)
+        assert back is not None
+        assert (back.embedder, back.former) == (GENERAL, FormerEmbedder(embedder="tiny48", embedding_dim=48))
+    assert len(log.written) == 2
 
 
 async def test_completed_declarations_are_stored_without_it() -> None:
@@ -56,6 +60,6 @@ async def test_embedder_that_a_worker_lacks_is_refused_with_the_way_out() -> Non
     with pytest.raises(SystemExit, match=r"MODESTREAM_GENERAL_EMBEDDER: 'nope' .* MODESTREAM_EMBEDDERS: add it"):
         GeneralMode("nope", FakeEmbedders())
     log = FakeGeneralEmbedderLog()
-    log.written.append("nope")
+    log.written.append(GeneralEmbedder(embedder="nope"))
     with pytest.raises(SystemExit, match="the deployment's general embedder"):
         await general_by_start(log)
