@@ -34,9 +34,10 @@ GRPC_PORT = int(os.environ.get("MODESTREAM_TEST_QDRANT_GRPC_PORT", "6334")) or N
 ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
 
 
-KINDS = ["fake", "edge", "engine", "local", "grpc", ON_SERVER]
-"""What a fixture is parametrised by. `engine` is Edge without vectors held beside it, `grpc` a server on the loopback
-over the embedded engine. Local mode warns that it ignores payload indexes, and that it is slow."""
+KINDS = ["fake", "edge", "engine", "quantised", "local", "grpc", ON_SERVER]
+"""What a fixture is parametrised by. `engine` is Edge without vectors in memory, `quantised` with the pooled vectors of
+every boundary as those of one with many memories, `grpc` a server on the loopback over the embedded engine. Local mode
+warns that it ignores payload indexes, and that it is slow."""
 
 QUIET = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
@@ -64,12 +65,22 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     embedded: dict[str, Callable[[], VectorIndex]] = {
         "fake": FakeIndex,
         "edge": lambda: EdgeIndex(tmp_path),
-        "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
+        "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0, max_quantised=0))),
+        "quantised": lambda: ReadIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
         "local": local,
     }
     opened_index = embedded[kind]()
     yield opened_index
     await opened_index.close()
+
+
+class ReadIndex(EdgeIndex):
+    """An index whose questions wait for vectors that are read in the background."""
+
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
+        await super().search(space, vector, where, limit)
+        await self.until_read()
+        return await super().search(space, vector, where, limit)
 
 
 def local() -> QdrantIndex:

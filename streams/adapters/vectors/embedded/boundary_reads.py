@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -24,21 +25,30 @@ from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE, VECTOR_BATCH_SIZE
 from streams.batching import batches
 
+Pause = Callable[[], Awaitable[object]]
+"""Lets others be served."""
+
 POINT_PAGE_SIZE = 1024
 """Points of one read, which holds the GIL for 10 ms."""
+
+
+class TooManyPoints(Exception):
+    """A boundary has more points than are read."""
 
 
 async def read_packed(
     packed: PackedVectors, space: VectorSpace, boundary: str, max_points: int, *, yields: bool
 ) -> BoundaryVectors | None:
-    """Return all points of a boundary of a complete collection; None if there are too many, or one can't be packed.
+    """Return all points of a boundary of a complete collection; None if one can't be packed.
 
-    `yields` lets other tasks run between pages.
+    `yields` lets other tasks run between pages. Raises TooManyPoints.
     """
     vectors = BoundaryVectors(space.fingerprint)
     for page in batches(packed.of(space, boundary), POINT_PAGE_SIZE):
         rows = [row for _, row in page if row is not None]
-        if len(rows) < len(page) or len(vectors.rows) + len(rows) > max_points:
+        if len(vectors.rows) + len(page) > max_points:
+            raise TooManyPoints
+        if len(rows) < len(page):
             return None
         vectors.put(rows)
         await _pause(yields=yields)
@@ -48,13 +58,11 @@ async def read_packed(
 async def read_boundary(
     shard: CollectionShard, packed: PackedVectors, space: VectorSpace, boundary: str, max_points: int, *, yields: bool
 ) -> BoundaryVectors | None:
-    """Return all points of a boundary, as the engine has them; None if there are too many, or one can't be packed.
+    """Return all points of a boundary, as the engine has them; None if one can't be packed.
 
-    `yields` lets other tasks run between pages.
+    `yields` lets other tasks run between pages. Raises TooManyPoints.
     """
-    missing = await _point_ids(shard, boundary, max_points, yields=yields)
-    if missing is None:
-        return None
+    missing = await point_ids(shard, boundary, max_points, partial(_pause, yields=yields))
     vectors = BoundaryVectors(space.fingerprint)
     for page in batches(packed.of(space, boundary), POINT_PAGE_SIZE):
         found = [row for memory_id, row in page if row is not None and memory_id in missing]
@@ -75,7 +83,7 @@ async def read_boundary(
 
 async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
     """Return the ids of all points of a boundary."""
-    return sorted(await _point_ids(shard, boundary, sys.maxsize, yields=True) or ())
+    return sorted(await point_ids(shard, boundary, sys.maxsize, partial(_pause, yields=True)))
 
 
 async def score_rows(
@@ -88,26 +96,26 @@ async def score_rows(
     unpacked: list[str] = []
     # In the order of the keys, so that neighbours are in one block.
     for page in batches(sorted(memory_ids), POINT_PAGE_SIZE):
-        rows, missing = tokens.read(space, where, page)
+        ids, page_scores, missing = tokens.scores(space, where, steps, page)
         unpacked += missing
-        found += rows.memory_ids
-        if rows.memory_ids:
-            scores.append(steps.maxsim(rows.tokens, rows.starts))
+        found += ids
+        scores.append(page_scores)
         await asyncio.sleep(0)
     return best_of(found, np.arange(len(found)), np.concatenate(scores), len(found)), unpacked
 
 
-async def _point_ids(shard: CollectionShard, boundary: str, max_points: int, *, yields: bool) -> set[str] | None:
+async def point_ids(shard: CollectionShard, boundary: str, max_points: int, pause: Pause) -> set[str]:
+    """Return the ids of all points of a boundary, with a pause after each page. Raises TooManyPoints."""
     found: set[str] = set()
     offset: ScrollOffset = None
     while True:
         page, offset = shard.ask(id_page_query(boundary, offset, POINT_PAGE_SIZE))
         found.update(page)
         if len(found) > max_points:
-            return None
+            raise TooManyPoints
         if offset is None:
             return found
-        await _pause(yields=yields)
+        await pause()
 
 
 def _repack(

@@ -1,50 +1,85 @@
-"""The token vectors of packed rows as one matrix."""
+"""Packed rows of one boundary without their pooled vectors: what late interaction needs, as columns."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import Fingerprint
-from streams.adapters.vectors.embedded.packed_vectors import ROW_HEADER, PackedTokens, filter_fields
-from streams.adapters.vectors.embedded.scoring import RowNumbers, time_mask
+from streams.adapters.vectors.embedded.packed_vectors import ROW_HEADER, FilterFields, PackedTokens, filter_fields
+from streams.adapters.vectors.embedded.row_table import ROW_BYTES, RowTable
+from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, ScoreArray
+from streams.adapters.vectors.embedded.token_columns import TokenColumns
 
 _FLOAT_BYTES = 4
 
 
-class TokenRow(NamedTuple):
-    """What late interaction needs of a packed row: when, the filter fields as bytes, the token vectors as bytes."""
+class TokenRows:
+    """Some rows of a boundary, of a space that has token vectors."""
 
-    occurred_ms: int
-    kind: bytes
-    tokens: bytes
+    def __init__(self, fingerprint: Fingerprint) -> None:
+        self._fingerprint = fingerprint
+        self._table = RowTable()
+        self._tokens = TokenColumns(fingerprint.token_dim)
 
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """The row of each memory."""
+        return self._table.rows
 
-class TokenRows(NamedTuple):
-    """Memories with token vectors, each with at least one: memory i has those from `starts[i]` on."""
+    @property
+    def size(self) -> int:
+        """The approximate number of bytes."""
+        return self._tokens.nbytes + ROW_BYTES * len(self._table.ids)
 
-    memory_ids: list[str]
-    tokens: PackedTokens
-    starts: RowNumbers
+    @property
+    def needs_compaction(self) -> bool:
+        """True if more than half of the rows are dead."""
+        return self._table.needs_compaction
 
+    def put(self, packed: Mapping[str, bytes]) -> None:
+        """Add packed rows by memory."""
+        if not packed:
+            return
+        kinds, times, tokens = [], [], []
+        for row in packed.values():
+            occurred_ms, length = ROW_HEADER.unpack_from(row)
+            end = ROW_HEADER.size + length
+            kinds.append(filter_fields(row[ROW_HEADER.size : end]))
+            times.append(occurred_ms)
+            found = np.frombuffer(row, np.int8, offset=end + _FLOAT_BYTES * self._fingerprint.dim)
+            tokens.append(found.reshape(-1, self._fingerprint.token_dim))
+        self.add(list(packed), kinds, times, tokens)
 
-def token_row(fingerprint: Fingerprint, row: bytes, kinds: dict[bytes, bytes]) -> TokenRow:
-    """Take a packed row apart; its pooled vector is left out. Rows with equal fields share the object in `kinds`."""
-    occurred_ms, length = ROW_HEADER.unpack_from(row)
-    end = ROW_HEADER.size + length
-    kind = row[ROW_HEADER.size : end]
-    return TokenRow(occurred_ms, kinds.setdefault(kind, kind), row[end + _FLOAT_BYTES * fingerprint.dim :])
+    def add(
+        self,
+        memory_ids: Sequence[str],
+        kinds: Sequence[FilterFields],
+        times: Sequence[int],
+        tokens: Sequence[PackedTokens],
+    ) -> None:
+        """Add rows, at least one."""
+        self._tokens.put(self._table.add(memory_ids, kinds, times), tokens)
 
+    def remove(self, memory_id: str) -> None:
+        """Remove a row; unknown ids are ignored."""
+        self._table.remove(memory_id)
 
-def stack_tokens(fingerprint: Fingerprint, where: MemoryFilter, row_of: Mapping[str, TokenRow]) -> TokenRows:
-    """Return the memories that the filter admits and that have token vectors, of a space that has such."""
-    memory_ids, rows = list(row_of), list(row_of.values())
-    admitted = {kind: filter_fields(kind).admitted(where) for kind in {row.kind for row in rows}}
-    counts = np.fromiter((len(row.tokens) for row in rows), np.int64, len(rows)) // fingerprint.token_dim
-    mask = np.fromiter((admitted[row.kind] for row in rows), np.bool_, len(rows)) & (counts > 0)
-    mask &= time_mask(np.fromiter((row.occurred_ms for row in rows), np.int64, len(rows)), where)
-    places, counts = np.flatnonzero(mask).tolist(), counts[mask]
-    data = b"".join([rows[place].tokens for place in places])
-    tokens = np.frombuffer(data, np.int8).reshape(-1, fingerprint.token_dim)
-    return TokenRows([memory_ids[place] for place in places], tokens, np.cumsum(counts) - counts)
+    def newer_half(self) -> Self:
+        """Return the rows that were added last, half of them."""
+        made = type(self)(self._fingerprint)
+        # In order of their rows.
+        rows = list(self._table.rows.values())[len(self._table.rows) // 2 :]
+        if rows:
+            made.add(*self._table.fields(rows), [self._tokens.of(row) for row in rows])
+        return made
+
+    def places(self, memory_ids: Sequence[str]) -> RowNumbers:
+        """Return the row of each of these memories, `NO_ROW` for an unknown one."""
+        return self._table.places(memory_ids)
+
+    def scores(self, steps: QuestionSteps, where: MemoryFilter, rows: RowNumbers) -> tuple[list[str], ScoreArray]:
+        """Return the memories of these rows that the filter admits and that have token vectors; their MaxSim."""
+        rows = rows[self._table.admits(where, rows) & self._tokens.has_tokens(rows)]
+        return self._table.ids_of(rows), self._tokens.maxsim(rows, steps)

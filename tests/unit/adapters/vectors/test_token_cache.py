@@ -14,13 +14,14 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
-from streams.adapters.vectors.embedded.token_cache import ROW_OVERHEAD_BYTES, KeptTokens, TokenCache
+from streams.adapters.vectors.embedded.scoring import QuestionSteps
+from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=4, token_dim=32)
 WHERE = MemoryFilter("u1")
-ROW_BYTES = 3 * 32 + ROW_OVERHEAD_BYTES
+STEPS = QuestionSteps.of(np.eye(3, 32, dtype=np.float32))
 
 
 class CountingStore(PackedVectors):
@@ -61,79 +62,115 @@ def ids(*numbers: int) -> list[str]:
     return [memory(number) for number in numbers]
 
 
+def read(cache: TokenCache, *numbers: int, where: MemoryFilter = WHERE) -> dict[str, float]:
+    """Score these memories, all of them packed."""
+    found, scores, unpacked = cache.scores(SPACE, where, STEPS, ids(*numbers))
+    assert unpacked == []
+    return dict(zip(found, scores.tolist(), strict=True))
+
+
+def size_of(store: PackedVectors, count: int) -> int:
+    """The bytes of so many rows."""
+    kept = KeptTokens()
+    TokenCache(store, kept).scores(SPACE, WHERE, STEPS, ids(*range(count)))
+    return kept.size
+
+
 def test_rows_are_read_once(store: CountingStore) -> None:
     cache = TokenCache(store)
-    first, _ = cache.read(SPACE, WHERE, ids(1, 2, 3))
-    again, _ = cache.read(SPACE, WHERE, ids(2, 3, 4))
+    first, again = read(cache, 3, 1, 2), read(cache, 2, 3, 4)
     assert store.asked == ids(1, 2, 3, 4)
-    assert (first.memory_ids, again.memory_ids) == (ids(1, 2, 3), ids(2, 3, 4))
-    assert np.array_equal(first.tokens[3:], again.tokens[:6])
-    assert again.starts.tolist() == [0, 3, 6]
+    assert (sorted(first), sorted(again)) == (ids(1, 2, 3), ids(2, 3, 4))
+    assert {one: first[one] for one in ids(2, 3)} == {one: again[one] for one in ids(2, 3)}
+    assert again == read(TokenCache(store), 2, 3, 4)
 
 
 def test_cached_rows_are_filtered(store: CountingStore) -> None:
     cache = TokenCache(store)
-    cache.read(SPACE, WHERE, ids(1, 2, 3))
-    assert cache.read(SPACE, MemoryFilter("u1", since_ms=200), ids(1, 2, 3))[0].memory_ids == ids(2, 3)
-    assert cache.read(SPACE, MemoryFilter("u1", modes=()), ids(1, 2, 3))[0].memory_ids == []
+    read(cache, 1, 2, 3)
+    assert sorted(read(cache, 1, 2, 3, where=MemoryFilter("u1", since_ms=200))) == ids(2, 3)
+    assert read(cache, 1, 2, 3, where=MemoryFilter("u1", modes=())) == {}
 
 
 def test_other_boundary_does_not_see_cached_rows(store: CountingStore) -> None:
     cache = TokenCache(store)
-    cache.read(SPACE, WHERE, ids(1))
-    assert cache.read(SPACE, MemoryFilter("u2"), ids(1))[0].memory_ids == []
+    read(cache, 1)
+    assert read(cache, 1, where=MemoryFilter("u2")) == {}
 
 
 def test_forgotten_rows_are_read_again(store: CountingStore) -> None:
-    kept = KeptTokens()
-    cache = TokenCache(store, kept)
-    before, _ = cache.read(SPACE, WHERE, ids(1, 2))
+    cache = TokenCache(store)
+    before = read(cache, 1, 2)
     put(store, made(1, version=1))
     store.remove(SPACE.collection, ids(2))
     cache.forget(SPACE.collection, ids(1, 2, 99))
-    after, unpacked = cache.read(SPACE, WHERE, ids(1, 2))
-    assert (after.memory_ids, unpacked) == (ids(1), [])
-    assert not np.array_equal(after.tokens, before.tokens[:3])
-    assert kept.size == ROW_BYTES
+    after = read(cache, 1, 2)
+    assert list(after) == ids(1)
+    assert after[memory(1)] != before[memory(1)]
+
+
+def test_rows_that_are_written_again_and_again_take_no_more_room(store: CountingStore) -> None:
+    kept = KeptTokens()
+    cache = TokenCache(store, kept)
+    for _ in range(100):
+        read(cache, 0, 1, 2)
+        cache.forget(SPACE.collection, ids(0, 1, 2))
+    assert kept.size < size_of(store, 6) * 20
 
 
 def test_dropped_collection_is_read_again(store: CountingStore) -> None:
     kept = KeptTokens()
     cache = TokenCache(store, kept)
-    cache.read(SPACE, WHERE, ids(1))
+    read(cache, 1)
     cache.drop(SPACE.collection)
     assert kept.size == 0
-    cache.read(SPACE, WHERE, ids(1))
+    read(cache, 1)
     assert store.asked == ids(1, 1)
 
 
-def test_bytes_are_bounded(store: CountingStore) -> None:
-    kept = KeptTokens(2 * ROW_BYTES)
+def test_bytes_are_bounded_and_the_last_rows_kept(store: CountingStore) -> None:
+    kept = KeptTokens(size_of(store, 4))
     cache = TokenCache(store, kept)
-    assert cache.read(SPACE, WHERE, ids(0, 1, 2, 3))[0].memory_ids == ids(0, 1, 2, 3)
-    assert kept.size == 2 * ROW_BYTES
-    cache.read(SPACE, WHERE, ids(2, 3))
-    assert store.asked == ids(0, 1, 2, 3)
+    store.asked.clear()
+    for number in range(6):
+        assert list(read(cache, number)) == ids(number)
+        assert kept.size <= size_of(store, 4)
+    store.asked.clear()
+    alone = read(TokenCache(store), 4, 5)
+    store.asked.clear()
+    assert read(cache, 4, 5) == alone
+    assert store.asked == []
+
+
+def test_questions_wider_than_the_limit_are_answered(store: CountingStore) -> None:
+    kept = KeptTokens(10)
+    assert sorted(read(TokenCache(store, kept), 0, 1, 2, 3)) == ids(0, 1, 2, 3)
+    assert kept.size <= 10
 
 
 def test_boundary_asked_longest_ago_is_dropped_first(store: CountingStore) -> None:
     others = [replace(made(number), boundary="u2", scope={"user_id": "u2"}) for number in (7, 8)]
     put(store, *others)
-    kept = KeptTokens(2 * ROW_BYTES)
-    cache = TokenCache(store, kept)
-    cache.read(SPACE, WHERE, ids(1))
-    cache.read(SPACE, MemoryFilter("u2"), ids(7, 8))
-    assert kept.size == 2 * ROW_BYTES
-    cache.read(SPACE, MemoryFilter("u2"), ids(7, 8))
-    assert store.asked == ids(1, 7, 8)
+    kept = KeptTokens(size_of(store, 2))
+    cache, theirs = TokenCache(store, kept), MemoryFilter("u2")
+    store.asked.clear()
+    read(cache, 1)
+    read(cache, 7, 8, where=theirs)
+    assert kept.size <= size_of(store, 2)
+    store.asked.clear()
+    read(cache, 7, 8, where=theirs)
+    assert store.asked == []
+    read(cache, 1)
+    assert store.asked == ids(1)
 
 
 def test_indexes_of_a_process_share_the_limit_and_no_rows(store: CountingStore) -> None:
-    kept = KeptTokens(2 * ROW_BYTES)
+    kept, limit = KeptTokens(size_of(store, 2)), size_of(store, 2)
+    store.asked.clear()
     first, second = TokenCache(store, kept, "0"), TokenCache(store, kept, "1")
-    first.read(SPACE, WHERE, ids(1, 2))
-    second.read(SPACE, WHERE, ids(1, 2))
-    assert kept.size == 2 * ROW_BYTES
+    read(first, 1, 2)
+    read(second, 1, 2)
+    assert kept.size <= limit
     assert store.asked == ids(1, 2, 1, 2)
     second.close()
     assert kept.size == 0
@@ -141,7 +178,7 @@ def test_indexes_of_a_process_share_the_limit_and_no_rows(store: CountingStore) 
 
 def test_id_that_is_no_uuid_is_refused(store: CountingStore) -> None:
     with pytest.raises(ValueError, match="no UUID"):
-        TokenCache(store).read(SPACE, WHERE, ["one"])
+        TokenCache(store).scores(SPACE, WHERE, STEPS, ["one"])
 
 
 async def test_written_points_are_scored_by_their_new_tokens(tmp_path: Path) -> None:
