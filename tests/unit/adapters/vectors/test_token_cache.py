@@ -129,17 +129,19 @@ def test_dropped_collection_is_read_again(store: CountingStore) -> None:
 
 
 def test_bytes_are_bounded_and_the_last_rows_kept(store: CountingStore) -> None:
-    kept = KeptTokens(size_of(store, 4))
+    limit = size_of(store, 4)
+    kept = KeptTokens(limit)
     cache = TokenCache(store, kept)
     store.asked.clear()
     for number in range(6):
-        assert list(read(cache, number)) == ids(number)
-        assert kept.size <= size_of(store, 4)
-    store.asked.clear()
-    alone = read(TokenCache(store), 4, 5)
-    store.asked.clear()
-    assert read(cache, 4, 5) == alone
-    assert store.asked == []
+        before = list(store.asked)
+        alone = read(TokenCache(store), number)
+        store.asked[:] = before
+        assert [read(cache, number) for _ in range(2)] == [alone, alone]
+        assert kept.size <= limit
+        # Also right after others went.
+        assert store.asked == [*before, memory(number)]
+        store.asked[:] = before
 
 
 def test_questions_wider_than_the_limit_are_answered(store: CountingStore) -> None:
