@@ -4,16 +4,29 @@ Pure. Arrays have shape (memories,), by number, unless said otherwise.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
+from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastingFeatures:
+    """What ranking has computed of some memories that no question changes; arrays of the shape of `numbers`.
+
+    `features` by name; `shifted` has the turn so many places after each memory.
+    """
+
+    numbers: IntArray
+    features: dict[str, FloatArray] = field(default_factory=dict)
+    shifted: dict[int, IntArray] = field(default_factory=dict)
 
 
 class DerivedColumns:
@@ -22,6 +35,16 @@ class DerivedColumns:
     def __init__(self, columns: ColumnArrays, order: TurnOrder) -> None:
         self.columns = columns
         self.order = order
+        self._lasting = LastingFeatures(np.zeros(0, np.int64))
+
+    def lasting_features(self, numbers: IntArray) -> LastingFeatures:
+        """Return what is kept of these memories: all that were computed before if the last question ranked them too.
+
+        Of a user with up to `MAX_RERANKED` memories, questions rank the same ones.
+        """
+        if not np.array_equal(self._lasting.numbers, numbers):
+            self._lasting = LastingFeatures(numbers)
+        return self._lasting
 
     @cached_property
     def time_range_ms(self) -> tuple[int, int]:

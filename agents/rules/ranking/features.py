@@ -20,6 +20,7 @@ from agents.rules.ranking.memory_features import (
     EPOCH_DAY,
     LABEL_BITS,
     MEMORY_FEATURES,
+    QUESTION_FREE_FEATURES,
     conversation_best,
     question_traits,
     said_in_ranges,
@@ -52,7 +53,7 @@ class RankingFeatures:
         self._date_ranges = _find_named_date_ranges(features)
         self._traits = question_traits(features, self._date_ranges)
         self._known: dict[str, FloatArray] = {}
-        self._shifted: dict[int, IntArray] = {}
+        self._lasting = features.derived.lasting_features(numbers)
 
     def of(self, name: str) -> FloatArray | None:
         """Return a feature, shape of the numbers; None if the question makes it 0 for all memories.
@@ -87,11 +88,12 @@ class RankingFeatures:
         return reduce(np.multiply, map(self._primitive, primitives))
 
     def _primitive(self, name: str) -> FloatArray:
-        known = self._known.get(name)
+        cache = self._lasting.features if name in QUESTION_FREE_FEATURES else self._known
+        known = cache.get(name)
         if known is None:
             # The last digit of a logarithm may depend on memory alignment; equal memories must get equal values.
             made = self._compute(name)
-            known = self._known[name] = made if name in BINARY_FEATURES else np.round(made, FEATURE_DECIMALS)
+            known = cache[name] = made if name in BINARY_FEATURES else np.round(made, FEATURE_DECIMALS)
         return known
 
     def _compute(self, name: str) -> FloatArray:
@@ -113,9 +115,9 @@ class RankingFeatures:
 
     def _turns_at(self, step: int) -> IntArray:
         """Return the turn `step` places after each memory."""
-        known = self._shifted.get(step)
+        known = self._lasting.shifted.get(step)
         if known is None:
-            known = self._shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
+            known = self._lasting.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
         return known
 
     def _transform(self, field: str, transform: str) -> FloatArray:

@@ -149,6 +149,12 @@ BINARY_MEMORY_FEATURES = frozenset(
 )
 """Memory features that are 0 or 1."""
 
+QUESTION_FREE_FEATURES = frozenset(
+    {*LABEL_BITS, "length", "longer", "length2", "first", "second", "last", "standing", "lateness", "importance"}
+    | {"asked_before", "asked_after"}
+)
+"""Features that follow from the columns alone: the same for all questions and at all times until a write."""
+
 
 def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
     """Return the traits of a question by name; all but `large` are 0 or 1."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
+from agents.rules.ranking.ranking import MAX_RERANKED
 
 MAX_CACHED_BYTES = 32 * 1024 * 1024
 """Columns and vocabularies that are cached in one partition: 90,000 memories of one boundary, or 4,600 boundaries of
@@ -15,6 +16,8 @@ COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 7
 """Measured bytes of a boundary's columns without rows and of each memory in them, of a vocabulary without terms and of
 each of its terms, with the objects around the arrays."""
 
+FEATURE_BYTES = 260
+"""Bytes of the features of one memory that `LastingFeatures` keeps, of `MAX_RERANKED` memories at most: 32 numbers."""
 
 MAX_WRITTEN = 256
 """Rows of a boundary that wait to be applied to its columns."""
@@ -122,6 +125,7 @@ class MemoryColumnsCache:
         """Count a boundary's size anew, and evict the boundaries that were not read for the longest time."""
         columns, vocabulary = self._cached[boundary], self._vocabularies.get(boundary)
         size = COLUMNS_BYTES + (columns.documents + len(self._written.get(boundary, ()))) * MEMORY_BYTES
+        size += min(columns.documents, MAX_RERANKED) * FEATURE_BYTES
         size += 0 if vocabulary is None else VOCABULARY_BYTES + vocabulary.estimated_words * TERM_BYTES
         self._bytes += size - self._sizes.get(boundary, 0)
         self._sizes[boundary] = size

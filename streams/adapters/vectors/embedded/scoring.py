@@ -4,7 +4,7 @@ Guaranteed: a score depends on the memory's own tokens and the question alone, t
 MaxSim is computed in integers that 32-bit floats hold exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -25,6 +25,10 @@ MATMUL_BLOCK_TOKENS = 64
 """Tokens in one call of BLAS. From 200 on it uses all cores for a product and, if these are busy, waits ten times as
 long as one core needs."""
 
+PIECE_TOKENS = 4096
+"""Tokens that are multiplied at a stretch. Their 32-bit floats, 2 MB, stay in the processor's cache; those of all
+tokens of 1,000 turns, 30 MB, are new pages of memory at each question, which take longer than the products."""
+
 
 class QuestionSteps(NamedTuple):
     """A question's token vectors in steps, shape (token_dim, tokens), and the score of one step."""
@@ -40,8 +44,13 @@ class QuestionSteps(NamedTuple):
 
     def maxsim(self, tokens: PackedTokens, starts: RowNumbers) -> ScoreArray:
         """Return the score of each memory, at least one; memory i has the tokens from `starts[i]` on, at least one."""
-        best = np.maximum.reduceat(_products(tokens, self.steps), starts, axis=0)
-        sums: ScoreArray = best.sum(axis=1, dtype=np.float64)
+        ends = np.append(starts[1:], len(tokens))
+        best = np.empty((self.steps.shape[1], len(starts)), np.float32)
+        products = _Products(self.steps, max(int((ends - starts).max()), min(len(tokens), PIECE_TOKENS)))
+        for first, last in _pieces(starts, ends):
+            piece = products.of(tokens[starts[first] : ends[last - 1]])
+            np.maximum.reduceat(piece, starts[first:last] - starts[first], axis=1, out=best[:, first:last])
+        sums: ScoreArray = best.sum(axis=0, dtype=np.float64)
         return sums * self.unit
 
 
@@ -70,10 +79,30 @@ def best_of(all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit:
     return Nearest(ids, scores)[:limit]
 
 
-def _products(tokens: PackedTokens, query_steps: Matrix) -> Matrix:
-    """Multiply each token by each row of the query; shape (tokens, rows of the query)."""
-    blocks = np.empty((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
-    rows = blocks.reshape(-1, tokens.shape[1])
-    rows[: len(tokens)], rows[len(tokens) :] = tokens, 0
-    products: Matrix = (blocks @ query_steps).reshape(-1, query_steps.shape[1])[: len(tokens)]
-    return products
+def _pieces(starts: RowNumbers, ends: RowNumbers) -> Iterator[tuple[int, int]]:
+    """Yield runs of memories that have at most `PIECE_TOKENS` tokens together, or are one memory."""
+    first = 0
+    while first < len(starts):
+        last = max(int(np.searchsorted(ends, starts[first] + PIECE_TOKENS, "right")), first + 1)
+        yield first, last
+        first = last
+
+
+class _Products:
+    """Multiplies each row of a query by tokens, in memory that is used again."""
+
+    def __init__(self, query_steps: Matrix, most_tokens: int) -> None:
+        blocks, (dim, rows) = -(-most_tokens // MATMUL_BLOCK_TOKENS), query_steps.shape
+        self._query = np.ascontiguousarray(query_steps.T)
+        self._tokens = np.empty((blocks, MATMUL_BLOCK_TOKENS, dim), np.float32)
+        self._products = np.empty((rows, blocks, MATMUL_BLOCK_TOKENS), np.float32)
+
+    def of(self, tokens: PackedTokens) -> Matrix:
+        """Return the products of shape (rows of the query, tokens), valid until the next call."""
+        blocks = self._tokens[: -(-len(tokens) // MATMUL_BLOCK_TOKENS)]
+        rows = blocks.reshape(-1, tokens.shape[1])
+        rows[: len(tokens)], rows[len(tokens) :] = tokens, 0
+        products = self._products[:, : len(blocks)]
+        np.matmul(self._query, blocks.transpose(0, 2, 1), out=products.transpose(1, 0, 2))
+        found: Matrix = self._products.reshape(len(self._query), -1)[:, : len(tokens)]
+        return found

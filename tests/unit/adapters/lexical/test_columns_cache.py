@@ -3,10 +3,10 @@
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from streams.adapters.lexical.columns_cache import COLUMNS_BYTES, MEMORY_BYTES, MemoryColumnsCache
+from streams.adapters.lexical.columns_cache import COLUMNS_BYTES, FEATURE_BYTES, MEMORY_BYTES, MemoryColumnsCache
 from tests.builders.memories import made
 
-MAX_BYTES = 2 * (COLUMNS_BYTES + 10 * MEMORY_BYTES) + COLUMNS_BYTES
+MAX_BYTES = 2 * (COLUMNS_BYTES + 10 * (MEMORY_BYTES + FEATURE_BYTES)) + COLUMNS_BYTES
 """Room for two boundaries of ten memories and the vocabulary of one."""
 
 
