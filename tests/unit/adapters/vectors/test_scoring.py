@@ -11,11 +11,13 @@ DIM = 8
 
 def unit_vectors(random: np.random.Generator, count: int) -> Matrix:
     plain = random.standard_normal((count, DIM)).astype(np.float32)
-    return plain / np.linalg.norm(plain, axis=1, keepdims=True)
+    unit: Matrix = plain / np.linalg.norm(plain, axis=1, keepdims=True)
+    return unit
 
 
 def packed(random: np.random.Generator, count: int) -> PackedTokens:
-    return np.rint(unit_vectors(random, count) * PACKED_STEPS).astype(np.int8)
+    tokens: PackedTokens = np.rint(unit_vectors(random, count) * PACKED_STEPS).astype(np.int8)
+    return tokens
 
 
 def test_score_is_independent_of_the_memories_around() -> None:
