@@ -3,7 +3,7 @@
 import threading
 
 from schemas.models.vectors import Encoded
-from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
 
 MAX_QUERY_S = 0.3
 """Far longer than a thread needs to begin its next passage."""
@@ -24,14 +24,14 @@ class PacedModel(FastembedModel):
         self._first_query = threading.Event()
         self._overlap = threading.Event()
 
-    def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a passage."""
+    def run(self, prepared: PreparedText) -> ModelOutput:
+        """Run a passage."""
         self.began.release()
         if self._query_is_under_way:
-            self.began_beside_query.append(text)
+            self.began_beside_query.append(prepared.text)
             self._overlap.set()
         self._first_query.wait()
-        return super().passage(text, prefix)
+        return super().run(prepared)
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a query."""

@@ -84,9 +84,9 @@ class _Read:
 
 
 def _read(run: ModelRun, prefix: str, text: str) -> _Read:
-    output = run(prefix, text)
+    output = run(run.prepare(prefix, text))
     pooled: Vector = output.states.mean(axis=0)
-    return _Read(_unit(output.states[output.is_own_token]), output.spans, _unit(pooled))
+    return _Read(_unit(output.own_states), output.prepared.spans, _unit(pooled))
 
 
 def _unit(rows: Matrix) -> Matrix:

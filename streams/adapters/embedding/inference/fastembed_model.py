@@ -6,7 +6,7 @@ token vectors come from the same run; spans count code points of the given text,
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
@@ -70,15 +70,29 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOutput:
-    """The output for one text. `states` are those of all tokens, or the one vector of a model that pools by itself.
+class PreparedText:
+    """A text as the session takes it. `text` is the text itself, without its prefix.
 
     `is_own_token` marks the tokens of the text itself, without prefix and special tokens; `spans` are their spans.
     """
 
-    states: Matrix | Vector
+    text: str
+    feed: Mapping[str, NDArray[np.int64]]
     is_own_token: NDArray[np.bool_]
     spans: Spans
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """The output for one text. `states` are those of all tokens, or the one vector of a model that pools by itself."""
+
+    prepared: PreparedText
+    states: Matrix | Vector
+
+    @property
+    def own_states(self) -> Matrix:
+        """The states of the text's own tokens."""
+        return self.states[self.prepared.is_own_token]
 
 
 class ModelRun:
@@ -90,7 +104,8 @@ class ModelRun:
         self._session = onnx.model
         self._input_names = [node.name for node in onnx.model.get_inputs()]
 
-    def __call__(self, prefix: str, text: str) -> ModelOutput:
+    def prepare(self, prefix: str, text: str) -> PreparedText:
+        """Cut a text into tokens."""
         [encoding] = self._onnx.tokenize([_well_formed(prefix + text)])
         inputs = {
             "input_ids": encoding.ids,
@@ -98,8 +113,11 @@ class ModelRun:
             "token_type_ids": [0] * len(encoding.ids),
         }
         feed = {name: np.array([inputs[name]], np.int64) for name in self._input_names}
-        states = np.asarray(self._session.run(None, feed)[0][0], np.float32)
-        return ModelOutput(states, *_own_spans(encoding, len(prefix)))
+        return PreparedText(text, feed, *_own_spans(encoding, len(prefix)))
+
+    def __call__(self, prepared: PreparedText) -> ModelOutput:
+        """Run the session."""
+        return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
 
 
 def _own_spans(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Spans]:
@@ -181,19 +199,35 @@ class FastembedModel:
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a passage."""
-        output = self._run(self._local.passage_prefix if prefix is None else prefix, text)
-        pooled = self._centre.of_passage(self._pooled(output.states))
+        [encoded] = self.finish_passages([self.run(self.prepare_passage(text, prefix))])
+        return encoded
+
+    def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
+        """Do what comes before the run of a passage."""
+        return self._run.prepare(self._local.passage_prefix if prefix is None else prefix, text)
+
+    def run(self, prepared: PreparedText) -> ModelOutput:
+        """Run the model."""
+        return self._run(prepared)
+
+    def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
+        """Make the vectors of passages, those of each as if it were alone.
+
+        Step by step for all, since a run leaves nothing else in the processor's caches: several in a row take half.
+        """
+        pooled = [self._centre.of_passage(self._pooled(one.states)) for one in outputs]
         if self._tokens is None:
-            return Encoded(pooled, np.empty((0, 0), np.float32))
-        return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.is_own_token]))
+            return [Encoded(vector, np.empty((0, 0), np.float32)) for vector in pooled]
+        states = [(one.prepared.text, one.prepared.spans, one.own_states) for one in outputs]
+        return [Encoded(*vectors) for vectors in zip(pooled, self._tokens.of_passages(states), strict=True)]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a query."""
-        output = self._run(self._local.query_prefix if prefix is None else prefix, text)
+        output = self._run(self._run.prepare(self._local.query_prefix if prefix is None else prefix, text))
         pooled = self._centre.of_query(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32), spans=np.empty((0, 2), np.int32))
-        tokens, spans = self._tokens.of_query(output.spans, output.states[output.is_own_token])
+        tokens, spans = self._tokens.of_query(output.prepared.spans, output.own_states)
         return Encoded(pooled, tokens, spans=spans)
 
     def _pooled(self, states: Matrix | Vector) -> Vector:
@@ -205,7 +239,7 @@ class FastembedModel:
 
     def _has_token_states(self) -> bool:
         """Probe the model. Raises ValueError for vectors of another dimension, or not finite."""
-        states = self._run(self._local.passage_prefix, PROBE_TEXT).states
+        states = self._run(self._run.prepare(self._local.passage_prefix, PROBE_TEXT)).states
         pooled = self._pooled(states)
         if pooled.shape != (self._local.dim,):
             raise ValueError(

@@ -6,6 +6,7 @@ spans. The pieces of a word are kept or dropped together. Quantising the rows of
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -122,9 +123,19 @@ class TokenVectors:
         return cls(TokenProjection.plain(dim) if learned is None else TokenProjection.of(learned))
 
     def of_passage(self, text: str, spans: Spans, states: Matrix) -> Matrix:
-        """Return the rows of the text's content words, shape (at most `MAX_TOKEN_ROWS`, `dim`)."""
-        content = states[content_token_mask(text, spans)][:MAX_TOKEN_ROWS]
-        return dequantise_tokens(quantise_tokens(self._projection.of_passage(content)))
+        """Return the rows of one text."""
+        [rows] = self.of_passages([(text, spans, states)])
+        return rows
+
+    def of_passages(self, texts: Sequence[tuple[str, Spans, Matrix]]) -> list[Matrix]:
+        """Return the rows of the content words of each text, shape (at most `MAX_TOKEN_ROWS`, `dim`).
+
+        A text comes with its tokens' spans and states.
+        """
+        masks = [content_token_mask(text, spans) for text, spans, _ in texts]
+        content = [states[mask][:MAX_TOKEN_ROWS] for (_, _, states), mask in zip(texts, masks, strict=True)]
+        rows = [self._projection.of_passage(one) for one in content]
+        return [dequantise_tokens(quantise_tokens(one)) for one in rows]
 
     def of_query(self, spans: Spans, states: Matrix) -> tuple[Matrix, Spans]:
         """Return a row for each token, shape (at most `MAX_TOKEN_ROWS`, `dim`), and its span."""

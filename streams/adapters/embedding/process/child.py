@@ -6,6 +6,7 @@ input is closed, which is when the worker ends, however it dies, also in the mid
 of `serve_shared` as well it serves all workers of a data directory.
 """
 
+import gc
 import json
 import os
 import signal
@@ -45,6 +46,7 @@ def _serve_parent(options: dict[str, Any]) -> None:
         answers.write(refusal(problem))
         os._exit(1)
     answers.write(hello(model))
+    gc.freeze()  # What is loaded stays: no collection looks at it again.
     EmbeddingServer(model, answers.write, PassagePool(options["threads"]), classifier).serve(sys.stdin.buffer)
     os._exit(0)
 

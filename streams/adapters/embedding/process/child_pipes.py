@@ -146,7 +146,7 @@ class EmbedderChild:
 
     async def _open(self) -> None:
         self._closed = asyncio.get_running_loop().create_future()
-        self._writing = await self._process.connect(frames.FrameReader(self._resolve, self._end_of_output))
+        self._writing = await self._process.connect(frames.FrameReader(self._resolve, self._end_of_output, self._send))
         self._watching = asyncio.create_task(self._watch())
 
     def _send(self) -> None:
@@ -203,7 +203,6 @@ class EmbedderChild:
             return
         request = self._in_pipe.pop(number)
         self._deaths.clear(request)
-        self._send()
         if request.answer.done():
             return
         if kind == frames.ERROR:

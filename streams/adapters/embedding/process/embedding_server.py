@@ -1,25 +1,19 @@
 """Answers the requests of one connection with a model; the model is loaded, exported or downloaded here."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
+from streams.adapters.embedding.process.passage_answers import PassageAnswers, Write
 from streams.adapters.embedding.process.passage_pool import Texts
 
 MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a pipe in one piece."""
-
-Write = Callable[[bytes], None]
-"""Writes a frame; called by several threads."""
 
 
 def load_models(options: dict[str, Any]) -> tuple[FastembedModel, InteractionClassifier | None]:
@@ -58,9 +52,9 @@ class EmbeddingServer:
         self, model: FastembedModel, write: Write, texts: Texts, classifier: InteractionClassifier | None = None
     ) -> None:
         self._model = model
-        self._classifier = classifier
         self._write = write
         self._texts = texts
+        self._passages = PassageAnswers(model, write, classifier)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until the input ends."""
@@ -72,29 +66,16 @@ class EmbeddingServer:
             content = requests.read(length)
             alone = bool(kind & frames.ALONE)
             if kind & ~frames.ALONE == frames.PASSAGE:
-                self._texts.submit(content, partial(self._answer, number, content, self._passage), alone=alone)
+                with self._texts.reading(content):
+                    passage = self._passages.expect(number, content, alone=alone)
+                self._texts.submit(content, passage, alone=alone)
             else:
                 with self._texts.query(content, alone=alone):
-                    self._answer(number, content, self._query)
+                    self._write(self._query(number, content))
 
-    def _answer(self, number: int, content: bytes, embed: Callable[[str, str], bytes]) -> None:
+    def _query(self, number: int, content: bytes) -> bytes:
         try:
-            answer = frames.encode_frame(number, frames.VECTORS, embed(*frames.decode_request(content)))
+            prefix, text = frames.decode_request(content)
+            return frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(self._model.query(text, prefix)))
         except Exception as problem:
-            answer = frames.encode_frame(
-                number, frames.ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace")
-            )
-        self._write(answer)
-
-    def _passage(self, prefix: str, text: str) -> bytes:
-        encoded = self._model.passage(text, prefix)
-        if self._classifier is not None:
-            # Here, not in the worker: its event loop has less time to spare than these threads.
-            encoded = replace(
-                encoded,
-                interaction_probabilities=self._classifier.probabilities(text, encoded.pooled).astype(np.float32),
-            )
-        return frames.encode_vectors(encoded)
-
-    def _query(self, prefix: str, text: str) -> bytes:
-        return frames.encode_vectors(self._model.query(text, prefix))
+            return frames.encode_error(number, problem)

@@ -48,10 +48,16 @@ class FrameHeader(NamedTuple):
 class FrameReader(asyncio.Protocol):
     """Cuts what a pipe brings into frames, as many as there are at a time."""
 
-    def __init__(self, on_frame: Callable[[int, int, bytes], None], on_end: Callable[[], None]) -> None:
-        """`on_frame` gets id, kind and content; `on_end` is called when the pipe is closed at the other end."""
+    def __init__(
+        self, on_frame: Callable[[int, int, bytes], None], on_end: Callable[[], None], on_read: Callable[[], None]
+    ) -> None:
+        """`on_frame` gets id, kind and content, `on_read` follows the frames that came together.
+
+        `on_end` is called when the pipe is closed at the other end.
+        """
         self._on_frame = on_frame
         self._on_end = on_end
+        self._on_read = on_read
         self._received = bytearray()
 
     def data_received(self, data: bytes) -> None:
@@ -66,6 +72,8 @@ class FrameReader(asyncio.Protocol):
             self._on_frame(number, kind, bytes(self._received[content : content + length]))
             start = content + length
         del self._received[:start]
+        if start:
+            self._on_read()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Report the end."""
@@ -80,6 +88,11 @@ def encode_frame(number: int, kind: int, content: bytes) -> bytes:
 def decode_header(data: bytes) -> FrameHeader:
     """Parse the header of a frame."""
     return FrameHeader(*FRAME_HEADER.unpack(data))
+
+
+def encode_error(number: int, problem: Exception) -> bytes:
+    """Return the frame that says why a text has no vectors."""
+    return encode_frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
 
 
 def encode_request(prefix: str, text: str) -> bytes:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 
@@ -12,6 +12,9 @@ class Texts(Protocol):
 
     def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
         """Run a passage when its turn has come."""
+
+    def reading(self, content: bytes) -> AbstractContextManager[None]:
+        """Cut a passage into tokens inside of this context: if the process dies, it may be over it."""
 
     def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
         """Begin no passage inside of this context."""
@@ -33,6 +36,10 @@ class PassagePool:
     def submit(self, _: bytes, passage: Callable[[], None], *, alone: bool = False) -> None:  # noqa: ARG002
         """Run a passage when a thread is free."""
         self._threads.submit(self._run, passage)
+
+    def reading(self, _: bytes) -> AbstractContextManager[None]:
+        """Note nothing: the worker suspects all texts that it has sent."""
+        return nullcontext()
 
     @contextmanager
     def query(self, _: bytes = b"", *, alone: bool = False) -> Iterator[None]:  # noqa: ARG002

@@ -4,6 +4,7 @@ Guaranteed: a worker that reads slowly, or not at all, holds up no other; the pr
 while its model is loaded.
 """
 
+import gc
 import os
 import select
 import socket
@@ -134,6 +135,7 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     except ModelMissing as problem:
         server.refuse(refusal(problem))
         os._exit(1)
+    gc.freeze()  # What is loaded stays: no collection looks at it again.
     pool = TurnPool(options["threads"], WorkSlots(Path(slots)))
 
     def serve(connection: Connection) -> None:

@@ -48,6 +48,10 @@ class TurnPool:
                 self._passages.put(worker, (content, passage))
             self._changed.notify_all()
 
+    def reading(self, content: bytes) -> AbstractContextManager[None]:
+        """Note a passage that is cut into tokens."""
+        return self._slots.at(content)
+
     @contextmanager
     def query(self, content: bytes, *, alone: bool) -> Iterator[None]:
         """Begin no passage inside of this context; as many threads as run passages may be in it."""
@@ -116,6 +120,9 @@ class WorkerLine:
 
     def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
         self._pool.submit(self._worker, content, passage, alone=alone)
+
+    def reading(self, content: bytes) -> AbstractContextManager[None]:
+        return self._pool.reading(content)
 
     def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
         return self._pool.query(content, alone=alone)

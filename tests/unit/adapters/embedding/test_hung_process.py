@@ -33,21 +33,23 @@ child.main()
 
 HANGS_OVER_SLOW = """
 import time
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.process import child
-passage = child.EmbeddingServer._passage
-def hanging(server, prefix, text):
-    time.sleep(600 if "slow" in text else 0)
-    return passage(server, prefix, text)
-child.EmbeddingServer._passage = hanging
+run = FastembedModel.run
+def hanging(model, prepared):
+    time.sleep(600 if "slow" in prepared.text else 0)
+    return run(model, prepared)
+FastembedModel.run = hanging
 child.main()
 """
 """The real process, but for one word over which it hangs, with signs of life."""
 
 TELLS_LENGTHS = """
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.process import child
-def telling(server, prefix, text):
+def telling(model, text, prefix):
     raise ValueError(f"{len(text)} characters")
-child.EmbeddingServer._passage = child.EmbeddingServer._query = telling
+FastembedModel.prepare_passage = FastembedModel.query = telling
 child.main()
 """
 """The real process, but for its answers: how many characters each text has."""

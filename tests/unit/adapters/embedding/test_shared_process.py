@@ -27,14 +27,14 @@ QUICK = HangLimits(tick_s=0.05, stuck=2, silent=10, passage=400, query_s=5.0, lo
 
 DIES_OVER_BAD = """
 import os
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.process import child
-from streams.adapters.embedding.process.embedding_server import EmbeddingServer
-passage = EmbeddingServer._passage
-def dying(server, prefix, text):
-    if "bad" in text:
+run = FastembedModel.run
+def dying(model, prepared):
+    if "bad" in prepared.text:
         os._exit(9)
-    return passage(server, prefix, text)
-EmbeddingServer._passage = dying
+    return run(model, prepared)
+FastembedModel.run = dying
 child.main()
 """
 """The real process, but for one word that ends it."""

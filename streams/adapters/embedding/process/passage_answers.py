@@ -1,0 +1,115 @@
+"""Answers the passages of one connection: tokens when a passage is read, one run each, the vectors of several at once.
+
+A run of the model sweeps the processor's caches: what comes before and after it takes twice as long for one text as for
+each of several in a row. So the answers of short texts are held back while others wait, and written in one piece.
+Guaranteed: each passage is answered once, with the vectors that it has alone; no answer waits while none of its
+connection's passages do.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import thread_time
+
+import numpy as np
+
+from agents.rules.interaction.classifier import InteractionClassifier
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
+from streams.adapters.embedding.process import frames
+
+Write = Callable[[bytes], None]
+"""Writes frames; called by several threads."""
+
+MAX_HELD_ANSWERS = 8
+"""Answers that are written in one piece: half of what one thread's worker sends ahead."""
+
+MAX_HELD_RUN_S = 0.008
+"""Processor time of a run whose answer may wait for others: some 60 tokens of the smallest model."""
+
+MAX_PREPARED_CHARS = 1000
+"""Longer texts are cut into tokens in the thread that runs them: a query may be read behind them."""
+
+Ran = tuple[int, ModelOutput | Exception]
+"""The number of a passage, and what its run gave."""
+
+
+class PassageAnswers:
+    """Passages of one connection in, their answers written in any order."""
+
+    def __init__(self, model: FastembedModel, write: Write, classifier: InteractionClassifier | None = None) -> None:
+        self._model = model
+        self._write = write
+        self._classifier = classifier
+        self._changing = threading.Lock()
+        self._waiting = 0
+        """Passages that are read and have not begun."""
+        self._held: list[Ran] = []
+
+    def expect(self, number: int, content: bytes, *, alone: bool) -> Callable[[], None]:
+        """Take a passage that was read; return what runs it. `alone`: its answer is not held back."""
+        with self._changing:
+            self._waiting += 1
+        given: bytes | PreparedText | Exception = content
+        if len(content) <= MAX_PREPARED_CHARS:
+            given = self._prepared(content)
+        return partial(self._run, number, given, alone=alone)
+
+    def _prepared(self, content: bytes) -> PreparedText | Exception:
+        try:
+            prefix, text = frames.decode_request(content)
+            return self._model.prepare_passage(text, prefix)
+        except Exception as problem:
+            return problem
+
+    def _run(self, number: int, given: bytes | PreparedText | Exception, *, alone: bool) -> None:
+        with self._changing:
+            self._waiting -= 1
+        began = thread_time()
+        result = self._result(self._prepared(given) if isinstance(given, bytes) else given)
+        is_long = thread_time() - began > MAX_HELD_RUN_S
+        if due := self._due((number, result), at_once=alone or is_long):
+            self._write(b"".join(self._answers(due)))
+
+    def _result(self, given: PreparedText | Exception) -> ModelOutput | Exception:
+        if isinstance(given, Exception):
+            return given
+        try:
+            return self._model.run(given)
+        except Exception as problem:
+            return problem
+
+    def _due(self, ran: Ran, *, at_once: bool) -> list[Ran]:
+        """Hold a result back; return those that are to be answered now."""
+        with self._changing:
+            self._held.append(ran)
+            if not at_once and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
+                return []
+            due, self._held = self._held, []
+            return due
+
+    def _answers(self, due: Sequence[Ran]) -> list[bytes]:
+        outputs = [(number, one) for number, one in due if not isinstance(one, Exception)]
+        failed = [frames.encode_error(number, one) for number, one in due if isinstance(one, Exception)]
+        try:
+            return failed + self._vectors(outputs)
+        except Exception as problem:
+            if len(outputs) == 1:
+                return [*failed, frames.encode_error(outputs[0][0], problem)]
+            # One of them can't be finished: the others are not concerned.
+            return failed + [answer for one in outputs for answer in self._answers([one])]
+
+    def _vectors(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
+        encoded = self._model.finish_passages([output for _, output in outputs])
+        if (classifier := self._classifier) is not None:
+            # Here, not in the worker: its event loop has less time to spare than these threads.
+            shares = [
+                classifier.probabilities(output.prepared.text, one.pooled).astype(np.float32)
+                for (_, output), one in zip(outputs, encoded, strict=True)
+            ]
+            encoded = [replace(one, interaction_probabilities=of) for one, of in zip(encoded, shares, strict=True)]
+        contents = [frames.encode_vectors(one) for one in encoded]
+        return [
+            frames.encode_frame(number, frames.VECTORS, content)
+            for (number, _), content in zip(outputs, contents, strict=True)
+        ]
