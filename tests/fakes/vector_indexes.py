@@ -19,6 +19,7 @@ from qdrant_client import AsyncQdrantClient
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources

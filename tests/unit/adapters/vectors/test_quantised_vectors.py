@@ -16,7 +16,8 @@ from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.quantised_vectors import PooledRow, QuantisedVectors
 from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE
-from tests.fakes.vector_indexes import memory, point, space_of
+from tests.builders.spaces import space_of
+from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=16)
 WHERE = MemoryFilter("u1")
