@@ -31,9 +31,10 @@ class BackgroundEventLoop:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._ensure_started()))
 
     async def stop(self) -> None:
-        """End the thread; no coroutine may be running."""
+        """End the thread and what a library left running there; no coroutine of `run` may be running."""
         if self._loop is None or self._thread is None:
             return
+        await self.run(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
@@ -96,6 +97,14 @@ class LiteLLMLibrary:
         if self._litellm is not None:
             await self._loop.run(self._litellm.close_litellm_async_clients())
         await self._loop.stop()
+
+
+async def _cancel_others() -> None:
+    """Cancel every other task of the loop; LiteLLM's log worker never ends by itself."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _load(secrets: tuple[str, ...]) -> Any:

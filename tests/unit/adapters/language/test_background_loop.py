@@ -60,3 +60,15 @@ async def test_stop_ends_the_thread() -> None:
     await aside.run(asyncio.sleep(0))
     await aside.stop()
     assert "aside that ends" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_stop_ends_what_a_library_left_running() -> None:
+    aside = BackgroundEventLoop("aside")
+    left: list[asyncio.Task[None]] = []
+
+    async def leave_running() -> None:
+        left.append(asyncio.create_task(asyncio.sleep(3600)))
+
+    await aside.run(leave_running())
+    await aside.stop()
+    assert left[0].cancelled()
