@@ -17,47 +17,38 @@ import uvloop
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.recorded_models import RecordedModels
-from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.service_entries import (
-    KafkaGeneralEmbedderLog,
-    KafkaModelLog,
-    KafkaReleaseLog,
-    ServiceEntries,
-)
-from streams.adapters.kafka.service_log import KafkaServiceLog
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import (
-    INTERACTION_MODEL,
     build_models,
     move_former_vectors,
+    open_embedders,
     open_indexes,
     open_language_models,
 )
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.context import build_context
+from streams.bootstrap.deployment_records import DeploymentRecords
 from streams.bootstrap.general_mode import GeneralMode
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.partition_assignment import PartitionAssignment
 from streams.bootstrap.peers import MEMBER_FILE, should_leave
-from streams.bootstrap.release_guard import agree_on_release, check_release
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
-from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
-from streams.bootstrap.worker_topics import correct_topics, create_topics
+from streams.bootstrap.worker_topics import prepare_topics
 from streams.damaged_stores import StoresSetAside
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
@@ -120,24 +111,14 @@ class WorkerParts:
         self.topics = topics_with_prefix(settings.topic_prefix)
         self.group_hosts = partial(hosts_of_members, settings, group_id(settings))
         self.retention = LogRetention.of(settings)
-        # Starts to load the general model in the background.
-        self.embedders = EmbedderRegistry.open(
-            settings.models,
-            settings.embedders,
-            settings.embedding_precision,
-            settings.embedding_threads,
-            INTERACTION_MODEL,
-            settings.presets,
-            60 * settings.embedder_idle_minutes,
-            settings.shared_embedder_dir,
-        )
+        self.embedders = open_embedders(settings)
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(
             settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
-        self.entries = ServiceEntries(settings, self.publisher, self.meters)
-        self.embedders.recorded = RecordedModels(KafkaModelLog(self.entries))
+        self.records = DeploymentRecords(settings, self.publisher, self.meters)
+        self.embedders.recorded = RecordedModels(self.records.models)
         self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
         self.models = build_models(self.embedders, self.language)
@@ -198,7 +179,13 @@ class WorkerParts:
         on_joined(self.app, self.member_file.note)
         preparer = build_preparer(self.app, self.settings, self.ctx)
         assignment = PartitionAssignment(
-            *(self.app, self.status, self.embedders, preparer, agents, self.indexes, self.ctx),
+            self.app,
+            self.status,
+            self.embedders,
+            preparer,
+            agents,
+            self.indexes,
+            self.ctx,
             on_prepared=self._on_prepared,
             end_process=end_process,
         )
@@ -210,18 +197,9 @@ class WorkerParts:
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
-        topics = self._topic_settings()
-        created = await until_available(partial(create_topics, self.settings, topics.wanted()), "kafka", self.meters)
-        await until_available(partial(correct_topics, self.settings, topics.corrected()), "kafka", self.meters)
+        created = await prepare_topics(self.settings, self._topic_settings(), self.meters)
         await self.publisher.start()
-        releases = KafkaReleaseLog(self.entries)
-        if self.topics.service not in created:
-            # Before anything is written: the kinds of records of this release would end the releases before.
-            await check_release(releases)
-        own, service = service_record(self.settings), KafkaServiceLog(self.settings, self.publisher, created)
-        self.service = await until_available(lambda: agree_on_service(own, service), "kafka", self.meters)
-        await agree_on_release(releases)
-        await self.general.agree(KafkaGeneralEmbedderLog(self.entries))
+        self.service = await self.records.agree(created, self.general)
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
         self.pipelines.start()

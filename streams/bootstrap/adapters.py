@@ -20,6 +20,7 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
@@ -47,6 +48,20 @@ class SystemClock:
     def steady_s(self) -> float:
         """Return seconds since the start of the machine."""
         return running_time()
+
+
+def open_embedders(settings: Settings) -> EmbedderRegistry:
+    """Open the embedders of the settings; starts to load the general model in the background."""
+    return EmbedderRegistry.open(
+        settings.models,
+        settings.embedders,
+        settings.embedding_precision,
+        settings.embedding_threads,
+        INTERACTION_MODEL,
+        settings.presets,
+        60 * settings.embedder_idle_minutes,
+        settings.shared_embedder_dir,
+    )
 
 
 def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:

@@ -5,14 +5,25 @@ Ends the process where a topic is not that of these settings, with the reason.
 
 import sys
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.topic_settings import correct_topic_settings
 from streams.bootstrap.scope_guard import MIGRATE
+from streams.bootstrap.topic_settings import TopicSettings
+from streams.flow.support.backoff import until_available
+from streams.observability.metrics import Meters
 from streams.settings import Settings
 
 TopicConfigs = Mapping[str, dict[str, str]]
 """The Kafka settings of topics, by name."""
+
+
+async def prepare_topics(settings: Settings, topics: TopicSettings, meters: Meters) -> Collection[str]:
+    """Create missing topics and correct the others' settings, once Kafka is there; return the names of new ones."""
+    created = await until_available(partial(create_topics, settings, topics.wanted()), "kafka", meters)
+    await until_available(partial(correct_topics, settings, topics.corrected()), "kafka", meters)
+    return created
 
 
 async def create_topics(settings: Settings, configs: TopicConfigs) -> Collection[str]:
