@@ -20,7 +20,7 @@ from modestream_client.calls.memory_calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.successor import Place, SuccessorWatch
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import HeadersOf
@@ -77,12 +77,12 @@ class MemoryClient(MemoryCalls):
     ) -> None:
         fields = BoundaryFields(boundary)
 
-        def connect(place: Place) -> KafkaTransport:
-            return KafkaTransport(*place, timeout, principal, headers, security, fields)
+        def connect(address: DeploymentAddress) -> KafkaTransport:
+            return KafkaTransport(*address, timeout, principal, headers, security, fields)
 
-        place = Place(bootstrap, topic_prefix)
+        address = DeploymentAddress(bootstrap, topic_prefix)
         watch = partial(SuccessorWatch, security=security)
-        self._kafka = FollowingTransport(place, timeout, connect, watch) if follow else connect(place)
+        self._kafka = FollowingTransport(address, timeout, connect, watch) if follow else connect(address)
         super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def request(

@@ -17,7 +17,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryUnreachable
 from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.successor import Place, SuccessorWatch
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 
@@ -105,14 +105,14 @@ class KafkaWire:
         return self._transport
 
     def _new_transport(self) -> KafkaTransport | FollowingTransport:
-        place = Place(self._bootstrap, self._topic_prefix)
+        address = DeploymentAddress(self._bootstrap, self._topic_prefix)
         if not self._follows:
-            return self._connect(place)
-        return FollowingTransport(place, CONNECT_S, self._connect, partial(SuccessorWatch, security=self._security))
+            return self._connect(address)
+        return FollowingTransport(address, CONNECT_S, self._connect, partial(SuccessorWatch, security=self._security))
 
-    def _connect(self, place: Place) -> KafkaTransport:
+    def _connect(self, address: DeploymentAddress) -> KafkaTransport:
         return KafkaTransport(
-            *place, CONNECT_S, headers=carried_headers, security=self._security, boundary=self._boundary_fields
+            *address, CONNECT_S, headers=carried_headers, security=self._security, boundary=self._boundary_fields
         )
 
     async def _open(self) -> None:

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from modestream_client.answers import Json, Reply
 from modestream_client.kafka.following import FollowingTransport
-from modestream_client.kafka.successor import Notice, Place, Successor
+from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 
-FIRST = Place("here:9092", "one.")
+FIRST = DeploymentAddress("here:9092", "one.")
 
 
 class FakeDeployments:
@@ -21,29 +21,29 @@ class FakeDeployments:
         self.sent: list[str] = []
         self.closed: list[str] = []
         self.missing: set[str] = set()
-        self.notices: defaultdict[str, list[Notice]] = defaultdict(list)
+        self.notices: defaultdict[str, list[SuccessorNotice]] = defaultdict(list)
         self.changed = asyncio.Event()
 
     def tell(self, former: str, state: Any, new: str, *, pause_s: float = 60.0) -> None:
         """Write what an operator's switch writes."""
         pauses_until = time.monotonic() + pause_s if state == "pausing" else 0.0
-        self.notices[former].append(Notice(Successor(state=state, topic_prefix=new), pauses_until))
+        self.notices[former].append(SuccessorNotice(Successor(state=state, topic_prefix=new), pauses_until))
         self.changed.set()
 
     def client(self, timeout: float = 5.0) -> FollowingTransport:
         """Return a client of the first deployment."""
 
-        def connect(place: Place) -> KafkaTransport:
-            return cast("KafkaTransport", FakeTransport(place, self))
+        def connect(address: DeploymentAddress) -> KafkaTransport:
+            return cast("KafkaTransport", FakeTransport(address, self))
 
-        return FollowingTransport(FIRST, timeout, connect, lambda place: FakeWatch(place, self))
+        return FollowingTransport(FIRST, timeout, connect, lambda address: FakeWatch(address, self))
 
 
 class FakeTransport:
     """Answers at once. It implements what a following client needs of `KafkaTransport`."""
 
-    def __init__(self, place: Place, deployments: FakeDeployments) -> None:
-        self._prefix = place.topic_prefix
+    def __init__(self, address: DeploymentAddress, deployments: FakeDeployments) -> None:
+        self._prefix = address.topic_prefix
         self._deployments = deployments
 
     async def open(self) -> None:
@@ -62,18 +62,18 @@ class FakeTransport:
 class FakeWatch:
     """Implements `modestream_client.kafka.following.Watch`."""
 
-    def __init__(self, place: Place, deployments: FakeDeployments) -> None:
-        self._prefix = place.topic_prefix
+    def __init__(self, address: DeploymentAddress, deployments: FakeDeployments) -> None:
+        self._prefix = address.topic_prefix
         self._deployments = deployments
         self._seen = 0
-        self.last: Notice | None = None
+        self.last: SuccessorNotice | None = None
 
     async def open(self) -> None:
         """Read all notices."""
         notices = self._deployments.notices[self._prefix]
         self._seen, self.last = len(notices), notices[-1] if notices else None
 
-    async def next(self) -> Notice | None:
+    async def next(self) -> SuccessorNotice | None:
         """Wait for the next notice."""
         while len(self._deployments.notices[self._prefix]) <= self._seen:
             self._deployments.changed.clear()

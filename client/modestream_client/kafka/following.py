@@ -11,15 +11,15 @@ from typing import Protocol
 
 from modestream_client.answers import Json, Reply
 from modestream_client.failures import MemoryClientError, MemoryClosed, MemoryTimeout, MemoryUnreachable
-from modestream_client.kafka.successor import Notice, Place
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorNotice
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import ReadAfter
 
 MAX_SUCCESSORS = 16
-"""Deployments that have replaced each other, from the one that the prefix named at first."""
+"""Limit of the deployments that have replaced each other, from the one that the prefix names on."""
 
-RETRY_S = 1.0
+RETRY_INTERVAL_S = 1.0
 """Between two attempts to connect to a successor."""
 
 GRACE_S = 5.0
@@ -29,12 +29,12 @@ GRACE_S = 5.0
 class Watch(Protocol):
     """What is written of the successor of one deployment."""
 
-    last: Notice | None
+    last: SuccessorNotice | None
 
     async def open(self) -> None:
         """Read what is there."""
 
-    async def next(self) -> Notice | None:
+    async def next(self) -> SuccessorNotice | None:
         """Wait for the next notice; None if there will be none."""
 
     async def close(self) -> None:
@@ -48,10 +48,14 @@ class FollowingTransport:
     """
 
     def __init__(
-        self, place: Place, timeout: float, connect: Callable[[Place], KafkaTransport], watch: Callable[[Place], Watch]
+        self,
+        address: DeploymentAddress,
+        timeout: float,
+        connect: Callable[[DeploymentAddress], KafkaTransport],
+        watch: Callable[[DeploymentAddress], Watch],
     ) -> None:
         """`timeout` is that of calls that give none; `connect` and `watch` make what is not yet open."""
-        self._first = place
+        self._first = address
         self._timeout = timeout
         self._connect = connect
         self._watch_of = watch
@@ -59,14 +63,14 @@ class FollowingTransport:
         self._serving = asyncio.Event()
         self._pauses_until = 0.0
         self._following: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Connect to the deployment that serves. Raises `MemoryUnreachable`."""
         try:
             async with asyncio.timeout(self._timeout):
-                place, watch = await self._found(self._first)
-                self._transport = transport = self._connect(place)
+                address, watch = await self._find_serving(self._first)
+                self._transport = transport = self._connect(address)
                 try:
                     await transport.open()
                 except BaseException:
@@ -76,32 +80,32 @@ class FollowingTransport:
             message = f"no connection to Kafka at {self._first.bootstrap}: no answer in time: is the service up?"
             raise MemoryUnreachable(message) from problem
         self._serving.set()
-        self._following = asyncio.create_task(self._follow(place, watch))
+        self._following = asyncio.create_task(self._follow(address, watch))
 
     async def close(self) -> None:
         """Fail pending requests with `MemoryClosed`, and disconnect."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait({self._following})
-        for ending in list(self._ending):
-            ending.cancel()
+        for closing in list(self._closing):
+            closing.cancel()
         transport, self._transport = self._transport, None
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await asyncio.gather(*self._closing, return_exceptions=True)
         if transport is not None:
             await transport.close()
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> int | None:
-        """As `KafkaTransport`; places of a deployment that was replaced mean nothing any more."""
-        return await (await self._ready(self._timeout)).resolve_read_after(user_id, read_after)
+        """As `KafkaTransport`; offsets of a deployment that was replaced mean nothing any more."""
+        return await (await self._serving_transport(self._timeout)).resolve_read_after(user_id, read_after)
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records."""
-        return await (await self._ready(self._timeout)).partition_of(user_id)
+        return await (await self._serving_transport(self._timeout)).partition_of(user_id)
 
     async def write(self, topic: str, record: Json, *, principal: str | None, timeout: float | None) -> Written:
         """Send a record without a reply address and wait for Kafka's acknowledgement."""
-        began, limit = time.monotonic(), self._limit(timeout)
-        transport = await self._ready(limit)
+        began, limit = time.monotonic(), self._limit_s(timeout)
+        transport = await self._serving_transport(limit)
         left = limit - (time.monotonic() - began)
         return await transport.write(topic, record, principal=principal, timeout=left)
 
@@ -109,12 +113,12 @@ class FollowingTransport:
         self, topic: str, record: Json, *, principal: str | None, timeout: float | None, deadline: bool
     ) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
-        began, limit = time.monotonic(), self._limit(timeout)
-        transport = await self._ready(limit)
+        began, limit = time.monotonic(), self._limit_s(timeout)
+        transport = await self._serving_transport(limit)
         left = limit - (time.monotonic() - began)
         return await transport.request(topic, record, principal=principal, timeout=left, deadline=deadline)
 
-    async def _ready(self, limit: float) -> KafkaTransport:
+    async def _serving_transport(self, limit: float) -> KafkaTransport:
         """Return the connection to the deployment that serves. Raises `MemoryTimeout`, with nothing sent."""
         if not self._serving.is_set() and self._transport is not None:
             try:
@@ -127,37 +131,35 @@ class FollowingTransport:
             raise MemoryClosed("the client is not open: use it inside `async with MemoryClient(…)`")
         return self._transport
 
-    def _limit(self, timeout: float | None) -> float:
+    def _limit_s(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else timeout
 
-    async def _found(self, place: Place) -> tuple[Place, Watch]:
-        """Return the deployment that serves in place of another one, and what watches it."""
+    async def _find_serving(self, address: DeploymentAddress) -> tuple[DeploymentAddress, Watch]:
+        """Return the address of the deployment that serves in place of another one, and its watch."""
         for _ in range(MAX_SUCCESSORS):
-            watch = self._watch_of(place)
+            watch = self._watch_of(address)
             await watch.open()
             if watch.last is None or not watch.last.successor.serves:
-                return place, watch
+                return address, watch
             await watch.close()
-            place = watch.last.successor.place(place)
+            address = watch.last.successor.address(address)
         raise MemoryClosed(f"{self._first.topic_prefix} was replaced more than {MAX_SUCCESSORS} times")
 
-    async def _follow(self, place: Place, watch: Watch) -> None:
+    async def _follow(self, address: DeploymentAddress, watch: Watch) -> None:
         try:
             notice = watch.last
             while True:
                 if notice is not None and notice.successor.serves:
                     await watch.close()
-                    place, watch = await self._moved(notice.successor.place(place))
+                    address, watch = await self._move_to(notice.successor.address(address))
                     notice = watch.last
-                    continue
-                notice = await self._decided(notice, watch)
-                if notice is None:
+                elif (notice := await self._next_notice(notice, watch)) is None:
                     return
         finally:
             await watch.close()
             self._serving.set()
 
-    async def _decided(self, notice: Notice | None, watch: Watch) -> Notice | None:
+    async def _next_notice(self, notice: SuccessorNotice | None, watch: Watch) -> SuccessorNotice | None:
         """Return the next notice; hold calls back while the present one pauses them."""
         upcoming = asyncio.create_task(watch.next())
         try:
@@ -170,30 +172,34 @@ class FollowingTransport:
         finally:
             upcoming.cancel()
 
-    async def _moved(self, place: Place) -> tuple[Place, Watch]:
+    async def _move_to(self, address: DeploymentAddress) -> tuple[DeploymentAddress, Watch]:
         """Connect to a successor, however long that takes; nothing is sent meanwhile."""
         self._serving.clear()
+        address, watch, transport = await self._open_serving(address)
+        former, self._transport = self._transport, transport
+        self._serving.set()
+        if former is not None:
+            closing = asyncio.create_task(_close_after_grace(former))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        return address, watch
+
+    async def _open_serving(self, address: DeploymentAddress) -> tuple[DeploymentAddress, Watch, KafkaTransport]:
+        """Find the deployment that serves and connect to it; try again until that is done."""
         while True:
-            place, watch = await self._found(place)
-            transport = self._connect(place)
+            address, watch = await self._find_serving(address)
+            transport = self._connect(address)
             try:
                 await transport.open()
             except MemoryClientError:
                 await transport.close()
                 await watch.close()
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(RETRY_INTERVAL_S)
             else:
-                break
-        former, self._transport = self._transport, transport
-        self._serving.set()
-        if former is not None:
-            ending = asyncio.create_task(_end(former))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
-        return place, watch
+                return address, watch, transport
 
 
-async def _end(former: KafkaTransport) -> None:
+async def _close_after_grace(former: KafkaTransport) -> None:
     try:
         await asyncio.sleep(GRACE_S)
     finally:

@@ -19,18 +19,18 @@ SERVICE_TOPIC = "service"
 SERVICE_PARTITION = 0
 SUCCESSOR_KEY = b"successor"
 
-PAUSE_S = 60.0
+MAX_PAUSE_S = 60.0
 """Seconds that a pause lasts at most from its record on; then the former deployment serves again."""
 
 FETCH_WAIT_MS = 5000
 """How long the broker holds a fetch without a record: a new one is answered at once."""
 
-READ_S = 10.0
-"""Limit of the first reading."""
+READ_TIMEOUT_S = 10.0
+"""Limit of the first read, and of disconnecting."""
 
 
-class Place(NamedTuple):
-    """Where a deployment is: Kafka's address, and the prefix of its topics."""
+class DeploymentAddress(NamedTuple):
+    """A deployment: Kafka's address, and the prefix of its topics."""
 
     bootstrap: str
     topic_prefix: str
@@ -48,13 +48,13 @@ class Successor(BaseModel, frozen=True):
         """True if clients send to it."""
         return self.state in ("serving", "dropped")
 
-    def place(self, former: Place) -> Place:
-        """Return where it is."""
+    def address(self, former: DeploymentAddress) -> DeploymentAddress:
+        """Return its address, on the broker of the former one unless another is named."""
         named = None if self.broker is None else self.broker.replace("kafka://", "").replace(";", ",")
-        return Place(named or former.bootstrap, self.topic_prefix)
+        return DeploymentAddress(named or former.bootstrap, self.topic_prefix)
 
 
-class Notice(NamedTuple):
+class SuccessorNotice(NamedTuple):
     """What is written of a successor, and until when it pauses the clients, by the monotonic clock."""
 
     successor: Successor
@@ -68,7 +68,7 @@ class Notice(NamedTuple):
         with suppress(ValidationError):
             successor = Successor.model_validate_json(record.value or b"null")
             # By the record's own time: one of a switch that was killed an hour ago pauses nothing.
-            left_s = PAUSE_S - max(0.0, time.time() - record.timestamp / 1000)
+            left_s = MAX_PAUSE_S - max(0.0, time.time() - record.timestamp / 1000)
             return cls(successor, time.monotonic() + left_s if successor.state == "pausing" else 0.0)
         return None
 
@@ -76,12 +76,12 @@ class Notice(NamedTuple):
 class SuccessorWatch:
     """Reads the topic of one deployment; `last` is what it says at present, None if nothing."""
 
-    def __init__(self, place: Place, security: KafkaSecurity | None) -> None:
-        self._topic = place.topic_prefix + SERVICE_TOPIC
+    def __init__(self, address: DeploymentAddress, security: KafkaSecurity | None) -> None:
+        self._topic = address.topic_prefix + SERVICE_TOPIC
         self._partition = TopicPartition(self._topic, SERVICE_PARTITION)
-        self._bootstrap, self._security = place.bootstrap, security
+        self._bootstrap, self._security = address.bootstrap, security
         self._consumer: AIOKafkaConsumer | None = None
-        self.last: Notice | None = None
+        self.last: SuccessorNotice | None = None
 
     async def open(self) -> None:
         """Read what is there. Never raises for Kafka: what can't be read says nothing."""
@@ -94,17 +94,17 @@ class SuccessorWatch:
             fetch_max_wait_ms=FETCH_WAIT_MS,
         )
         try:
-            async with asyncio.timeout(READ_S):
+            async with asyncio.timeout(READ_TIMEOUT_S):
                 await self._consumer.start()
                 await self._read_to_end(self._consumer)
         except (KafkaError, OSError):
             await self.close()
 
-    async def next(self) -> Notice | None:
+    async def next(self) -> SuccessorNotice | None:
         """Wait for the next notice; None if the topic can't be read any more."""
         while self._consumer is not None:
             try:
-                notice = Notice.of(await self._consumer.getone())
+                notice = SuccessorNotice.of(await self._consumer.getone())
             except (ConsumerStoppedError, KafkaError):
                 return None
             if notice is not None:
@@ -118,7 +118,7 @@ class SuccessorWatch:
         if consumer is not None:
             # In a task of its own: after a failed fetch aiokafka's `stop` may raise a CancelledError of its own.
             stopping = asyncio.create_task(consumer.stop())
-            await asyncio.wait({stopping}, timeout=READ_S)
+            await asyncio.wait({stopping}, timeout=READ_TIMEOUT_S)
 
     async def _read_to_end(self, consumer: AIOKafkaConsumer) -> None:
         # Names all topics, and asks for none: a broker may create a topic that is asked for.
@@ -129,4 +129,4 @@ class SuccessorWatch:
         end = (await consumer.end_offsets([self._partition]))[self._partition]
         while await consumer.position(self._partition) < end:
             for records in (await consumer.getmany(timeout_ms=200)).values():
-                self.last = next(filter(None, map(Notice.of, reversed(records))), self.last)
+                self.last = next(filter(None, map(SuccessorNotice.of, reversed(records))), self.last)

@@ -7,7 +7,7 @@ import pytest
 from aiokafka import ConsumerRecord
 from modestream_client.failures import MemoryClosed, MemoryTimeout
 from modestream_client.kafka.following import FollowingTransport
-from modestream_client.kafka.successor import Notice, Place, Successor
+from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
 
 from tests.fakes.deployments import FakeDeployments
 
@@ -85,17 +85,17 @@ def record(value: bytes, age_s: float = 0.0, key: bytes = b"successor") -> Consu
 
 def test_pause_is_counted_from_its_record_and_other_records_say_nothing() -> None:
     pausing = b'{"schema":"successor.v1","state":"pausing","topic_prefix":"two.","broker":null}'
-    now, old = Notice.of(record(pausing)), Notice.of(record(pausing, age_s=3600))
+    now, old = SuccessorNotice.of(record(pausing)), SuccessorNotice.of(record(pausing, age_s=3600))
     assert now is not None
     assert old is not None
     assert 50 < now.pauses_until - time.monotonic() <= 60
     assert old.pauses_until < time.monotonic()
     for value, key in ((b"{}", b"successor"), (b'{"state":"gone"}', b"successor"), (pausing, b"service")):
-        assert Notice.of(record(value, key=key)) is None
+        assert SuccessorNotice.of(record(value, key=key)) is None
 
 
 def test_successor_on_another_broker_has_the_address_of_a_client() -> None:
-    former = Place("here:9092", "one.")
-    assert Successor(state="serving", topic_prefix="two.").place(former) == Place("here:9092", "two.")
+    former = DeploymentAddress("here:9092", "one.")
+    assert Successor(state="serving", topic_prefix="two.").address(former) == DeploymentAddress("here:9092", "two.")
     other = Successor(state="serving", topic_prefix="two.", broker="kafka://a:1;b:2")
-    assert other.place(former) == Place("a:1,b:2", "two.")
+    assert other.address(former) == DeploymentAddress("a:1,b:2", "two.")
