@@ -18,7 +18,7 @@ MIN_LANGUAGE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class LastingFeatures:
+class QueryIndependentFeatures:
     """What ranking has computed of some memories that no question changes; arrays of the shape of `numbers`.
 
     `features` by name; `shifted` has the turn so many places after each memory.
@@ -35,16 +35,16 @@ class DerivedColumns:
     def __init__(self, columns: ColumnArrays, order: TurnOrder) -> None:
         self.columns = columns
         self.order = order
-        self._lasting = LastingFeatures(np.zeros(0, np.int64))
+        self._query_independent = QueryIndependentFeatures(np.zeros(0, np.int64))
 
-    def lasting_features(self, numbers: IntArray) -> LastingFeatures:
+    def query_independent_features(self, numbers: IntArray) -> QueryIndependentFeatures:
         """Return what is kept of these memories: all that were computed before if the last question ranked them too.
 
         Of a user with up to `MAX_RERANKED` memories, questions rank the same ones.
         """
-        if not np.array_equal(self._lasting.numbers, numbers):
-            self._lasting = LastingFeatures(numbers)
-        return self._lasting
+        if not np.array_equal(self._query_independent.numbers, numbers):
+            self._query_independent = QueryIndependentFeatures(numbers)
+        return self._query_independent
 
     @cached_property
     def time_range_ms(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from agents.rules.ranking.memory_features import (
     EPOCH_DAY,
     LABEL_BITS,
     MEMORY_FEATURES,
-    QUESTION_FREE_FEATURES,
+    QUERY_INDEPENDENT_FEATURES,
     conversation_best,
     question_traits,
     said_in_ranges,
@@ -53,7 +53,7 @@ class RankingFeatures:
         self._date_ranges = _find_named_date_ranges(features)
         self._traits = question_traits(features, self._date_ranges)
         self._known: dict[str, FloatArray] = {}
-        self._lasting = features.derived.lasting_features(numbers)
+        self._query_independent = features.derived.query_independent_features(numbers)
 
     def of(self, name: str) -> FloatArray | None:
         """Return a feature, shape of the numbers; None if the question makes it 0 for all memories.
@@ -88,7 +88,7 @@ class RankingFeatures:
         return reduce(np.multiply, map(self._primitive, primitives))
 
     def _primitive(self, name: str) -> FloatArray:
-        cache = self._lasting.features if name in QUESTION_FREE_FEATURES else self._known
+        cache = self._query_independent.features if name in QUERY_INDEPENDENT_FEATURES else self._known
         known = cache.get(name)
         if known is None:
             # The last digit of a logarithm may depend on memory alignment; equal memories must get equal values.
@@ -115,9 +115,9 @@ class RankingFeatures:
 
     def _turns_at(self, step: int) -> IntArray:
         """Return the turn `step` places after each memory."""
-        known = self._lasting.shifted.get(step)
+        known = self._query_independent.shifted.get(step)
         if known is None:
-            known = self._lasting.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
+            known = self._query_independent.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
         return known
 
     def _transform(self, field: str, transform: str) -> FloatArray:

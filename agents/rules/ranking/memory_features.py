@@ -149,7 +149,7 @@ BINARY_MEMORY_FEATURES = frozenset(
 )
 """Memory features that are 0 or 1."""
 
-QUESTION_FREE_FEATURES = frozenset(
+QUERY_INDEPENDENT_FEATURES = frozenset(
     {*LABEL_BITS, "length", "longer", "length2", "first", "second", "last", "standing", "lateness", "importance"}
     | {"asked_before", "asked_after"}
 )

@@ -17,7 +17,7 @@ COLUMNS_BYTES, MEMORY_BYTES, VOCABULARY_BYTES, TERM_BYTES = 4_600, 290, 1_500, 7
 each of its terms, with the objects around the arrays."""
 
 FEATURE_BYTES = 260
-"""Bytes of the features of one memory that `LastingFeatures` keeps, of `MAX_RERANKED` memories at most: 32 numbers."""
+"""Bytes of what `QueryIndependentFeatures` keeps of one memory, of `MAX_RERANKED` memories at most: 32 numbers."""
 
 MAX_WRITTEN = 256
 """Rows of a boundary that wait to be applied to its columns."""

@@ -48,7 +48,7 @@ def test_earlier_question_changes_no_feature(model: LinearModel, numbers: IntArr
 
 def test_features_of_no_question_are_computed_once() -> None:
     features = query_features_of("when do we deploy?", LINES)
-    kept = features.derived.lasting_features(EVERY)
+    kept = features.derived.query_independent_features(EVERY)
     RankingFeatures(features, compute_fields(features), EVERY).of("length")
     again = RankingFeatures(query_features := replace(features), compute_fields(query_features), EVERY.copy())
     assert again.of("length") is kept.features["length"]
