@@ -53,7 +53,7 @@ class BoundaryVectors:
 
     def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
         """Return the nearest by the pooled vector, best first, ties by id."""
-        rows = self._table.admitted(where)
+        rows = self._table.admitted_rows(where)
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._table.ids)], precise_unit_vector(query))
         return best_of(self._table.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
@@ -65,10 +65,10 @@ class BoundaryVectors:
 
     def _rows_with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> RowNumbers:
         if memory_ids is None:
-            rows = self._table.admitted(where)
+            rows = self._table.admitted_rows(where)
         else:
-            places = np.unique(self._table.places(memory_ids))
-            rows = places[places != NO_ROW]
-            rows = rows[self._table.admits(where, rows)]
+            known = np.unique(self._table.rows_of(memory_ids))
+            rows = known[known != NO_ROW]
+            rows = rows[self._table.admitted_mask(where, rows)]
         found: RowNumbers = rows[self._tokens.has_tokens(rows)]
         return found

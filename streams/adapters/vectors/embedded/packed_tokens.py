@@ -75,11 +75,11 @@ class TokenRows:
             made.add(*self._table.fields(rows), [self._tokens.of(row) for row in rows])
         return made
 
-    def places(self, memory_ids: Sequence[str]) -> RowNumbers:
+    def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
-        return self._table.places(memory_ids)
+        return self._table.rows_of(memory_ids)
 
     def scores(self, steps: QuestionSteps, where: MemoryFilter, rows: RowNumbers) -> tuple[list[str], ScoreArray]:
         """Return the memories of these rows that the filter admits and that have token vectors; their MaxSim."""
-        rows = rows[self._table.admits(where, rows) & self._tokens.has_tokens(rows)]
+        rows = rows[self._table.admitted_mask(where, rows) & self._tokens.has_tokens(rows)]
         return self._table.ids_of(rows), self._tokens.maxsim(rows, steps)

@@ -89,7 +89,7 @@ class QuantisedVectors:
     def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
         """Return the nearest by the pooled vector, best first, ties by id."""
         question = precise_unit_vector(query)
-        rows = self._candidates(question, self._table.admitted(where), limit)
+        rows = self._candidates(question, self._table.admitted_rows(where), limit)
         return best_of(self._table.ids, rows, self._cosines(rows, question), limit)
 
     def _candidates(self, question: Vector, rows: RowNumbers, limit: int) -> RowNumbers:

@@ -78,13 +78,13 @@ class RowTable:
             self._times[rows].tolist(),
         )
 
-    def admitted(self, where: MemoryFilter) -> RowNumbers:
+    def admitted_rows(self, where: MemoryFilter) -> RowNumbers:
         """Return the rows that a filter admits."""
         rows = np.flatnonzero(self._live[: len(self.ids)])
-        mask = self.admits(where, rows)
+        mask = self.admitted_mask(where, rows)
         return rows if mask.all() else rows[mask]
 
-    def admits(self, where: MemoryFilter, rows: RowNumbers) -> Mask:
+    def admitted_mask(self, where: MemoryFilter, rows: RowNumbers) -> Mask:
         """Return which of these rows, none of them dead, a filter admits."""
         kinds = np.array([*(kind.admitted(where) for kind in self._kinds), False])
         mask: Mask = kinds[self._kind[rows]]
@@ -94,7 +94,7 @@ class RowTable:
         """Return the memories of these rows."""
         return list(map(self.ids.__getitem__, rows.tolist()))
 
-    def places(self, memory_ids: Sequence[str]) -> RowNumbers:
+    def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
         return np.fromiter(map(self.rows.get, memory_ids, repeat(NO_ROW)), np.int64, len(memory_ids))
 

@@ -78,13 +78,13 @@ class TokenCache:
         Each id comes once. Raises Unavailable, and ValueError for an id that is no UUID in canonical form.
         """
         rows = self._kept.of((self._owner, space.collection, where.boundary), space)
-        places, unpacked = rows.places(memory_ids), list[str]()
-        if len(missing := np.flatnonzero(places == NO_ROW)):
-            unknown = [memory_ids[place] for place in missing.tolist()]
+        found_rows, unpacked = rows.rows_of(memory_ids), list[str]()
+        if len(missing := np.flatnonzero(found_rows == NO_ROW)):
+            unknown = [memory_ids[number] for number in missing.tolist()]
             unpacked = self._read(space, where.boundary, rows, unknown)
-            places[missing] = rows.places(unknown)
+            found_rows[missing] = rows.rows_of(unknown)
         # In order of rows: they were added in the order of their keys, so neighbours are read together.
-        found, scores = rows.scores(steps, where, np.sort(places[places != NO_ROW]))
+        found, scores = rows.scores(steps, where, np.sort(found_rows[found_rows != NO_ROW]))
         if len(missing):
             self._kept.shrink()
         return found, scores, unpacked
