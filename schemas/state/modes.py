@@ -64,7 +64,7 @@ class Mode(ModeFields, frozen=True):
 GENERAL_MODE = Mode(
     name=GENERAL, embedder=GENERAL, embedding_dim=GENERAL_DIM, description="Everything that belongs to no other mode"
 )
-"""`general` until a user redeclares it, unless the deployment has another one for that."""
+"""`general` of users that have not declared it, unless the deployment has chosen another embedder for them."""
 
 
 def general_by(embedder: "EmbedderDescription", former: FormerEmbedder = GENERAL_MODE.as_former) -> Mode:

@@ -55,7 +55,7 @@ class PartitionAssignment:
         """
         partitions = self._status.partitions()
         try:
-            await self._general_model_tried()
+            await self._wait_for_general_model()
             # A rebalance does not end this callback: files may be another process's by now.
             if self._have_left(partitions):
                 return
@@ -86,7 +86,7 @@ class PartitionAssignment:
             log.info("partitions left while they were prepared", partitions=left)
         return bool(left)
 
-    async def _general_model_tried(self) -> None:
+    async def _wait_for_general_model(self) -> None:
         """Wait until the general model is loaded or missing; an earlier memory would be embedded later."""
         while self._embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
             await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)

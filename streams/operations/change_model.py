@@ -31,11 +31,11 @@ from streams.settings import Settings
 POLL_INTERVAL_S = 0.5
 """Between two looks at the vectors of a user."""
 
-
 LATER_USERS = (
     "Users that come later have the deployment's own general: to give them {embedder!r} too, set"
     " MODESTREAM_GENERAL_EMBEDDER={embedder} and restart the workers\n"
 )
+"""What remains to be done after `general` has changed for all users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class ChangeModel:
         mode = await self._declared(scope)
         if mode is None:
             return FinishedJob(job_id=self._change.mode, processed=0, skipped=1, failed=0)
-        is_changed = await self._is_changed(mode, scope)
+        is_changed = await self._apply(mode, scope)
         if not is_changed and _is_complete(await self._health(scope)):
             self.unchanged += 1
         health = await self._complete(scope)
         return FinishedJob(job_id=self._change.mode, processed=health.ready, skipped=0, failed=health.failed)
 
-    async def _is_changed(self, mode: ShownMode, scope: dict[str, str]) -> bool:
+    async def _apply(self, mode: ShownMode, scope: dict[str, str]) -> bool:
         """Declare the mode where that is not done; return whether it has another embedder now, or lost its former."""
         if self._change.embedder is None:
             await self._declare(scope, mode.embedder, keep_former=False)

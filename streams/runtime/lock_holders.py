@@ -3,7 +3,8 @@
 A worker that stands still (SIGSTOP, a frozen container) keeps its locks; its session runs out, and the workers that get
 its partitions would wait as long as it stands still, with all that they serve. Its partitions are not its own any more
 and its fence would end it as soon as it went on, so it is killed: what it had in flight is handled again. Guaranteed:
-only a process that has the lock's file open is killed. Linux alone; elsewhere a wait is told and nothing else.
+only a process that has the lock's file open is killed. On Linux alone: elsewhere the
+wait is only logged.
 """
 
 import os
@@ -20,7 +21,8 @@ STOPPED_LIMIT_S = 3.0
 HELD_LIMIT_S = 60.0
 """How long a running one may: it closes its stores, which takes seconds on a slow disk."""
 
-LOOK_INTERVAL_S = 0.5
+POLL_INTERVAL_S = 0.5
+"""Between two looks at the holders."""
 
 log = structlog.get_logger()
 
@@ -38,7 +40,7 @@ class OverdueHolders:
     def look(self, locks: Iterable[Path]) -> None:
         """Look at the holders, at most twice a second, and kill those that are overdue. To be called while waiting."""
         now = self._now()
-        if now - self._looked_at < LOOK_INTERVAL_S:
+        if now - self._looked_at < POLL_INTERVAL_S:
             return
         self._looked_at = now
         for lock in locks:

@@ -1,4 +1,4 @@
-"""The Faust app of a worker and its transport: what a worker adds to Faust's own hangs at this app."""
+"""The Faust app of a worker and its transport; the app has the parts that a worker adds to Faust's own."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence

@@ -7,7 +7,7 @@ callers, brokers and workers may disagree by any amount; moments are those of a 
 
 from bisect import bisect_right
 
-STEP_S = 0.1
+MIN_STEP_S = 0.1
 """Ends of less than this after the last kept one are not kept."""
 
 MAX_ENDS = 256
@@ -35,7 +35,7 @@ class WriteTimes:
             return
         self._response = response_ms
         former_s, self._former_came_s = self._former_came_s, _came_s(looked_s, now_ms - response_ms, steady_s)
-        if former_s is not None and (not self._asked_after or former_s - self._asked_after[-1] >= STEP_S):
+        if former_s is not None and (not self._asked_after or former_s - self._asked_after[-1] >= MIN_STEP_S):
             self._ends.append(end)
             self._asked_after.append(former_s)
             del self._ends[:-MAX_ENDS], self._asked_after[:-MAX_ENDS]

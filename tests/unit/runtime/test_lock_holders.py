@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams.runtime import lock_holders
-from streams.runtime.lock_holders import HELD_LIMIT_S, LOOK_INTERVAL_S, STOPPED_LIMIT_S, OverdueHolders
+from streams.runtime.lock_holders import HELD_LIMIT_S, POLL_INTERVAL_S, STOPPED_LIMIT_S, OverdueHolders
 from streams.runtime.partition_locks import PartitionLocks
 
 HOLDER = """
@@ -53,7 +53,7 @@ async def look_for(holders: OverdueHolders, clock: Seconds, seconds: float, lock
     until = clock.at + seconds
     while clock.at <= until:
         holders.look([lock])
-        clock.at += LOOK_INTERVAL_S
+        clock.at += POLL_INTERVAL_S
 
 
 async def until_stopped(process: Process) -> None:

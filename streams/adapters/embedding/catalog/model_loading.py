@@ -63,7 +63,7 @@ class ModelLoader:
         self.unloaded = False
         self._failure = ""
         self.fingerprint: Fingerprint | None = None
-        self._first: Fingerprint | None = None
+        self._loaded_first: Fingerprint | None = None
         self._tried = asyncio.Event()
         self._name = name
         self._start = start
@@ -129,8 +129,8 @@ class ModelLoader:
 
     def _check(self, fingerprint: Fingerprint) -> None:
         """Raise ModelMissing for another model than before: memories would be in two spaces."""
-        self._first = self._first or fingerprint
-        if fingerprint != self._first:
+        self._loaded_first = self._loaded_first or fingerprint
+        if fingerprint != self._loaded_first:
             raise ModelMissing("its model has changed; restart the worker to use the new one")
 
     async def _end_process(self) -> None:

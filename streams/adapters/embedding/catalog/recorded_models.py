@@ -44,6 +44,15 @@ class RecordedModels:
         if loaded.files is None:
             return base
         own = ModelRecord(embedder=base.embedder, space=base.digest, files=loaded.files)
+        first = await self._first_record(own)
+        if first.files == own.files:
+            return base
+        problem = "embedder has another tokenizer or other weights than before"
+        log.warning(problem, embedder=own.embedder, consequence=WAY_OUT)
+        return loaded
+
+    async def _first_record(self, own: ModelRecord) -> ModelRecord:
+        """Return the first record of the model; without one write `own`."""
         records = await self._log.records()
         of_model = _of_model(records, own)
         if not of_model:
@@ -56,11 +65,7 @@ class RecordedModels:
         if of_model[-1] != first:
             # Compaction keeps the last record, so it has to be the one that counts.
             await self._log.write(first)
-        if first.files == own.files:
-            return base
-        problem = "embedder has another tokenizer or other weights than before"
-        log.warning(problem, embedder=own.embedder, consequence=WAY_OUT)
-        return loaded
+        return first
 
 
 def _of_model(records: Sequence[ModelRecord], own: ModelRecord) -> list[ModelRecord]:

@@ -30,7 +30,7 @@ MAX_HELD_RUN_S = 0.008
 MAX_PREPARED_CHARS = 1000
 """Longer texts are cut into tokens in the thread that runs them: a query may be read behind them."""
 
-Ran = tuple[int, ModelOutput | Exception]
+FinishedRun = tuple[int, ModelOutput | Exception]
 """The number of a passage, and what its run gave."""
 
 
@@ -44,7 +44,7 @@ class PassageAnswers:
         self._changing = threading.Lock()
         self._waiting = 0
         """Passages that are read and have not begun."""
-        self._held: list[Ran] = []
+        self._held: list[FinishedRun] = []
 
     def expect(self, number: int, content: bytes, *, alone: bool) -> Callable[[], None]:
         """Take a passage that was read; return what runs it. `alone`: its answer is not held back."""
@@ -79,16 +79,16 @@ class PassageAnswers:
         except Exception as problem:
             return problem
 
-    def _due(self, ran: Ran, *, at_once: bool) -> list[Ran]:
+    def _due(self, finished: FinishedRun, *, at_once: bool) -> list[FinishedRun]:
         """Hold a result back; return those that are to be answered now."""
         with self._changing:
-            self._held.append(ran)
+            self._held.append(finished)
             if not at_once and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
                 return []
             due, self._held = self._held, []
             return due
 
-    def _answers(self, due: Sequence[Ran]) -> list[bytes]:
+    def _answers(self, due: Sequence[FinishedRun]) -> list[bytes]:
         outputs = [(number, one) for number, one in due if not isinstance(one, Exception)]
         failed = [frames.encode_error(number, one) for number, one in due if isinstance(one, Exception)]
         try:
@@ -103,11 +103,13 @@ class PassageAnswers:
         encoded = self._model.finish_passages([output for _, output in outputs])
         if (classifier := self._classifier) is not None:
             # Here, not in the worker: its event loop has less time to spare than these threads.
-            shares = [
+            probabilities = [
                 classifier.probabilities(output.prepared.text, one.pooled).astype(np.float32)
                 for (_, output), one in zip(outputs, encoded, strict=True)
             ]
-            encoded = [replace(one, interaction_probabilities=of) for one, of in zip(encoded, shares, strict=True)]
+            encoded = [
+                replace(one, interaction_probabilities=row) for one, row in zip(encoded, probabilities, strict=True)
+            ]
         contents = [frames.encode_vectors(one) for one in encoded]
         return [
             frames.encode_frame(number, frames.VECTORS, content)
