@@ -11,8 +11,8 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 TOKENIZING_FILES = ("tokenizer.json", "special_tokens_map.json")
 """Files that decide a text's tokens. The token limit, in `tokenizer_config.json`, is in the fingerprint itself."""
 
-NOT_WEIGHTS = (".onnx", ".json")
-"""Suffixes of other models and of descriptions."""
+WEIGHTS_SUFFIXES = ("_data", ".data")
+"""What ONNX's exporters add to the model's file name for weights in files of their own; a number may follow."""
 
 DIGITS = 12
 """Hexadecimal digits of the digest, as of a vector space."""
@@ -31,5 +31,5 @@ def companions_digest(local: LocalModel) -> str:
 
 
 def _has_weights(path: Path, model: Path) -> bool:
-    """True for a file that is named after the model's; another model in the same folder is none."""
-    return path.name.startswith(model.stem) and path != model and path.suffix not in NOT_WEIGHTS and path.is_file()
+    """True for a file of the model's weights; other formats and descriptions of it in the same folder are none."""
+    return path.name.startswith(tuple(f"{model.name}{suffix}" for suffix in WEIGHTS_SUFFIXES)) and path.is_file()

@@ -75,10 +75,11 @@ async def test_model_without_a_digest_of_its_files_is_as_before() -> None:
 def test_each_file_that_decides_vectors_has_its_part_in_the_digest(tmp_path: Path, replaced: str) -> None:
     folder = write_tiny_model(tmp_path / "tiny", 8, words=("red",))
     (folder / "model.onnx_data").write_bytes(b"weights")
-    (folder / "README.md").write_text("not a part")
+    others = ["README.md", "model.safetensors", "modelcard.md", "model_fp16.onnx_data", "model.onnx.bak"]
     model = LocalModel("tiny", folder, 8, "as found")
     before = FastembedModel.load(model).fingerprint
-    (folder / "README.md").write_text("still not a part")
+    for name in others:
+        (folder / name).write_text("not a part")
     assert FastembedModel.load(model).fingerprint == before
     with (folder / replaced).open("ab") as file:
         file.write(b"\n")
