@@ -18,8 +18,15 @@ def _steady_ms() -> float:
     return 1000 * (time.monotonic() if clock is None else time.clock_gettime(clock))
 
 
+MAX_DISAGREEING = 3
+"""Own replies in a row that, written long before Kafka's supposed time, say that Kafka's clock was set back."""
+
+
 class KafkaClock:
-    """Kafka's time since the last reply."""
+    """Kafka's time, by the replies that were read.
+
+    A reply says that it is at least as late as when it was written: one of a backlog may have been written long ago.
+    """
 
     def __init__(
         self, own_ms: Callable[[], float] = lambda: time.time() * 1000, steady_ms: Callable[[], float] = _steady_ms
@@ -27,11 +34,20 @@ class KafkaClock:
         self._own_ms = own_ms
         self._steady_ms = steady_ms
         self._began_ms: float | None = None
-        """Kafka's time at the zero of the steady clock."""
+        """Kafka's time at the zero of the steady clock: the latest that a record says."""
+        self._disagreeing: list[float] = []
 
-    def note(self, written_ms: int) -> None:
-        """Take the time at which a broker wrote a record that has just been read."""
-        self._began_ms = written_ms - self._steady_ms()
+    def note(self, written_ms: int, *, is_awaited: bool = True) -> None:
+        """Take the time at which a broker wrote a record that has just been read; `is_awaited`: an own request's."""
+        began_ms = written_ms - self._steady_ms()
+        if self._began_ms is None or began_ms >= self._began_ms - MAX_DIFFERENCE_MS:
+            self._began_ms = began_ms if self._began_ms is None else max(self._began_ms, began_ms)
+            self._disagreeing.clear()
+        elif is_awaited:
+            self._disagreeing.append(began_ms)
+            if len(self._disagreeing) == MAX_DISAGREEING:
+                self._began_ms = max(self._disagreeing)
+                self._disagreeing.clear()
 
     def now_ms(self) -> int:
         """Return milliseconds since the epoch."""

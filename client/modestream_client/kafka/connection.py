@@ -32,7 +32,8 @@ READ_BACKOFF_S = 0.2
 """The pause after an error of the consumer, so that an outage is no busy loop."""
 
 RecordHeaders = Iterable[tuple[str, bytes]]
-OnRecord = Callable[[RecordHeaders, bytes | None], None]
+OnRecord = Callable[[RecordHeaders, bytes | None], bool]
+"""Takes a record; returns whether a request of this client waited for it."""
 OnWritten = Callable[[int], None]
 RecordPosition = tuple[int, int]
 """Partition and offset of a record."""
@@ -156,9 +157,9 @@ async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord, clock: KafkaClo
         except KafkaError:
             await asyncio.sleep(READ_BACKOFF_S)
         else:
+            is_awaited = on_record(record.headers, record.value)
             if record.timestamp_type == LOG_APPEND_TIME:
-                clock.note(record.timestamp)
-            on_record(record.headers, record.value)
+                clock.note(record.timestamp, is_awaited=is_awaited)
 
 
 def _report_offset(done: asyncio.Future[RecordMetadata], on_written: OnWritten) -> None:

@@ -52,11 +52,13 @@ class PendingReplies:
             # Also when done: asyncio then does not log an exception that was never retrieved.
             pending.reply.cancel()
 
-    def deliver(self, headers: ReplyHeaders, value: bytes | None) -> None:
-        """Resolve the pending request of a reply, if there is one."""
+    def deliver(self, headers: ReplyHeaders, value: bytes | None) -> bool:
+        """Resolve the pending request of a reply; return whether there is one."""
         reply = self._pending.pop(dict(headers).get(CORRELATION_ID, b""), None)
-        if reply is not None and not reply.done():
-            reply.set_result(value or b"")
+        if reply is None or reply.done():
+            return False
+        reply.set_result(value or b"")
+        return True
 
     def close(self) -> None:
         """Fail every pending request with `MemoryClosed`."""

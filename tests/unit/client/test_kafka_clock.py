@@ -1,7 +1,7 @@
 """The client keeps to Kafka's time where the own clock is wrong."""
 
 import pytest
-from modestream_client.kafka.clock import MAX_DIFFERENCE_MS, KafkaClock
+from modestream_client.kafka.clock import MAX_DIFFERENCE_MS, MAX_DISAGREEING, KafkaClock
 
 HOUR_MS = 3_600_000
 
@@ -45,5 +45,27 @@ def test_clock_that_is_set_wrong_is_corrected_until_it_is_set_right(
 def test_usual_difference_is_left(clock: KafkaClock) -> None:
     clock.note(10_000_000 - MAX_DIFFERENCE_MS)
     assert clock.corrected_ms() is None
+
+
+def test_greater_difference_is_corrected(clock: KafkaClock) -> None:
     clock.note(10_000_000 - MAX_DIFFERENCE_MS - 1)
     assert clock.corrected_ms() == 10_000_000 - MAX_DIFFERENCE_MS - 1
+
+
+@pytest.mark.parametrize("replies", [100, MAX_DISAGREEING - 1])
+def test_backlog_after_a_suspension_does_not_set_the_clock_back(
+    clock: KafkaClock, machine: Machine, replies: int
+) -> None:
+    clock.note(10_000_000)
+    machine.pass_ms(HOUR_MS)
+    for number in range(replies):
+        clock.note(10_000_000 + number, is_awaited=replies < MAX_DISAGREEING)
+    assert clock.corrected_ms() is None
+
+
+def test_own_replies_in_a_row_say_that_the_clock_of_kafka_was_set_back(clock: KafkaClock) -> None:
+    clock.note(10_000_000 + HOUR_MS)
+    for _ in range(MAX_DISAGREEING):
+        assert clock.corrected_ms() == 10_000_000 + HOUR_MS
+        clock.note(10_000_000)
+    assert clock.corrected_ms() is None

@@ -10,7 +10,7 @@ from modestream_client.kafka.replies import PendingReplies
 async def test_request_gets_the_reply_with_its_correlation_id() -> None:
     replies = PendingReplies()
     with replies.expect() as first, replies.expect() as second:
-        replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
+        assert replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
         replies.deliver([("x", b"y"), ("correlation_id", first.correlation_id)], b"for the first")
         assert (await first.reply, await second.reply) == (b"for the first", b"for the second")
 
@@ -18,7 +18,7 @@ async def test_request_gets_the_reply_with_its_correlation_id() -> None:
 async def test_replies_to_other_clients_are_ignored() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
-        replies.deliver([("correlation_id", b"somebody else's")], b"not ours")
+        assert not replies.deliver([("correlation_id", b"somebody else's")], b"not ours")
         replies.deliver([], b"nobody's")
         assert not awaited.reply.done()
 
