@@ -46,6 +46,7 @@ class DeploymentRecord:
         self._record: ServiceRecord | None = None
         self._successor: Successor | None = None
         self._pauses_until = 0.0
+        self._successor_ms = 0
         self._changed = asyncio.Event()
 
     @property
@@ -132,6 +133,16 @@ class DeploymentRecord:
     def _take_successor(self, record: Record) -> None:
         with suppress(ValidationError):
             self._successor = Successor.model_validate_json(record.value or b"null")
-            # By the record's own time: one of an hour ago, of a switch that was killed, pauses nothing.
-            age_s = max(0.0, time.time() - record.timestamp_ms / 1000)
-            self._pauses_until = time.monotonic() + self._pause_s - age_s
+            if record.timestamp_ms != self._successor_ms:
+                self._pauses_until = time.monotonic() + self._pause_s - self._age_s(record)
+                self._successor_ms = max(self._successor_ms, record.timestamp_ms)
+
+    def _age_s(self, record: Record) -> float:
+        """Return how old a record is: of one that has just come 0, whatever the own clock says.
+
+        Of one that was there at the start, or is read again after an outage, by its own time: one of an hour ago, of a
+        switch that was killed, pauses nothing.
+        """
+        if self._follower.is_caught_up.is_set() and record.timestamp_ms > self._successor_ms:
+            return 0.0
+        return max(0.0, time.time() - record.timestamp_ms / 1000)

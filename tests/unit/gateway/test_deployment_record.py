@@ -59,6 +59,18 @@ def test_pause_of_an_hour_ago_pauses_nothing() -> None:
     assert known(MADE, replaced("pausing", age_s=3600)).serves
 
 
+def test_pause_that_comes_while_the_topic_is_followed_counts_whatever_the_clock_says() -> None:
+    found = known(MADE)
+    pausing, ended = replaced("pausing", age_s=3600), replaced("withdrawn", age_s=3590)
+    found.take([pausing])
+    assert not found.serves
+    found.take([pausing])
+    assert not found.serves, "read again after an outage"
+    found.take([ended])
+    found.take([pausing])
+    assert found.serves, "an earlier pause that is read again is over"
+
+
 async def test_killed_switch_pauses_for_its_time_alone() -> None:
     found = known(MADE, replaced("pausing"), pause_s=0.2)
     assert not found.serves
