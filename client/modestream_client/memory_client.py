@@ -20,7 +20,7 @@ from modestream_client.calls.memory_calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.successor import DeploymentAddress, SuccessorWatch
+from modestream_client.kafka.successor import READ_TIMEOUT_S, DeploymentAddress, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import HeadersOf
@@ -81,7 +81,7 @@ class MemoryClient(MemoryCalls):
             return KafkaTransport(*address, timeout, principal, headers, security, fields)
 
         address = DeploymentAddress(bootstrap, topic_prefix)
-        watch = partial(SuccessorWatch, security=security)
+        watch = partial(SuccessorWatch, security=security, timeout_s=min(READ_TIMEOUT_S, timeout / 3))
         self._kafka = FollowingTransport(address, timeout, connect, watch) if follow else connect(address)
         super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
