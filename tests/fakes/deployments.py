@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any, cast
 
 from modestream_client.answers import Json, Reply
+from modestream_client.failures import MemoryClosed
 from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
 from modestream_client.kafka.transport import KafkaTransport
@@ -15,12 +16,21 @@ FIRST = DeploymentAddress("here:9092", "one.")
 
 
 class FakeDeployments:
-    """`sent` are the prefixes that records went to; `tell` writes a successor's record."""
+    """`sent` are the prefixes that records went to; `tell` writes a successor's record.
+
+    Deployments in `busy` answer after `answer`; those in `hanging` can't be connected to; those in `malformed` have an
+    address that can't be. Watches of those in `unwatched` end; `watching` are the prefixes of the open ones.
+    """
 
     def __init__(self) -> None:
         self.sent: list[str] = []
         self.closed: list[str] = []
-        self.missing: set[str] = set()
+        self.busy: set[str] = set()
+        self.answer = asyncio.Event()
+        self.hanging: set[str] = set()
+        self.malformed: set[str] = set()
+        self.unwatched: set[str] = set()
+        self.watching: list[str] = []
         self.notices: defaultdict[str, list[SuccessorNotice]] = defaultdict(list)
         self.changed = asyncio.Event()
 
@@ -40,22 +50,33 @@ class FakeDeployments:
 
 
 class FakeTransport:
-    """Answers at once. It implements what a following client needs of `KafkaTransport`."""
+    """Answers at once, unless busy. It implements what a following client needs of `KafkaTransport`."""
 
     def __init__(self, address: DeploymentAddress, deployments: FakeDeployments) -> None:
         self._prefix = address.topic_prefix
         self._deployments = deployments
+        self._closed = asyncio.Event()
 
     async def open(self) -> None:
         """Connect to a deployment."""
+        if self._prefix in self._deployments.hanging:
+            await asyncio.Event().wait()
 
     async def close(self) -> None:
-        """Note that it is closed."""
+        """Note that it is closed, and fail what waits."""
         self._deployments.closed.append(self._prefix)
+        self._closed.set()
 
     async def request(self, topic: str, record: Json, **_: Any) -> tuple[Reply, Written]:
         """Note the prefix, and answer."""
         self._deployments.sent.append(self._prefix)
+        if self._prefix in self._deployments.busy:
+            ends = {asyncio.create_task(one.wait()) for one in (self._closed, self._deployments.answer)}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
+        if self._closed.is_set():
+            raise MemoryClosed("the client was closed before the reply came")
         return Reply(result={}), Written(0, 0)
 
 
@@ -70,6 +91,9 @@ class FakeWatch:
 
     async def open(self) -> None:
         """Read all notices."""
+        if self._prefix in self._deployments.malformed:
+            raise ValueError(f"{self._prefix} has no port")
+        self._deployments.watching.append(self._prefix)
         notices = self._deployments.notices[self._prefix]
         self._seen, self.last = len(notices), notices[-1] if notices else None
 
@@ -77,10 +101,14 @@ class FakeWatch:
         """Wait for the next notice."""
         while len(self._deployments.notices[self._prefix]) <= self._seen:
             self._deployments.changed.clear()
+            if self._prefix in self._deployments.unwatched:
+                return None
             await self._deployments.changed.wait()
         self.last = self._deployments.notices[self._prefix][self._seen]
         self._seen += 1
         return self.last
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Disconnect."""
+        if self._prefix in self._deployments.watching:
+            self._deployments.watching.remove(self._prefix)

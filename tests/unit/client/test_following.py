@@ -5,7 +5,7 @@ import time
 
 import pytest
 from aiokafka import ConsumerRecord
-from modestream_client.failures import MemoryClosed, MemoryTimeout
+from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
 from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
 
@@ -78,6 +78,92 @@ async def test_call_that_the_pause_outlasts_ends_with_its_timeout_and_has_sent_n
         await ask(client)
 
 
+async def test_close_during_a_pause_sends_nothing_more() -> None:
+    deployments = FakeDeployments()
+    deployments.tell("one.", "pausing", "two.")
+    client = deployments.client()
+    await client.open()
+    await asyncio.sleep(0.01)
+    asking = asyncio.create_task(ask(client))
+    await asyncio.sleep(0.01)
+    await client.close()
+    with pytest.raises(MemoryClosed):
+        await asking
+    assert (deployments.sent, deployments.closed) == ([], ["one."])
+
+
+async def test_watch_that_ends_during_a_pause_does_not_end_the_pause() -> None:
+    deployments = FakeDeployments()
+    client = deployments.client()
+    await client.open()
+    deployments.tell("one.", "pausing", "two.", pause_s=0.1)
+    await asyncio.sleep(0.01)
+    deployments.unwatched.add("one.")
+    deployments.changed.set()
+    asking = asyncio.create_task(ask(client))
+    await asyncio.sleep(0.03)
+    assert deployments.sent == []
+    await asking
+    assert deployments.sent == ["one."]
+    await client.close()
+
+
+@pytest.mark.parametrize("problem", ["cycle", "malformed address"])
+async def test_switch_that_cannot_be_followed_fails_calls_and_sends_nothing(problem: str) -> None:
+    deployments = FakeDeployments()
+    client = deployments.client()
+    await client.open()
+    if problem == "cycle":
+        deployments.tell("two.", "serving", "one.")
+    else:
+        deployments.malformed.add("two.")
+    deployments.tell("one.", "serving", "two.")
+    await asyncio.sleep(0.01)
+    with pytest.raises(MemoryUnreachable, match="can't follow the switch of one"):
+        await ask(client)
+    await client.close()
+    assert (deployments.sent, deployments.watching) == ([], [])
+
+
+async def test_request_under_way_at_a_switch_is_answered_by_the_former_deployment() -> None:
+    deployments = FakeDeployments()
+    deployments.busy.add("one.")
+    client = deployments.client()
+    await client.open()
+    asking = asyncio.create_task(ask(client))
+    await asyncio.sleep(0)
+    deployments.tell("one.", "serving", "two.")
+    await asyncio.sleep(0.01)
+    await ask(client)
+    assert deployments.closed == [], "a request waits there"
+    deployments.answer.set()
+    await asking
+    await asyncio.sleep(0.01)
+    assert (deployments.sent, deployments.closed) == (["one.", "two."], ["one."])
+    await client.close()
+
+
+async def test_former_deployment_without_requests_is_disconnected_at_once() -> None:
+    deployments = FakeDeployments()
+    client = deployments.client()
+    await client.open()
+    deployments.tell("one.", "serving", "two.")
+    await asyncio.sleep(0.01)
+    assert deployments.closed == ["one."]
+    await client.close()
+
+
+async def test_close_during_a_move_leaves_nothing_open() -> None:
+    deployments = FakeDeployments()
+    deployments.hanging.add("two.")
+    client = deployments.client()
+    await client.open()
+    deployments.tell("one.", "serving", "two.")
+    await asyncio.sleep(0.01)
+    await client.close()
+    assert (sorted(deployments.closed), deployments.watching) == (["one.", "two."], [])
+
+
 def record(value: bytes, age_s: float = 0.0, key: bytes = b"successor") -> ConsumerRecord[bytes, bytes]:
     at_ms = round((time.time() - age_s) * 1000)
     return ConsumerRecord("memory.service", 0, 0, at_ms, 0, key, value, None, len(key), len(value), ())
@@ -90,6 +176,9 @@ def test_pause_is_counted_from_its_record_and_other_records_say_nothing() -> Non
     assert old is not None
     assert 50 < now.pauses_until - time.monotonic() <= 60
     assert old.pauses_until < time.monotonic()
+    new = SuccessorNotice.of(record(pausing, age_s=3600), is_new=True)
+    assert new is not None
+    assert 50 < new.pauses_until - time.monotonic() <= 60, "it has just come, whatever the own clock says"
     for value, key in ((b"{}", b"successor"), (b'{"state":"gone"}', b"successor"), (pausing, b"service")):
         assert SuccessorNotice.of(record(value, key=key)) is None
 
