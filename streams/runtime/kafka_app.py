@@ -108,7 +108,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> App:
     app.isolation_level = settings.isolation_level
     app.kafka_connection = settings.kafka_connection
     app.fence, app.membership, app.copies = GroupFence(), Membership(), FollowCopies(app)
-    app.partition_locks = PartitionLocks(settings.data_dir / "run")
+    app.partition_locks = PartitionLocks(settings.data_dir / "run", lambda: not app.fence.is_closed)
     app.copies.on_due = app.membership.join_again
     if settings.standby_copies:
         settings.data_dir.mkdir(parents=True, exist_ok=True)

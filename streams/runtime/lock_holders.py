@@ -3,14 +3,15 @@
 A worker that stands still (SIGSTOP, a frozen container) keeps its locks; its session runs out, and the workers that get
 its partitions would wait as long as it stands still, with all that they serve. Its partitions are not its own any more
 and its fence would end it as soon as it went on, so it is killed: what it had in flight is handled again. Guaranteed:
-only a process that has the lock's file open is killed. On Linux alone: elsewhere the
-wait is only logged.
+only a process that has the lock's file open is killed, and only by a member of the group: one that stood still itself,
+or is cut off from Kafka, may wait for what is the holder's again. On Linux alone: elsewhere the wait is only logged.
 """
 
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -24,36 +25,71 @@ HELD_LIMIT_S = 60.0
 POLL_INTERVAL_S = 0.5
 """Between two looks at the holders."""
 
+MAX_PAUSE_S = 2.0
+"""A longer one between two looks: this process did not run, and may not know what the group has decided meanwhile."""
+
 log = structlog.get_logger()
 
 
-class OverdueHolders:
-    """Watches the holders of the locks that one wait is for."""
+def always_member() -> bool:
+    """True: for a process whose partitions no group decides."""
+    return True
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+
+@dataclass(slots=True)
+class Holder:
+    """A process that keeps a lock, and since when it was seen to."""
+
+    pid: int
+    held_since: float
+    stopped_since: float | None = None
+
+    def is_overdue(self, now: float) -> bool:
+        """True if it has kept the lock for too long; to be called at each look."""
+        if not _is_stopped(self.pid):
+            self.stopped_since = None
+            return now - self.held_since >= HELD_LIMIT_S
+        if self.stopped_since is None:
+            self.stopped_since = now
+        return now - self.stopped_since >= STOPPED_LIMIT_S
+
+
+class OverdueHolders:
+    """Watches the holders of the locks that a process waits for."""
+
+    def __init__(
+        self, is_member: Callable[[], bool] = always_member, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`is_member` is False while the group may have gone on without this process."""
+        self._is_member = is_member
         self._now = now
         self._looked_at = float("-inf")
-        self._held_since: dict[int, float] = {}
-        self._stopped_since: dict[int, float] = {}
-        self._tried: set[int] = set()
+        self._holders: dict[Path, Holder] = {}
+
+    def forget(self) -> None:
+        """Count from the next look on: what was seen before was under another assignment."""
+        self._holders = {}
 
     def look(self, locks: Iterable[Path]) -> None:
         """Look at the holders, at most twice a second, and kill those that are overdue. To be called while waiting."""
         now = self._now()
-        if now - self._looked_at < POLL_INTERVAL_S:
+        pause_s = now - self._looked_at
+        if pause_s < POLL_INTERVAL_S:
             return
         self._looked_at = now
-        for lock in locks:
-            if (pid := holder_of(lock)) is not None and self._is_overdue(pid, now) and pid not in self._tried:
-                self._tried.add(pid)
-                _end(pid, lock)
+        if pause_s > MAX_PAUSE_S or not self._is_member():
+            self.forget()
+        self._holders = {lock: self._seen(lock, pid, now) for lock in locks if (pid := holder_of(lock)) is not None}
+        overdue = {holder.pid: lock for lock, holder in self._holders.items() if holder.is_overdue(now)}
+        for pid, lock in overdue.items():
+            _end(pid, lock, self._is_member)
+        # Of one that can't be killed the next attempt is after as long again.
+        self._holders = {lock: holder for lock, holder in self._holders.items() if holder.pid not in overdue}
 
-    def _is_overdue(self, pid: int, now: float) -> bool:
-        held_s = now - self._held_since.setdefault(pid, now)
-        if not _is_stopped(pid):
-            self._stopped_since.pop(pid, None)
-            return held_s >= HELD_LIMIT_S
-        return now - self._stopped_since.setdefault(pid, now) >= STOPPED_LIMIT_S
+    def _seen(self, lock: Path, pid: int, now: float) -> Holder:
+        """Return what is known of a holder: nothing if the lock has changed hands."""
+        known = self._holders.get(lock)
+        return known if known is not None and known.pid == pid else Holder(pid, now)
 
 
 def holder_of(lock: Path) -> int | None:
@@ -64,7 +100,7 @@ def holder_of(lock: Path) -> int | None:
         return None
 
 
-def _end(pid: int, lock: Path) -> None:
+def _end(pid: int, lock: Path, is_member: Callable[[], bool]) -> None:
     """Kill a process that has the file open; another one with its number, as in another container, is left alone."""
     if not hasattr(os, "pidfd_open"):
         return
@@ -73,8 +109,8 @@ def _end(pid: int, lock: Path) -> None:
     except OSError:
         return
     try:
-        # Looked at once the process is pinned: its number may be another one's by now.
-        if pid != os.getpid() and _has_open(pid, lock):
+        # Looked at once the process is pinned: its number may be another one's by now, and the lock in other hands.
+        if pid != os.getpid() and is_member() and holder_of(lock) == pid and _has_open(pid, lock):
             log.error("killing a process that keeps partitions which are this worker's now", process=pid)
             signal.pidfd_send_signal(process, signal.SIGKILL)
     except OSError as problem:

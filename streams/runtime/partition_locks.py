@@ -11,13 +11,13 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TextIO
 
 import structlog
 
-from streams.runtime.lock_holders import OverdueHolders, holder_of
+from streams.runtime.lock_holders import OverdueHolders, always_member, holder_of
 
 POLL_INTERVAL_S = 0.02
 """Between two tries: a lock that is released is had after half of it."""
@@ -31,8 +31,10 @@ log = structlog.get_logger()
 class PartitionLocks:
     """The locks below one directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, is_member: Callable[[], bool] = always_member) -> None:
+        """`is_member` is False while the group may have gone on without this process: it kills nothing then."""
         self._directory = directory
+        self._holders = OverdueHolders(is_member)
         self._held: dict[int, TextIO] = {}
         self._assigned: frozenset[int] = frozenset()
         self._copies: frozenset[int] = frozenset()
@@ -66,6 +68,7 @@ class PartitionLocks:
         Those of `copies` stay held if they are; nothing waits for the others (`try_copy`).
         """
         self._assigned, self._copies = frozenset(partitions), frozenset(copies)
+        self._holders.forget()
         return sorted(self._held.keys() - self._assigned - frozenset(copies))
 
     def try_copy(self, partition: int) -> bool:
@@ -86,14 +89,13 @@ class PartitionLocks:
         """Wait until all assigned partitions are held; a process that keeps one for too long is killed."""
         began = noticed = time.monotonic()
         noticed += NOTICE_AFTER_S - NOTICE_INTERVAL_S
-        holders = OverdueHolders()
         try:
             while missing := [one for one in sorted(self._assigned) if not self._try(one)]:
                 self._awaited = tuple(missing)
                 if (now := time.monotonic()) - noticed >= NOTICE_INTERVAL_S:
                     noticed = now
                     self._notice(missing, now - began)
-                holders.look(map(self._path, missing))
+                self._holders.look(map(self._path, missing))
                 await asyncio.sleep(POLL_INTERVAL_S)
         finally:
             self._awaited = ()
