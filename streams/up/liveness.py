@@ -1,4 +1,4 @@
-"""Probes of children over HTTP; three bad answers of a worker's `/live` in a row count as dead."""
+"""Probes of children over HTTP; bad answers of a worker's `/live` in a row count as dead: three, at its start more."""
 
 import asyncio
 from pathlib import Path
@@ -9,6 +9,10 @@ LIVENESS_INTERVAL_S = 5.0
 
 STARTUP_GRACE_S = 120.0
 """How long a new worker may be silent before its first answer: it loads its program and connects."""
+
+STARTUP_FAILURE_THRESHOLD = 6
+"""Silent probes in a row that count as dead within the grace period, after the first answer: some 60 s. It answers
+before its tables are recovered, and opening large ones may hold it for half of that, at every start."""
 
 FAILURE_THRESHOLD = 3
 """Bad answers in a row that count as dead."""
@@ -29,9 +33,11 @@ class LivenessMonitor:
     def is_dead(self, answer: LivenessAnswer, age_s: float) -> bool:
         """Take one answer of a worker that was started `age_s` seconds ago; True if it must be killed."""
         self._has_answered |= answer != "silent"
-        bad = answer == "stuck" or (answer == "silent" and (self._has_answered or age_s > STARTUP_GRACE_S))
+        is_starting = age_s <= STARTUP_GRACE_S
+        bad = answer == "stuck" or (answer == "silent" and (self._has_answered or not is_starting))
         self._bad = self._bad + 1 if bad else 0
-        return self._bad >= FAILURE_THRESHOLD
+        threshold = STARTUP_FAILURE_THRESHOLD if is_starting and answer == "silent" else FAILURE_THRESHOLD
+        return self._bad >= threshold
 
 
 async def probe_liveness(port_file: Path) -> LivenessAnswer:

@@ -27,7 +27,19 @@ def test_silence_counts_after_the_grace_period_only() -> None:
 
 
 def test_silence_after_an_answer_counts_at_any_age() -> None:
-    assert verdicts(["silent", "live", "silent", "silent", "silent"], 1.0) == [False] * 4 + [True]
+    answers: list[LivenessAnswer] = ["silent", "live", "silent", "silent", "silent", "silent", "silent", "silent"]
+    assert verdicts(answers, 1.0) == [False] * 7 + [True]
+    assert verdicts(answers[:5], 121.0) == [False] * 4 + [True]
+
+
+def test_start_that_holds_a_worker_for_half_a_minute_is_no_death() -> None:
+    assert not any(verdicts(["live", "silent", "silent", "silent", "silent", "live", "silent", "silent"], 30.0))
+
+
+def test_silence_that_outlasts_the_start_is_a_death_at_its_end() -> None:
+    liveness = LivenessMonitor()
+    assert not liveness.is_dead("live", 80.0)
+    assert [liveness.is_dead("silent", age_s) for age_s in (90.0, 100.0, 110.0, 120.0, 130.0)] == [False] * 4 + [True]
 
 
 @pytest.mark.parametrize("text", [None, "", "no port", "1"])
