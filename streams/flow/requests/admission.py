@@ -25,6 +25,10 @@ MAX_HEADERS = 1000
 """Headers of a record: each is looked at several times, and 8 MiB could be three million."""
 
 
+MAX_WAIT_MS = 15 * 60 * 1000
+"""The longest time that a caller is taken to wait: beyond it, the timestamp is that of an event, or none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Admits records of one channel."""
@@ -95,9 +99,10 @@ def _with_first_headers(record: Record) -> Record:
 
 def _waits_until_s(record: Record, deadline: int | None) -> float | None:
     """Return until when the caller waits in any case: it stamped the record and the deadline by the same clock."""
-    if deadline is None or record.written_after_s is None or deadline <= record.timestamp_ms:
+    if deadline is None or record.written_after_s is None:
         return None
-    return record.written_after_s + (deadline - record.timestamp_ms) / 1000
+    wait_ms = deadline - record.timestamp_ms
+    return record.written_after_s + wait_ms / 1000 if 0 < wait_ms <= MAX_WAIT_MS else None
 
 
 def _principal(record: Record) -> str | None:

@@ -64,6 +64,16 @@ async def test_caller_whose_clock_is_an_hour_behind_is_answered(harness: Request
     assert options.seconds_left(harness.clock) == pytest.approx(2)
 
 
+@pytest.mark.parametrize("timestamp_ms", [-1, 0, 1_000_000_000_000])
+async def test_time_of_day_decides_where_the_timestamp_is_that_of_an_event(
+    harness: RequestHarness, timestamp_ms: int
+) -> None:
+    asked = harness.valid(at(harness.clock, 10), timestamp_ms=timestamp_ms, written_after_s=harness.clock.steady_s())
+    harness.clock.forward(11)
+    await harness.process(asked)
+    assert harness.counted("expired", topic=harness.channel.topic) == 1
+
+
 async def test_time_of_day_decides_where_the_age_is_unknown(harness: RequestHarness) -> None:
     asked = harness.valid(at(harness.clock, 2))
     harness.clock.set(3700)
