@@ -54,7 +54,7 @@ class EmbeddingServer:
         self._model = model
         self._write = write
         self._texts = texts
-        self._passages = PassageAnswers(model, write, classifier)
+        self._passages = PassageAnswers(model, write, texts.note, classifier)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until the input ends."""
@@ -66,8 +66,7 @@ class EmbeddingServer:
             content = requests.read(length)
             alone = bool(kind & frames.ALONE)
             if kind & ~frames.ALONE == frames.PASSAGE:
-                with self._texts.reading(content):
-                    passage = self._passages.expect(number, content, alone=alone)
+                passage = self._passages.expect(number, content, alone=alone)
                 self._texts.submit(content, passage, alone=alone)
             else:
                 with self._texts.query(content, alone=alone):

@@ -2,13 +2,14 @@
 
 A run of the model sweeps the processor's caches: what comes before and after it takes twice as long for one text as for
 each of several in a row. So the answers of short texts are held back while others wait, and written in one piece.
-Guaranteed: each passage is answered once, with the vectors that it has alone; no answer waits while none of its
-connection's passages do.
+Guaranteed: each passage is answered once, with the vectors that it has alone; an answer is held back only while
+passages of its connection wait or short ones run; where the process dies over what follows runs, their texts are noted.
 """
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time
 
@@ -28,18 +29,31 @@ MAX_HELD_RUN_S = 0.008
 """Processor time of a run whose answer may wait for others: some 60 tokens of the smallest model."""
 
 MAX_PREPARED_CHARS = 1000
-"""Longer texts are cut into tokens in the thread that runs them: a query may be read behind them."""
+"""Longer texts are cut into tokens in the thread that runs them, as a query may be read behind them, and no answer is
+held back for their runs."""
 
-FinishedRun = tuple[int, ModelOutput | Exception]
-"""The number of a passage, and what its run gave."""
+NotePassage = Callable[[bytes], AbstractContextManager[None]]
+"""Notes the content of a passage: if the process dies inside of the context, it may be over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A passage, and what its run gave."""
+
+    number: int
+    content: bytes
+    result: ModelOutput | Exception
 
 
 class PassageAnswers:
     """Passages of one connection in, their answers written in any order."""
 
-    def __init__(self, model: FastembedModel, write: Write, classifier: InteractionClassifier | None = None) -> None:
+    def __init__(
+        self, model: FastembedModel, write: Write, note: NotePassage, classifier: InteractionClassifier | None = None
+    ) -> None:
         self._model = model
         self._write = write
+        self._note = note
         self._classifier = classifier
         self._changing = threading.Lock()
         self._waiting = 0
@@ -50,10 +64,9 @@ class PassageAnswers:
         """Take a passage that was read; return what runs it. `alone`: its answer is not held back."""
         with self._changing:
             self._waiting += 1
-        given: bytes | PreparedText | Exception = content
-        if len(content) <= MAX_PREPARED_CHARS:
-            given = self._prepared(content)
-        return partial(self._run, number, given, alone=alone)
+        with self._note(content):
+            prepared = self._prepared(content) if len(content) <= MAX_PREPARED_CHARS else None
+        return partial(self._run, number, content, prepared, alone=alone)
 
     def _prepared(self, content: bytes) -> PreparedText | Exception:
         try:
@@ -62,14 +75,15 @@ class PassageAnswers:
         except Exception as problem:
             return problem
 
-    def _run(self, number: int, given: bytes | PreparedText | Exception, *, alone: bool) -> None:
+    def _run(self, number: int, content: bytes, prepared: PreparedText | Exception | None, *, alone: bool) -> None:
         with self._changing:
             self._waiting -= 1
+        if prepared is None:
+            self._answer(self._taken())
         began = thread_time()
-        result = self._result(self._prepared(given) if isinstance(given, bytes) else given)
+        result = self._result(self._prepared(content) if prepared is None else prepared)
         is_long = thread_time() - began > MAX_HELD_RUN_S
-        if due := self._due((number, result), at_once=alone or is_long):
-            self._write(b"".join(self._answers(due)))
+        self._answer(self._due(FinishedRun(number, content, result), at_once=alone or is_long))
 
     def _result(self, given: PreparedText | Exception) -> ModelOutput | Exception:
         if isinstance(given, Exception):
@@ -85,19 +99,32 @@ class PassageAnswers:
             self._held.append(finished)
             if not at_once and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
                 return []
-            due, self._held = self._held, []
-            return due
+        return self._taken()
 
-    def _answers(self, due: Sequence[FinishedRun]) -> list[bytes]:
-        outputs = [(number, one) for number, one in due if not isinstance(one, Exception)]
-        failed = [frames.encode_error(number, one) for number, one in due if isinstance(one, Exception)]
+    def _taken(self) -> list[FinishedRun]:
+        with self._changing:
+            taken, self._held = self._held, []
+            return taken
+
+    def _answer(self, due: Sequence[FinishedRun]) -> None:
+        if not due:
+            return
+        outputs = [(one.number, one.result) for one in due if not isinstance(one.result, Exception)]
+        failed = [frames.encode_error(one.number, one.result) for one in due if isinstance(one.result, Exception)]
+        with ExitStack() as noted:
+            # Now alone: a text that is noted while a suspect runs would be suspected in its place.
+            for one in due:
+                noted.enter_context(self._note(one.content))
+            self._write(b"".join(failed + self._answers(outputs)))
+
+    def _answers(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
         try:
-            return failed + self._vectors(outputs)
+            return self._vectors(outputs)
         except Exception as problem:
             if len(outputs) == 1:
-                return [*failed, frames.encode_error(outputs[0][0], problem)]
+                return [frames.encode_error(outputs[0][0], problem)]
             # One of them can't be finished: the others are not concerned.
-            return failed + [answer for one in outputs for answer in self._answers([one])]
+            return [answer for one in outputs for answer in self._answers([one])]
 
     def _vectors(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
         encoded = self._model.finish_passages([output for _, output in outputs])

@@ -13,8 +13,8 @@ class Texts(Protocol):
     def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
         """Run a passage when its turn has come."""
 
-    def reading(self, content: bytes) -> AbstractContextManager[None]:
-        """Cut a passage into tokens inside of this context: if the process dies, it may be over it."""
+    def note(self, content: bytes) -> AbstractContextManager[None]:
+        """Do inside of this context what a passage needs before and after its run: the process may die over it."""
 
     def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
         """Begin no passage inside of this context."""
@@ -37,7 +37,7 @@ class PassagePool:
         """Run a passage when a thread is free."""
         self._threads.submit(self._run, passage)
 
-    def reading(self, _: bytes) -> AbstractContextManager[None]:
+    def note(self, _: bytes) -> AbstractContextManager[None]:
         """Note nothing: the worker suspects all texts that it has sent."""
         return nullcontext()
 

@@ -24,8 +24,9 @@ from streams.adapters.embedding.process.embedder_process import ONE_THREAD, PROJ
 from streams.adapters.embedding.process.process_lock import locked, pid_of
 from streams.adapters.embedding.process.work_slots import create_slots, read_slots
 
-PROTOCOL = 2
-"""To be increased with every change of what crosses the connection: workers of two releases run side by side."""
+PROTOCOL = 3
+"""To be increased with every change of what crosses the connection or is mapped: workers of two releases run side by
+side."""
 
 MAX_WAITING_CONNECTIONS = 128
 

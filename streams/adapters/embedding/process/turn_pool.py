@@ -48,8 +48,8 @@ class TurnPool:
                 self._passages.put(worker, (content, passage))
             self._changed.notify_all()
 
-    def reading(self, content: bytes) -> AbstractContextManager[None]:
-        """Note a passage that is cut into tokens."""
+    def note(self, content: bytes) -> AbstractContextManager[None]:
+        """Note a passage that is cut into tokens, or whose answer is made after its run."""
         return self._slots.at(content)
 
     @contextmanager
@@ -121,8 +121,8 @@ class WorkerLine:
     def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
         self._pool.submit(self._worker, content, passage, alone=alone)
 
-    def reading(self, content: bytes) -> AbstractContextManager[None]:
-        return self._pool.reading(content)
+    def note(self, content: bytes) -> AbstractContextManager[None]:
+        return self._pool.note(content)
 
     def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
         return self._pool.query(content, alone=alone)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from streams.adapters.embedding.process import frames
 
-SLOTS = 256
-"""Texts at the same time: as many as threads, and one query a worker."""
+SLOTS = 2048
+"""Texts at the same time: of each thread the one that it runs and some ten whose answers it makes; of each worker one
+that is read."""
 
 FREE = bytes(frames.KEY_BYTES)
 

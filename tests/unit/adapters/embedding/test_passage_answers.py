@@ -1,6 +1,8 @@
 """The answers of passages: those of short texts together, each as if it were alone."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +33,19 @@ class Written:
     def __init__(self) -> None:
         self.answers: dict[int, tuple[int, bytes]] = {}
         self.pieces = 0
+        self.noted: Counter[str] = Counter()
+        self.noted_at_writes: list[set[str]] = []
+
+    @contextmanager
+    def note(self, content: bytes) -> Iterator[None]:
+        text = frames.decode_request(content)[1]
+        self.noted[text] += 1
+        yield
+        self.noted[text] -= 1
 
     def __call__(self, data: bytes) -> None:
         self.pieces += 1
+        self.noted_at_writes.append(set(+self.noted))
         while data:
             number, kind, length = frames.decode_header(data[: frames.FRAME_HEADER.size])
             start = frames.FRAME_HEADER.size
@@ -54,6 +66,10 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passage_answers, "MAX_HELD_RUN_S", 60.0)
 
 
+def answers_of(model: FastembedModel, written: Written) -> PassageAnswers:
+    return PassageAnswers(model, written, written.note)
+
+
 def passages(answers: PassageAnswers, *texts: str, alone: bool = False) -> list[Callable[[], None]]:
     return [
         answers.expect(number, frames.encode_request("", text), alone=alone) for number, text in enumerate(texts, 1)
@@ -62,7 +78,7 @@ def passages(answers: PassageAnswers, *texts: str, alone: bool = False) -> list[
 
 def run_all(model: FastembedModel, *texts: str, alone: bool = False) -> Written:
     written = Written()
-    for passage in passages(PassageAnswers(model, written), *texts, alone=alone):
+    for passage in passages(answers_of(model, written), *texts, alone=alone):
         passage()
     return written
 
@@ -83,7 +99,7 @@ def test_answers_are_those_of_the_model(model: FastembedModel) -> None:
 
 def test_answers_wait_while_others_do_and_go_in_one_piece(model: FastembedModel) -> None:
     written = Written()
-    first, second, third = passages(PassageAnswers(model, written), "red", "cat", "house")
+    first, second, third = passages(answers_of(model, written), "red", "cat", "house")
     first()
     second()
     assert written.pieces == 0
@@ -93,23 +109,49 @@ def test_answers_wait_while_others_do_and_go_in_one_piece(model: FastembedModel)
 
 def test_no_more_than_some_answers_wait(model: FastembedModel) -> None:
     written = Written()
-    for passage in passages(PassageAnswers(model, written), *["cat"] * (MAX_HELD_ANSWERS + 1))[:MAX_HELD_ANSWERS]:
+    for passage in passages(answers_of(model, written), *["cat"] * (MAX_HELD_ANSWERS + 1))[:MAX_HELD_ANSWERS]:
         passage()
     assert len(written.answers) == MAX_HELD_ANSWERS
 
 
 def test_a_long_run_holds_nothing_back(model: FastembedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Written()
-    first, second, _ = passages(PassageAnswers(model, written), "red", "cat", "house")
+    first, second, _ = passages(answers_of(model, written), "red", "cat", "house")
     first()
     monkeypatch.setattr(passage_answers, "MAX_HELD_RUN_S", 0.0)
     second()
     assert sorted(written.answers) == [1, 2]
 
 
+def test_no_answer_waits_for_the_run_of_a_long_text(model: FastembedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, answered = Written(), dict[str, list[int]]()
+    run = model.run
+
+    def run_and_look(prepared: PreparedText) -> ModelOutput:
+        answered[prepared.text] = sorted(written.answers)
+        return run(prepared)
+
+    monkeypatch.setattr(model, "run", run_and_look)
+    first, long, _ = passages(answers_of(model, written), "red", TEXTS[-1], "cat")
+    first()
+    long()
+    assert answered == {"red": [], TEXTS[-1]: [1]}
+
+
+def test_texts_are_noted_while_their_answers_are_made_and_not_while_they_are_held(model: FastembedModel) -> None:
+    written = Written()
+    first, second, third = passages(answers_of(model, written), "red", "cat", "house")
+    first()
+    second()
+    assert not +written.noted
+    third()
+    assert written.noted_at_writes == [{"red", "cat", "house"}]
+    assert not +written.noted
+
+
 def test_a_suspect_is_answered_at_once(model: FastembedModel) -> None:
     written = Written()
-    suspect, _ = passages(PassageAnswers(model, written), "red", "cat", alone=True)
+    suspect, _ = passages(answers_of(model, written), "red", "cat", alone=True)
     suspect()
     assert sorted(written.answers) == [1]
 

@@ -69,6 +69,14 @@ def test_suspect_runs_alone(slots: Path) -> None:
     assert passages.began == ["first", "suspect", "last"]
 
 
+def test_text_is_noted_beside_its_run(slots: Path) -> None:
+    line = TurnPool(1, WorkSlots(slots)).line("1")
+    with slots.open("rb") as file:
+        with line.note(b"a"), line.note(b"b"):
+            assert read_slots(file.fileno()) == {request_key(b"a"), request_key(b"b")}
+        assert read_slots(file.fileno()) == frozenset()
+
+
 def test_query_waits_for_a_suspect_and_no_passage_begins_beside_it(slots: Path) -> None:
     pool, passages = TurnPool(2, WorkSlots(slots)), Passages()
     pool.line("1").submit(b"b", passages.named("suspect"), alone=True)
