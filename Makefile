@@ -40,8 +40,9 @@ test-live: .venv/complete
 test-browser: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/browser)
 
+# The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
-	@$(call pytest,nice -n 10 $(BIN)/python -m pytest tests/$*)
+	@$(call pytest,nice -n $(if $(filter stream,$*),9,10) $(BIN)/python -m pytest tests/$*)
 
 check: lint types ## lint, words, types, imports
 

@@ -29,7 +29,7 @@ from tests.worlds.tracing import (
     trace_id_of,
 )
 
-TURN = {"conversation_id": "c1", "role": "user", "content": "The token is 4711."}
+TURN = {"conversation_id": "c1", "role": "user", "content": "The token is wz47."}
 TURNS = "/v1/users/ana%40example.org/turns"
 TEMPLATE = "/v1/users/{user_id}/turns"
 
@@ -82,18 +82,18 @@ async def test_one_trace_from_http_to_the_vector(spans: InMemorySpanExporter, tm
 
 
 async def test_spans_tell_neither_users_nor_texts(spans: InMemorySpanExporter) -> None:
-    async with http_over(NotingWire(MemoryServiceError("internal", "4711"))) as http:
-        for path in (TURNS, "/v1/users/ana%40example.org/4711", "/4711"):
-            await http.request("4711", path)
+    async with http_over(NotingWire(MemoryServiceError("internal", "wz47"))) as http:
+        for path in (TURNS, "/v1/users/ana%40example.org/wz47", "/wz47"):
+            await http.request("wz47", path)
             await http.post(path, json=TURN)
-            await http.get(path, params={"q": "4711"})
+            await http.get(path, params={"q": "wz47"})
     told = "".join(span.to_json() for span in spans.get_finished_spans())
     assert TEMPLATE in told
     assert "ana" not in told
-    assert "4711" not in told
+    assert "wz47" not in told
 
 
-@pytest.mark.parametrize(("problem", "status"), [(MemoryTimeout("late"), 504), (RuntimeError("4711"), 502)])
+@pytest.mark.parametrize(("problem", "status"), [(MemoryTimeout("late"), 504), (RuntimeError("wz47"), 502)])
 async def test_failure_is_an_error_on_the_span(spans: InMemorySpanExporter, problem: Exception, status: int) -> None:
     async with http_over(NotingWire(problem)) as http:
         answer = await http.post(TURNS, json=TURN)
@@ -167,7 +167,7 @@ async def test_log_lines_have_request_and_trace() -> None:
 
 async def test_tool_call_is_one_trace_with_its_record(spans: InMemorySpanExporter) -> None:
     wire = NotingWire()
-    call = {"name": "search_memory", "arguments": {"query": "4711"}}
+    call = {"name": "search_memory", "arguments": {"query": "wz47"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     accepted = {"Accept": "application/json, text/event-stream", "traceparent": TRACEPARENT, "X-Request-Id": "r-1"}
     async with over_http(wire) as url, httpx.AsyncClient(base_url=url) as http:
