@@ -32,13 +32,15 @@ class System:
 
 
 @asynccontextmanager
-async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[System]:
+async def running(
+    data_dir: Path, settings: Mapping[str, str] | None = None, *, workers: int = 1
+) -> AsyncIterator[System]:
     """Run `up` on this directory until the block ends; `settings` are environment variables for it.
 
     Raises RuntimeError when it does not start.
     """
     began = time.perf_counter()
-    up = await start_up(data_dir, _environment(settings or {}), ROOT)
+    up = await start_up(data_dir, _environment(settings or {}), ROOT, workers=workers)
     try:
         addresses = await ready_addresses(up)
         if addresses is None:

@@ -13,9 +13,12 @@ def fsync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, text: str) -> None:
-    """Write a file atomically: after a power cut it has the old content or the new one."""
-    draft = path.with_name(path.name + ".new")
+def write_durably(path: Path, text: str, *, writer: str = "") -> None:
+    """Write a file atomically: after a power cut it has the old content or the new one.
+
+    `writer` names the writer of a file that several processes may write at the same time.
+    """
+    draft = path.with_name(f"{path.name}{writer}.new")
     draft.write_text(text)
     fsync_path(draft)
     draft.replace(path)

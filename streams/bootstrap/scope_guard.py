@@ -5,6 +5,7 @@ Kafka has the same for the whole deployment (`service_guard`); this check needs 
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +49,10 @@ def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
     check_scope_fields(directory, scope)
     names = scope_fields(scope)
     content = {"scope_fields": names, "scope_schema_hash": scope_schema_hash(names), "boundary": scope.boundary_fields}
-    write_durably(directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n")
+    file, text = directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n"
+    # Workers of one data directory start at the same time.
+    if not file.exists() or file.read_bytes() != text.encode():
+        write_durably(file, text, writer=f".{os.getpid()}")
 
 
 class _Fields(NamedTuple):

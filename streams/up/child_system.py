@@ -14,11 +14,13 @@ from streams.up.ports import free_port
 READY = "ready "
 
 
-async def start_up(data_dir: Path, environment: Mapping[str, str], cwd: Path | None = None) -> Process:
+async def start_up(
+    data_dir: Path, environment: Mapping[str, str], cwd: Path | None = None, *, workers: int = 1
+) -> Process:
     """Start `streams up` with the broker and the gateway on free ports; its standard output is a pipe."""
-    ports = ("--port", str(free_port()), "--http-port", "0")
+    options = ("--port", str(free_port()), "--http-port", "0", "--workers", str(workers))
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), *ports),
+        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), *options),
         stdout=PIPE,
         env=environment,
         cwd=cwd,

@@ -180,6 +180,13 @@ def test_data_directory_rejects_other_scope_fields(tmp_path: Path) -> None:
         check_scope_fields(tmp_path, Scope)
 
 
+def test_workers_that_start_at_the_same_time_do_not_share_a_draft(tmp_path: Path) -> None:
+    (tmp_path / "scope.json.new").mkdir()
+    save_scope_fields(tmp_path, AGENTS)
+    with pytest.raises(SystemExit):
+        check_scope_fields(tmp_path, Scope)
+
+
 @pytest.mark.parametrize("content", [b"", b'{"scope_fi', b"[]", b"\xa5"])
 def test_damaged_scope_file_is_made_again(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "scope.json").write_bytes(content)
