@@ -17,17 +17,7 @@ from streams.runtime.kafka_app import create_kafka_app
 from streams.runtime.lock_holders import HELD_LIMIT_S, POLL_INTERVAL_S, STOPPED_LIMIT_S, OverdueHolders
 from streams.runtime.partition_locks import PartitionLocks
 from streams.settings import Settings
-
-HOLDER = """
-import asyncio, sys, time
-from pathlib import Path
-from streams.runtime.partition_locks import PartitionLocks
-locks = PartitionLocks(Path(sys.argv[1]))
-locks.assign([1])
-asyncio.run(locks.acquire())
-print("held", flush=True)
-time.sleep(60)
-"""
+from tests.builders.lock_holder import HOLDER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")
 

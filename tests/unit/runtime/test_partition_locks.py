@@ -10,17 +10,7 @@ from pathlib import Path
 import pytest
 
 from streams.runtime.partition_locks import PartitionLocks
-
-HOLDER = """
-import asyncio, sys, time
-from pathlib import Path
-from streams.runtime.partition_locks import PartitionLocks
-locks = PartitionLocks(Path(sys.argv[1]))
-locks.assign([1])
-asyncio.run(locks.acquire())
-print("held", flush=True)
-time.sleep(60)
-"""
+from tests.builders.lock_holder import HOLDER
 
 
 async def test_partition_is_had_once_its_last_owner_has_released_it(tmp_path: Path) -> None:
