@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 
 from fastapi import FastAPI
+from modestream_client.successor import Successor
 
 from gateway.http.app import create_app
 from gateway.http.hosts import AllowedHosts
@@ -42,7 +43,6 @@ from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.measured import MeasuredWire
-from schemas.internal.successor import Successor
 
 
 def run_gateway(settings: GatewaySettings) -> int:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
+from modestream_client.successor import Successor
 
 from gateway.http.connections import Connection
 from gateway.wire.deployment_record import DeploymentRecord
-from schemas.internal.successor import Successor
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""

@@ -10,11 +10,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from modestream_client.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 from pydantic import ValidationError
 
 from gateway.wire.follow import Cluster, Follower
 from schemas.internal.service import SERVICE_KEY, ServiceRecord, scope_fields
-from schemas.internal.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 

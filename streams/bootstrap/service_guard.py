@@ -12,10 +12,10 @@ from typing import Any, NoReturn, Protocol
 
 import structlog
 from modestream_client.boundary import USER_BOUNDARY
+from modestream_client.successor import Successor
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
-from schemas.internal.successor import Successor
 from schemas.messages.decoding import decode
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels

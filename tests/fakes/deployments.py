@@ -8,9 +8,10 @@ from typing import Any, cast
 from modestream_client.answers import Json, Reply
 from modestream_client.failures import MemoryClosed
 from modestream_client.kafka.following import FollowingTransport
-from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorNotice
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
+from modestream_client.successor import Successor
 
 FIRST = DeploymentAddress("here:9092", "one.")
 

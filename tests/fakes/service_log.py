@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from schemas.internal.successor import Successor
+from modestream_client.successor import Successor
 
 
 class FakeServiceLog:

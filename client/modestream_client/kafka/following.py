@@ -15,7 +15,7 @@ from typing import Protocol
 from modestream_client.answers import Json, Reply
 from modestream_client.failures import MemoryClientError, MemoryClosed, MemoryTimeout, MemoryUnreachable
 from modestream_client.kafka.draining import DrainingTransport
-from modestream_client.kafka.successor import DeploymentAddress, SuccessorNotice
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorNotice, address_of
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import ReadAfter
@@ -157,7 +157,7 @@ class FollowingTransport:
             if watch.last is None or not watch.last.successor.serves:
                 return address, watch
             await watch.close()
-            address = watch.last.successor.address(address)
+            address = address_of(watch.last.successor, address)
         message = f"{self._first.topic_prefix} was replaced more than {MAX_SUCCESSORS} times, or by itself"
         raise MemoryUnreachable(f"{message}: connect with the prefix of the deployment that serves")
 
@@ -167,7 +167,7 @@ class FollowingTransport:
             while True:
                 if notice is not None and notice.successor.serves:
                     await watch.close()
-                    address, watch = await self._move_to(notice.successor.address(address))
+                    address, watch = await self._move_to(address_of(notice.successor, address))
                     notice = watch.last
                 elif (notice := await self._next_notice(notice, watch)) is None:
                     return

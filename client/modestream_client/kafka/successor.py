@@ -9,22 +9,19 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError, TopicAuthorizationFailedError
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from modestream_client.kafka.security import KafkaSecurity, connection_options
+from modestream_client.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 
 log = logging.getLogger(__name__)
 
 SERVICE_TOPIC = "service"
 SERVICE_PARTITION = 0
-SUCCESSOR_KEY = b"successor"
-
-MAX_PAUSE_S = 60.0
-"""Seconds that a pause lasts at most from its record on; then the former deployment serves again."""
 
 FETCH_WAIT_MS = 5000
 """How long the broker holds a fetch without a record: a new one is answered at once."""
@@ -43,22 +40,10 @@ class DeploymentAddress(NamedTuple):
     topic_prefix: str
 
 
-class Successor(BaseModel, frozen=True):
-    """The deployment that replaces another one; `broker` is None on the same broker."""
-
-    state: Literal["pausing", "serving", "withdrawn", "dropped"]
-    topic_prefix: str
-    broker: str | None = None
-
-    @property
-    def serves(self) -> bool:
-        """True if clients send to it."""
-        return self.state in ("serving", "dropped")
-
-    def address(self, former: DeploymentAddress) -> DeploymentAddress:
-        """Return its address, on the broker of the former one unless another is named."""
-        named = None if self.broker is None else self.broker.replace("kafka://", "").replace(";", ",")
-        return DeploymentAddress(named or former.bootstrap, self.topic_prefix)
+def address_of(successor: Successor, former: DeploymentAddress) -> DeploymentAddress:
+    """Return a successor's address, on the broker of the former deployment unless another is named."""
+    named = None if successor.broker is None else successor.broker.replace("kafka://", "").replace(";", ",")
+    return DeploymentAddress(named or former.bootstrap, successor.topic_prefix)
 
 
 class SuccessorNotice(NamedTuple):
@@ -79,7 +64,7 @@ class SuccessorNotice(NamedTuple):
             successor = Successor.model_validate_json(record.value or b"null")
             # By the record's own time: one of a switch that was killed an hour ago pauses nothing.
             age_s = 0.0 if is_new else max(0.0, time.time() - record.timestamp / 1000)
-            return cls(successor, time.monotonic() + MAX_PAUSE_S - age_s if successor.state == "pausing" else 0.0)
+            return cls(successor, time.monotonic() + PAUSE_S - age_s if successor.state == "pausing" else 0.0)
         return None
 
 

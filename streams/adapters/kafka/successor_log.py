@@ -1,9 +1,9 @@
 """Tell the gateways of a deployment which one replaces it, through its topic `service`."""
 
 from aiokafka.errors import KafkaError
+from modestream_client.successor import SUCCESSOR_KEY, Successor
 
 from schemas.failures import Unavailable
-from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing
 from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.adapters.kafka.service_log import SERVICE_PARTITION, last_successor

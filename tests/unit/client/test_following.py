@@ -7,7 +7,8 @@ import pytest
 from aiokafka import ConsumerRecord
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
 from modestream_client.kafka.following import FollowingTransport
-from modestream_client.kafka.successor import DeploymentAddress, Successor, SuccessorNotice
+from modestream_client.kafka.successor import DeploymentAddress, SuccessorNotice, address_of
+from modestream_client.successor import Successor
 
 from tests.fakes.deployments import FakeDeployments
 
@@ -185,6 +186,6 @@ def test_pause_is_counted_from_its_record_and_other_records_say_nothing() -> Non
 
 def test_successor_on_another_broker_has_the_address_of_a_client() -> None:
     former = DeploymentAddress("here:9092", "one.")
-    assert Successor(state="serving", topic_prefix="two.").address(former) == DeploymentAddress("here:9092", "two.")
+    assert address_of(Successor(state="serving", topic_prefix="two."), former) == DeploymentAddress("here:9092", "two.")
     other = Successor(state="serving", topic_prefix="two.", broker="kafka://a:1;b:2")
-    assert other.address(former) == DeploymentAddress("a:1,b:2", "two.")
+    assert address_of(other, former) == DeploymentAddress("a:1,b:2", "two.")
