@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -50,8 +50,8 @@ class Watch:
         self._client = client
         self.longest_s: dict[int, float] = {}
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
         """Ask until the block ends; the waits are those of this block."""
         self.longest_s = {}
         tasks = [asyncio.create_task(self._ask(user, number)) for number, user in enumerate(user_of_each_partition())]
@@ -60,12 +60,16 @@ class Watch:
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, user: str, partition: int) -> None:
         while True:
             began = time.monotonic()
-            await self._client.retrieve("the garden", users=user, top_k=3, timeout=PATIENCE_S)
-            self.longest_s[partition] = max(self.longest_s.get(partition, 0.0), time.monotonic() - began)
+            try:
+                await self._client.retrieve("the garden", users=user, top_k=3, timeout=PATIENCE_S)
+            finally:
+                # Also of a question without an answer in the end.
+                self.longest_s[partition] = max(self.longest_s.get(partition, 0.0), time.monotonic() - began)
             await asyncio.sleep(PAUSE_S)
 
 
@@ -111,7 +115,7 @@ async def ask(client: MemoryClient, texts: Sequence[str]) -> list[float]:
 async def disturb(client: MemoryClient, system: System, workers: int, turns: Sequence[str], report: Report) -> None:
     """Restart the workers in turn, then kill one; report the longest waits and what is there in the end."""
     watch = Watch(client)
-    with watch.watching():
+    async with watch.watching():
         stored = asyncio.create_task(ingest(system.bootstrap, turns[: len(turns) // 4], "more", users=USERS))
         restart = (sys.executable, "-m", "streams", "restart", "--data-dir", str(system.data_dir))
         began = time.monotonic()
@@ -120,7 +124,7 @@ async def disturb(client: MemoryClient, system: System, workers: int, turns: Seq
         report.number(f"restart_{workers}", "rolling restart of all", time.monotonic() - began, "s")
         await stored
     report.number(f"away_{workers}", "longest wait for a partition in it", max(watch.longest_s.values()), "s")
-    with watch.watching():
+    async with watch.watching():
         pid = read_pid(Layout(system.data_dir).pid_file(f"worker-{workers}"))
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
