@@ -106,7 +106,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     """Every topic with the agents that act on it, and the step that runs them."""
     topics, meters, stores, publisher = ctx.topics, ctx.meters, ctx.stores, ctx.publisher
     channels = input_channels(topics, ctx.scope_model)
-    own_writes = OwnWrites(ctx.progress, ctx.clock, ctx.log_ends)
+    own_writes = OwnWrites(ctx.progress, ctx.clock, ctx.foreground, ctx.log_ends)
     draw_map_at = lambda partition: agents.at(partition).draw_map  # noqa: E731
     remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731

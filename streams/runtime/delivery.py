@@ -20,20 +20,19 @@ from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
 from streams.fair_queue import FairQueue, FairShare
-from streams.foreground import MAX_WAIT_SHARE, Foreground
+from streams.foreground import MAX_WAIT_SHARE, Foreground, RequestUnderWay
 
 Finished = TypeVar("Finished")
 
 Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
-
-SLICE_S = 0.004
-"""Seconds of a backlog at a stretch, while no request is expected: the same code for several events in a row finds its
-data in the processor's caches."""
-
 BACKGROUND_SHARE = 1
 """How long a background agent waits for requests under way, as a multiple of the time that it took before."""
+
+SETTLED_SHARE = 4
+"""Part of the window that is settled at once: what is being settled keeps its place in the window, and the others have
+to keep busy what they wait for."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
@@ -60,8 +59,8 @@ class Held(Generic[Finished]):
     event: AckableEvent
     record: Record
     has_begun: bool = False
-    leave_foreground: Callable[[], None] | None = None
-    """Ends the request that it counts as; None for what gives way to requests."""
+    request: RequestUnderWay | None = None
+    """The request that it counts as; None for what gives way to requests."""
     finishing: "asyncio.Future[Finished] | None" = None
     is_left: bool = False
 
@@ -105,6 +104,7 @@ class Delivery(Generic[Finished]):
         self._held_bytes = 0
         self._worked_s = 0.0
         """Seconds of `begin` since other tasks ran."""
+        self._pausing = asyncio.Lock()
         self._queued = asyncio.Event()
         self._begun = asyncio.Event()
         self._settled = asyncio.Event()
@@ -152,12 +152,12 @@ class Delivery(Generic[Finished]):
         self._held_bytes += held.size
         if self._fair_share is None:
             if not self._is_background:
-                held.leave_foreground = self._foreground.enter()
+                held.request = self._foreground.enter()
             await self._begin_and_give_way(held)
             return
         key = self._fair_share.key_of(held.record)
         if not self._waiting.is_known(key):
-            held.leave_foreground = self._foreground.enter()
+            held.request = self._foreground.enter()
         self._waiting.put(key, held)
         self._queued.set()
 
@@ -181,12 +181,14 @@ class Delivery(Generic[Finished]):
         began = loop.time()
         await self._begin_one(held)
         self._worked_s += loop.time() - began
-        if self._worked_s < SLICE_S and not self._foreground.is_expected:
+        if self._worked_s < self._foreground.slice_s:
             return
         worked_s, self._worked_s = self._worked_s, 0.0
-        if held.leave_foreground is not None:
+        if held.request is not None:
             await asyncio.sleep(0)
-        else:
+            return
+        # The users whose events begin at once share the slices: one after another, for others wait for all.
+        async with self._pausing:
             await self._foreground.give_way(worked_s, BACKGROUND_SHARE if self._is_background else MAX_WAIT_SHARE)
 
     def _is_large(self, held: Held[Finished]) -> bool:
@@ -194,10 +196,10 @@ class Delivery(Generic[Finished]):
 
     async def _begin_one(self, held: Held[Finished]) -> None:
         held.has_begun = True
-        with self._foreground.handling(held.leave_foreground):
+        with self._foreground.handling(held.request):
             held.finishing = asyncio.ensure_future(await self._begin(held.record))
-        if (leave := held.leave_foreground) is not None:
-            held.finishing.add_done_callback(lambda _: leave())
+        if (request := held.request) is not None:
+            held.finishing.add_done_callback(lambda _: request.leave())
         self._begun.set()
         if held.is_left:
             self._leave(held)
@@ -206,8 +208,8 @@ class Delivery(Generic[Finished]):
         """Give an event up once it has ended."""
         held.is_left = True
         if not held.has_begun:
-            if held.leave_foreground is not None:
-                held.leave_foreground()
+            if held.request is not None:
+                held.request.leave()
             held.event.leave()
         elif held.finishing is not None:
             held.finishing.add_done_callback(lambda _: held.event.leave())
@@ -246,8 +248,9 @@ class Delivery(Generic[Finished]):
     def _finished_head(self) -> tuple[list[Held[Finished]], list[Finished]]:
         finished: list[Held[Finished]] = []
         results: list[Finished] = []
+        limit = max(1, self._window // SETTLED_SHARE)
         for held in self._in_flight:
-            if held.finishing is None or not held.finishing.done():
+            if held.finishing is None or not held.finishing.done() or len(finished) >= limit:
                 break
             if held.finishing.cancelled():
                 raise RuntimeError("an event was cancelled before it was finished")

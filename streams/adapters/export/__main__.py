@@ -5,13 +5,18 @@ status is 1.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import get_args
 
 from streams.adapters.export.model_export import export_model
-from streams.adapters.exported_models import EXPORTED_MODELS, Precision
+from streams.adapters.exported_models import E5, EXPORTED_MODELS, Precision
 from streams.adapters.parent_watch import exit_with_parent
+
+LOW_PRIORITY = 10
+"""The niceness of an export that runs beside turns and questions: that of the model of other languages, which takes 5 s
+of a core."""
 
 
 def main() -> None:
@@ -24,6 +29,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.exit_with_parent:
         exit_with_parent()
+    if options.model == E5.name:
+        os.nice(LOW_PRIORITY)
     try:
         export_model(options.model, options.folder, options.precision, lambda step: print(step, flush=True))  # noqa: T201
     except FileNotFoundError as problem:

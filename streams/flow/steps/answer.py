@@ -24,6 +24,7 @@ from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels, Sea
 from streams.flow.support.fair_turns import FairTurns
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 
 MAX_READ_AFTER_WAIT_S = 5.0
@@ -53,6 +54,8 @@ class OwnWrites:
 
     progress: AppliedOffsets
     clock: SteadyClock
+    foreground: Foreground
+    """Where a request that waits for its caller's writes does not count: they may be a backlog."""
     ends: LogEnds | None = None
     """Tells offsets that were never given, for which nothing waits; None where turns may be hidden for a while."""
 
@@ -65,6 +68,14 @@ class OwnWrites:
         """
         if read_after is None:
             return ()
+        if self.progress.is_applied(partition, read_after, boundary):
+            return ()
+        with self.foreground.waiting_for_backlog():
+            return await self._wait(read_after, partition, boundary, options)
+
+    async def _wait(
+        self, read_after: int, partition: int, boundary: str, options: ReplyOptions
+    ) -> tuple[ReplyWarning, ...]:
         within = min(MAX_READ_AFTER_WAIT_S, self.time_left(options))
         soon = min(within, LIKELY_APPLIED_S)
         if await self.progress.reached(partition, read_after, soon, boundary):

@@ -66,7 +66,7 @@ class EmbeddedMemory:
 class EmbedRemembered:
     """`Remembered` and `Forgotten` in, vectors written and `Embedded` out."""
 
-    window = 512
+    window = 1024
     pause_s = FLUSH_INTERVAL_S
     fair_share: FairShare | None = None
 

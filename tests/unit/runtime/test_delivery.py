@@ -173,6 +173,25 @@ async def test_events_that_finish_during_a_settle_share_the_next_one() -> None:
     assert run.batches == [[0], [1, 2], [3, 4]]
 
 
+async def test_no_settle_takes_all_of_the_window() -> None:
+    run = Run(16, window=8)
+    await quiet()
+    begun: list[int] = []
+
+    async def note(_: list[int]) -> None:
+        begun.append(len(run.begun))
+        await quiet()
+
+    run.before_settle = note
+    await run.finish(*range(8))
+    while len(run.settled) < 8:
+        await asyncio.sleep(0)
+    assert run.batches == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert begun == [8, 10, 12, 14], "others begin while the rest is settled"
+    await run.finish(*range(8, 16))
+    await run.task
+
+
 async def test_single_event_is_settled_at_once() -> None:
     run = Run(1, endless=True)
     await run.finish(0)

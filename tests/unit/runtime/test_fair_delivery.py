@@ -229,9 +229,9 @@ async def test_backlog_gives_way_to_the_request_of_another_user(monkeypatch: pyt
     foreground = Foreground()
     run = BacklogRun("aaab", foreground)
     run.go.set()
-    leave = foreground.enter()
+    request = foreground.enter()
     assert await run.begun_when(3) == [0, 3, 1], "after one event of the backlog the next waits for what is under way"
-    leave()
+    request.leave()
     for offset in (0, 3):
         run.finishing[offset].set_result(offset)
     assert await run.begun_when(4) == [0, 3, 1, 2]
@@ -239,10 +239,25 @@ async def test_backlog_gives_way_to_the_request_of_another_user(monkeypatch: pyt
     await asyncio.wait([run.task])
 
 
+async def test_users_whose_events_begin_at_once_share_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("LULL_S", "MAX_REQUEST_S"):
+        monkeypatch.setattr(f"streams.foreground.{limit}", 0.0)
+    run = BacklogRun("abcd" * 6, Foreground(), at_once=4)
+    run.go.set()
+    passes = 0
+    while len(run.begun) < len(run.users):
+        before = len(run.begun)
+        await asyncio.sleep(0)
+        passes += 1
+        assert passes <= 4 or len(run.begun) - before <= 1, "each event is longer than a slice"
+    run.task.cancel()
+    await asyncio.wait([run.task])
+
+
 async def test_backlog_goes_on_under_endless_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 60.0)
     foreground = Foreground()
-    leave = foreground.enter()
+    request = foreground.enter()
     run = BacklogRun("aaaa", foreground)
     run.go.set()
     async with asyncio.timeout(5):
@@ -250,15 +265,15 @@ async def test_backlog_goes_on_under_endless_requests(monkeypatch: pytest.Monkey
             await asyncio.sleep(0.01)
     run.task.cancel()
     await asyncio.wait([run.task])
-    leave()
+    request.leave()
 
 
 class BacklogRun(FairRun):
     """A delivery whose `begin` takes 5 ms."""
 
-    def __init__(self, users: str, foreground: Foreground) -> None:
+    def __init__(self, users: str, foreground: Foreground, at_once: int = 1) -> None:
         self._foreground = foreground
-        super().__init__(users)
+        super().__init__(users, at_once)
 
     def _new_delivery(self, share: FairShare) -> Delivery[int]:
         return Delivery(self._begin, self._settle, window=100, fair_share=share, foreground=self._foreground)

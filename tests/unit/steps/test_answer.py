@@ -10,6 +10,7 @@ from schemas.messages.lists import ListRequest
 from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import MAX_ANSWERED_AT_ONCE, AnswerQuery, OwnWrites
 from streams.flow.support.progress import AppliedOffsets
+from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
@@ -40,7 +41,7 @@ async def answer_all(lists: CountedLists, requests: list[ListRequest]) -> None:
     """Answer these requests concurrently."""
     agent = cast("List", lists)
     unused = cast("Any", None)
-    own_writes = OwnWrites(AppliedOffsets(), FakeClock())
+    own_writes = OwnWrites(AppliedOffsets(), FakeClock(), Foreground())
     answer = AnswerQuery(unused, unused, lambda _: agent, unused, own_writes, Meters())
     await asyncio.gather(*(answer(one, record({}), ReplyOptions()) for one in requests))
 

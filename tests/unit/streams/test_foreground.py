@@ -10,22 +10,22 @@ from streams.foreground import Foreground
 async def test_pause_after_a_long_wait_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 60.0)
     foreground = Foreground()
-    leave = foreground.enter()
+    request = foreground.enter()
     async with asyncio.timeout(5):
         await foreground.give_way(60)
-    leave()
+    request.leave()
 
 
 async def test_request_counts_until_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.foreground.MAX_PAUSE_S", 60.0)
     foreground = Foreground()
-    leave, other = foreground.enter(), foreground.enter()
+    request, other = foreground.enter(), foreground.enter()
     waiting = asyncio.create_task(foreground.give_way(60))
-    leave()
-    leave()
+    request.leave()
+    request.leave()
     await asyncio.sleep(0.01)
     assert not waiting.done()
-    other()
+    other.leave()
     await waiting
 
 
@@ -33,10 +33,10 @@ async def test_request_that_takes_long_counts_no_more(monkeypatch: pytest.Monkey
     monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 0.01)
     monkeypatch.setattr("streams.foreground.MAX_PAUSE_S", 60.0)
     foreground = Foreground()
-    leave = foreground.enter()
+    request = foreground.enter()
     async with asyncio.timeout(5):
         await foreground.give_way(60)
-    leave()
+    request.leave()
     foreground.enter()
     waiting = asyncio.create_task(foreground.give_way(0.001))
     await asyncio.sleep(0)
@@ -48,7 +48,7 @@ async def test_next_request_is_expected_for_a_while(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("streams.foreground.LULL_S", 0.02)
     foreground = Foreground()
     assert not foreground.is_expected
-    foreground.enter()()
+    foreground.enter().leave()
     assert foreground.is_expected
     await asyncio.sleep(0.03)
     assert not foreground.is_expected
@@ -62,12 +62,12 @@ async def test_without_requests_nothing_waits() -> None:
 
 async def test_a_wait_for_quiet_holds_up_no_pause_of_others() -> None:
     foreground = Foreground()
-    leave = foreground.enter()
+    request = foreground.enter()
     waiting = asyncio.create_task(foreground.until_quiet(60))
     async with asyncio.timeout(5):
         await foreground.give_way(0.001)
     assert not waiting.done()
-    leave()
+    request.leave()
     await waiting
 
 
@@ -84,7 +84,40 @@ async def test_request_that_takes_long_gives_way_to_others_and_not_to_itself() -
         long = asyncio.ensure_future(foreground.give_way_to_others(60))
     await asyncio.sleep(0.001)
     assert not long.done()
-    other()
+    other.leave()
     await long
-    own()
+    own.leave()
     assert not foreground._under_way
+
+
+async def test_slices_of_a_backlog_are_shorter_the_nearer_a_request_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.LULL_S", 0.02)
+    foreground = Foreground()
+    undisturbed = foreground.slice_s
+    request = foreground.enter()
+    assert foreground.slice_s == 0
+    request.leave()
+    assert 0 < foreground.slice_s < undisturbed
+    await asyncio.sleep(0.03)
+    assert foreground.slice_s == undisturbed
+
+
+async def test_request_that_waits_for_a_backlog_does_not_slow_it() -> None:
+    foreground = Foreground()
+    request = foreground.enter()
+    with foreground.handling(request):
+        with foreground.waiting_for_backlog():
+            assert not foreground.is_expected
+        assert foreground.slice_s == 0, "from then on it counts again"
+    request.leave()
+    assert foreground.slice_s > 0
+
+
+async def test_request_that_counts_no_more_does_not_count_again_after_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.foreground.MAX_REQUEST_S", 0.01)
+    foreground = Foreground()
+    with foreground.handling(foreground.enter()):
+        await asyncio.sleep(0.02)
+        with foreground.waiting_for_backlog():
+            pass
+    assert foreground.slice_s > 0

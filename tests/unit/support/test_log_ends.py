@@ -9,6 +9,7 @@ from streams.flow.requests.channel import ReplyOptions
 from streams.flow.steps.answer import OwnWrites
 from streams.flow.support.log_ends import LogEnds
 from streams.flow.support.progress import AppliedOffsets
+from streams.foreground import Foreground
 from tests.fakes.clock import FakeClock
 
 
@@ -67,9 +68,25 @@ async def test_without_an_answer_nothing_is_beyond(log: GrowingLog) -> None:
 async def test_request_for_an_offset_that_was_never_given_does_not_wait(log: GrowingLog) -> None:
     progress = AppliedOffsets()
     progress.start(0, 10)
-    writes = OwnWrites(progress, FakeClock(), LogEnds(log))
+    writes = OwnWrites(progress, FakeClock(), Foreground(), LogEnds(log))
     began = asyncio.get_running_loop().time()
     [late] = await writes.wait(10**15, 0, "u1", ReplyOptions())
     assert late.code == "not_caught_up"
     assert asyncio.get_running_loop().time() - began < 2.5
     assert await writes.wait(9, 0, "u1", ReplyOptions()) == ()
+
+
+async def test_request_that_waits_for_its_callers_writes_does_not_hold_them_up(log: GrowingLog) -> None:
+    progress, foreground = AppliedOffsets(), Foreground()
+    progress.start(0, 10)
+    progress.arrive(0, 10, "u1")
+    writes = OwnWrites(progress, FakeClock(), foreground, LogEnds(log))
+    request = foreground.enter()
+    with foreground.handling(request):
+        waiting = asyncio.create_task(writes.wait(10, 0, "u1", ReplyOptions()))
+    await asyncio.sleep(0.001)
+    assert foreground.slice_s > 0
+    progress.finish(0, 10)
+    assert await waiting == ()
+    assert foreground.slice_s == 0
+    request.leave()

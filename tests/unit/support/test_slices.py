@@ -24,9 +24,9 @@ async def test_some_places_are_passed_at_a_stretch() -> None:
 
 async def test_slices_are_short_while_requests_are_under_way_and_wait_for_them() -> None:
     foreground, done = Foreground(), list[int]()
-    leave = foreground.enter()
+    request = foreground.enter()
     running = asyncio.create_task(in_slices(work(done, 3), list, foreground))
     await asyncio.sleep(0)
     assert len(done) == 1
     assert await running == "all", "a backlog keeps a share of the time"
-    leave()
+    request.leave()
