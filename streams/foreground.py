@@ -16,11 +16,11 @@ MAX_REQUEST_S = 0.25
 LULL_S = 0.5
 """How long after a request the next one is expected."""
 
-SLICE_S = 0.004
+SLICE_S = 0.016
 """Seconds of a backlog at a stretch, while no request is expected: the same code for several events in a row finds its
 data in the processor's caches."""
 
-LULL_SLICE_S = 0.001
+LULL_SLICE_S = 0.002
 """The same while the next request is expected: of one event at a time the loop would work off half as many."""
 
 MAX_WAIT_SHARE = 3
