@@ -97,7 +97,7 @@ class HitRanker:
         memory_columns = words.memory_columns()
         features, admitted = collect_query_features(search, words, nearest, method)
         models = self._weights.models
-        ranking = rank_memories(features, admitted, models[features.variant], by_words=models["words"])
+        ranking = rank_memories(features, admitted, models[features.variant], models["words"], words.prepared)
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, memory_columns, ranking))
         details = None if bare else self._details(search, features, memory_columns)

@@ -9,15 +9,22 @@ from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.recency import DAY_MS, HALF_LIFE_DAYS, recency
-from agents.rules.query.plans import SearchPlan
+from agents.rules.query.plans import SearchPlan, search_mask
+from agents.rules.ranking.features import PreparedFeatures, prepare_features
 from agents.rules.ranking.field_scores import lexical_fields
 from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.ranking import MAX_RERANKED
+from agents.rules.ranking.weights import LinearModel
 
 
 class LexicalFeatures:
     """All features of one search except vector scores."""
 
-    def __init__(self, words: LexicalIndex, clock: Clock, search: SearchPlan) -> None:
+    def __init__(self, words: LexicalIndex, clock: Clock, search: SearchPlan, model: LinearModel | None = None) -> None:
+        """`model` is the one by which memories with vectors will be ranked; None if nothing is to be prepared."""
+        self._model = model
+        self.prepared: PreparedFeatures | None = None
+        """What ranking needs of the words."""
         self._words = words
         self._clock = clock
         self._search = search
@@ -26,6 +33,15 @@ class LexicalFeatures:
     def memory_columns(self) -> MemoryColumns:
         """Return the boundary's current columns."""
         return self._words.memory_columns(self._search.where.boundary)
+
+    def prepare(self) -> None:
+        """Compute the features, and what ranking needs of them; of few memories, as others are selected by vectors."""
+        features = self.now()
+        if self._model is None:
+            return
+        numbers = np.flatnonzero(search_mask(self._search, self.memory_columns()))
+        if len(numbers) <= MAX_RERANKED:
+            self.prepared = prepare_features(features, numbers, self._model)
 
     def now(self) -> QueryFeatures:
         """Return the current features; cached until the next write to the boundary."""

@@ -84,6 +84,7 @@ class Retrieve:
         self._clock = clock
         self._vectors = VectorSearch(vectors, spaces, give_way, elapsed)
         self._hits = HitRanker(memories, weights)
+        self._model = weights.models["tokens"]
         self._layers = layers
         self._elapsed = elapsed
 
@@ -136,7 +137,7 @@ class Retrieve:
         return plan_searches(request, declared, self._words.memory_columns, mode_of)
 
     async def _found(self, search: SearchPlan) -> _Found:
-        words = LexicalFeatures(self._words, self._clock, search)
+        words = LexicalFeatures(self._words, self._clock, search, self._model)
         return _Found(search, words, await self._vectors.nearest(search, words))
 
     def _first_sufficient(

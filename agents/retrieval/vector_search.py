@@ -114,7 +114,7 @@ class VectorSearch:
         if any(one.nearest.status == "unavailable" for one in prepared):
             return [one.nearest for one in prepared]
         encoders = [reader for one in prepared for reader in one.encoders]
-        encoded = await encode_query(encoders, search.question.text, words.now, search.request.scope.boundary)
+        encoded = await encode_query(encoders, search.question.text, words.prepare, search.request.scope.boundary)
         questions = {key: weigh_tokens(question, search, words) for key, question in encoded.items()}
         plans = [self._plan(one, questions, search, words) for one in prepared]
         reads = await self._vectors.read_ahead([plan for plan in plans if plan is not None])

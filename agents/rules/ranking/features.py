@@ -7,7 +7,8 @@ weights file says which names a model uses.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, reduce
 
@@ -42,17 +43,53 @@ BINARY_FEATURES = frozenset({*LABEL_BITS, *BINARY_MEMORY_FEATURES, "said_then"})
 """Primitives that are 0 or 1; they need no rounding."""
 
 
-class RankingFeatures:
-    """Features of some memories; primitives are computed on first use."""
+VECTOR_FIELDS = frozenset({"late", "dense"})
+"""Fields that are known once the question is embedded."""
 
-    def __init__(self, features: QueryFeatures, fields: FeatureArrays, numbers: IntArray) -> None:
+
+def uses_vectors(primitive: str) -> bool:
+    """Return whether a primitive is a field from vectors, or one of its forms such as `late+1` and `late.best`."""
+    field = primitive[:-2] if primitive[-2:-1] in ("+", "-") else primitive.partition(".")[0]
+    return field in VECTOR_FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFeatures:
+    """Primitives without vectors, of the memories with these numbers, and the words that they were computed from."""
+
+    numbers: IntArray
+    lexical: FeatureArrays
+    primitives: Mapping[str, FloatArray]
+
+    def of(self, features: QueryFeatures, numbers: IntArray) -> Mapping[str, FloatArray]:
+        """Return them if they hold for these memories and these words, which a write replaces; otherwise none."""
+        holds = features.lexical is self.lexical and np.array_equal(self.numbers, numbers)
+        return self.primitives if holds else {}
+
+
+def prepare_features(features: QueryFeatures, numbers: IntArray, model: LinearModel) -> PreparedFeatures:
+    """Compute the primitives that a model will need and that no vector changes."""
+    ranking_features = RankingFeatures(features, features.lexical, numbers)
+    return PreparedFeatures(numbers, features.lexical, ranking_features.without_vectors(model))
+
+
+class RankingFeatures:
+    """Features of some memories; primitives are computed on first use, unless they are `known`."""
+
+    def __init__(
+        self,
+        features: QueryFeatures,
+        fields: FeatureArrays,
+        numbers: IntArray,
+        known: Mapping[str, FloatArray] | None = None,
+    ) -> None:
         self._query_features = features
         self._fields = fields
         self._numbers = numbers
         self._labels = features.columns.labels[numbers]
         self._date_ranges = _find_named_date_ranges(features)
         self._traits = question_traits(features, self._date_ranges)
-        self._known: dict[str, FloatArray] = {}
+        self._known = dict(known or {})
         self._query_independent = features.derived.query_independent_features(numbers)
 
     def of(self, name: str) -> FloatArray | None:
@@ -70,6 +107,17 @@ class RankingFeatures:
     def log_odds(self, model: LinearModel) -> FloatArray:
         """Return the intercept plus the weighted features, shape of the numbers."""
         log_odds = np.full(len(self._numbers), model.intercept)
+        for primitives, weight in self._weighted(model):
+            log_odds += weight * self._product(primitives)
+        return log_odds
+
+    def without_vectors(self, model: LinearModel) -> Mapping[str, FloatArray]:
+        """Return the primitives of this question that a model needs, but for those from vectors."""
+        names = {name for primitives, _ in self._weighted(model) for name in primitives}
+        return {name: self._primitive(name) for name in names - QUERY_INDEPENDENT_FEATURES if not uses_vectors(name)}
+
+    def _weighted(self, model: LinearModel) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield each product that counts for the question, with its weight."""
         factors: dict[tuple[str, ...], float] = {(): 1.0}
         for primitives, weights in model.products:
             total = 0.0
@@ -78,8 +126,7 @@ class RankingFeatures:
                     factors[traits] = self._factor(traits)
                 total += weight * factors[traits]
             if total:
-                log_odds += total * self._product(primitives)
-        return log_odds
+                yield primitives, total
 
     def _factor(self, traits: Sequence[str]) -> float:
         return math.prod(self._traits.get(trait, 0.0) for trait in traits)

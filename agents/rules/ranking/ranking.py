@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.rules.index.columns import FloatArray, IntArray, Mask
-from agents.rules.ranking.features import RankingFeatures
+from agents.rules.ranking.features import PreparedFeatures, RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields, first_stage_score
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.weights import LinearModel
@@ -100,12 +100,20 @@ class Ranking:
 
 
 def rank_memories(
-    features: QueryFeatures, admitted: Mask, model: LinearModel, by_words: LinearModel | None = None
+    features: QueryFeatures,
+    admitted: Mask,
+    model: LinearModel,
+    by_words: LinearModel | None = None,
+    prepared: PreparedFeatures | None = None,
 ) -> Ranking:
-    """Rank the admitted memories; `by_words` scores those without a vector if others have one."""
+    """Rank the admitted memories; `by_words` scores those without a vector if others have one.
+
+    What is `prepared` for the same memories is not computed again.
+    """
     fields = compute_fields(features)
     numbers = first_stage_top(first_stage_score(fields), admitted)
-    ranking_features = RankingFeatures(features, fields, numbers)
+    known = None if prepared is None else prepared.of(features, numbers)
+    ranking_features = RankingFeatures(features, fields, numbers, known)
     log_odds = ranking_features.log_odds(model)
     embedded = features.embedded[numbers]
     if by_words is None or features.dense is None or embedded.all():
