@@ -5,6 +5,7 @@ Guaranteed: time linear in the sentence, independent of the number of phrases.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -98,6 +99,9 @@ _EXCLUDING_CONTEXTS = (
 )
 """Labels that a sentence does not have in some contexts."""
 
+KEPT_SENTENCES = 256
+"""Sentences whose labels are kept: those of a turn are read for its items, and again for its labels."""
+
 _FILLERS = frozenset(OPENING_FILLERS.split())
 _CUES = _grouped(_keyed_cues())
 _PATTERNS = {
@@ -110,7 +114,12 @@ _CUE_KEYS, _PATTERN_KEYS = frozenset(_CUES), frozenset(_PATTERNS)
 
 def find_cue_labels(sentence: Sentence) -> set[str]:
     """Return the names of the labels of a sentence by its words."""
-    words, spaced = sentence
+    return set(_labels_of(sentence.spaced))
+
+
+@lru_cache(KEPT_SENTENCES)
+def _labels_of(spaced: str) -> frozenset[str]:
+    words = spaced.split()
     opening = _without_fillers(words) if words[0] in _FILLERS else spaced
     keys = {*words, *[word[:PREFIX_CHARS] for word in words], *map(" ".join, pairwise(words))}
     labels = {cue.label for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.matches(spaced, opening)}
@@ -127,7 +136,7 @@ def find_cue_labels(sentence: Sentence) -> set[str]:
             labels -= excluded
     if "INSTRUCTION" in labels and TASK_OPENING.search(spaced) and not STANDING.search(spaced):
         labels.discard("INSTRUCTION")
-    return labels
+    return frozenset(labels)
 
 
 def _without_fillers(words: list[str]) -> str:
