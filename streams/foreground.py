@@ -20,9 +20,6 @@ SLICE_S = 0.016
 """Seconds of a backlog at a stretch, while no request is expected: the same code for several events in a row finds its
 data in the processor's caches."""
 
-LULL_SLICE_S = 0.002
-"""The same while the next request is expected: of one event at a time the loop would work off half as many."""
-
 MAX_WAIT_SHARE = 3
 """How long work of a backlog waits for requests under way, as a multiple of the time that it took before."""
 
@@ -81,10 +78,8 @@ class Foreground:
 
     @property
     def slice_s(self) -> float:
-        """Return how many seconds of a backlog may follow one another; 0.0 means one event."""
-        if self._under_way:
-            return 0.0
-        return LULL_SLICE_S if self.is_expected else SLICE_S
+        """Return how many seconds of a backlog may follow one another; 0.0, one event, while a request is expected."""
+        return 0.0 if self.is_expected else SLICE_S
 
     def enter(self) -> RequestUnderWay:
         """Count a request until it is left, at most `MAX_REQUEST_S` seconds."""
