@@ -98,12 +98,13 @@ class Foreground:
     def waiting_for_backlog(self) -> Iterator[None]:
         """Count the request of this task no longer while it waits for what a backlog brings, and again afterwards."""
         request = _own_request.get()
-        counted = request is not None and request.leave(is_another_expected=False)
+        if request is None or not request.leave(is_another_expected=False):
+            yield
+            return
         try:
             yield
         finally:
-            if request is not None and counted:
-                request.count()
+            request.count()
 
     async def give_way_to_others(self, worked_s: float) -> None:
         """Count the request of this task no longer, as it takes long, and give way to those under way."""

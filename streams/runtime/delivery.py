@@ -16,6 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
@@ -248,9 +249,8 @@ class Delivery(Generic[Finished]):
     def _finished_head(self) -> tuple[list[Held[Finished]], list[Finished]]:
         finished: list[Held[Finished]] = []
         results: list[Finished] = []
-        limit = max(1, self._window // SETTLED_SHARE)
-        for held in self._in_flight:
-            if held.finishing is None or not held.finishing.done() or len(finished) >= limit:
+        for held in islice(self._in_flight, max(1, self._window // SETTLED_SHARE)):
+            if held.finishing is None or not held.finishing.done():
                 break
             if held.finishing.cancelled():
                 raise RuntimeError("an event was cancelled before it was finished")
