@@ -21,6 +21,7 @@ from statistics import median
 
 from modestream_client import MemoryClient
 
+from bench.harness.callers import answer_seconds
 from bench.harness.report import Report
 from bench.harness.system import ROOT, System, running
 from bench.harness.texts import questions, short_turns
@@ -99,17 +100,13 @@ async def measure(system: System, workers: int, turns: Sequence[str], report: Re
 
 
 async def ask(client: MemoryClient, texts: Sequence[str]) -> list[float]:
-    """Ask everything by several callers; return the seconds of each answer."""
-    took, left = [], iter(enumerate(texts))
+    """Ask everything, users in turn, by several callers; return the seconds of each answer."""
 
-    async def caller() -> None:
-        for number, text in left:
-            began = time.monotonic()
-            await client.retrieve(text, users=f"user-{number % USERS}", top_k=5)
-            took.append(time.monotonic() - began)
+    async def retrieve(asked: tuple[int, str]) -> object:
+        number, text = asked
+        return await client.retrieve(text, users=f"user-{number % USERS}", top_k=5)
 
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return took
+    return await answer_seconds(retrieve, enumerate(texts), CALLERS)
 
 
 async def disturb(client: MemoryClient, system: System, workers: int, turns: Sequence[str], report: Report) -> None:

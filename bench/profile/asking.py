@@ -1,12 +1,14 @@
 """Questions by several callers at once, and their latency."""
 
-import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import quantiles
 
 from modestream_client import MemoryClient
+
+from bench.harness.callers import answer_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +22,8 @@ class Latency:
 
 async def ask(client: MemoryClient, user: str, asked: Sequence[str], callers: int) -> Latency:
     """Ask each question once; each caller waits for its answer before it asks the next one."""
-    left, times = iter(asked), list[float]()
     began = time.perf_counter()
-    await asyncio.gather(*(_ask_in_turn(client, user, left, times) for _ in range(callers)))
+    times = await answer_seconds(partial(client.retrieve, users=user, read_after=None), asked, callers)
     seconds = time.perf_counter() - began
     cuts = quantiles(times, n=20, method="inclusive")
     return Latency(1000 * cuts[9], 1000 * cuts[18], len(times) / seconds)
-
-
-async def _ask_in_turn(client: MemoryClient, user: str, left: Iterator[str], times: list[float]) -> None:
-    for question in left:
-        began = time.perf_counter()
-        await client.retrieve(question, users=user, read_after=None)
-        times.append(time.perf_counter() - began)

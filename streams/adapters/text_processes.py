@@ -18,15 +18,13 @@ import structlog
 from agents.rules.items.read_text import ReadText
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
+from streams.adapters.priorities import LOW_PRIORITY
 from streams.flow.support.text_reading import find_in_text, keep_found, read_in_thread
 
 log = structlog.get_logger()
 
 PROCESSES = 2
 """One is busy with a large text for half a second, one is free for others. Each takes 80 MB, from its first text on."""
-
-LOW_PRIORITY = 10
-"""The niceness of a process: answers and embedding come first."""
 
 
 class TextProcesses:

@@ -13,10 +13,7 @@ from typing import get_args
 from streams.adapters.export.model_export import export_model
 from streams.adapters.exported_models import E5, EXPORTED_MODELS, Precision
 from streams.adapters.parent_watch import exit_with_parent
-
-LOW_PRIORITY = 10
-"""The niceness of an export that runs beside turns and questions: that of the model of other languages, which takes 5 s
-of a core."""
+from streams.adapters.priorities import LOW_PRIORITY
 
 
 def main() -> None:
@@ -29,6 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.exit_with_parent:
         exit_with_parent()
+    # Beside the first turns and questions; it takes 5 s of a core.
     if options.model == E5.name:
         os.nice(LOW_PRIORITY)
     try:

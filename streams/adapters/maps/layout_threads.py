@@ -12,11 +12,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from agents.rules.maps.stopping import StopCondition
+from streams.adapters.priorities import LOW_PRIORITY
 
 Result = TypeVar("Result")
-
-LOW_PRIORITY = 10
-"""The niceness of long layouts: embedding and answers come first."""
 
 
 class LayoutThreads:

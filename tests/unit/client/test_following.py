@@ -65,12 +65,17 @@ async def test_pause_without_a_switch_ends_with_the_former_deployment(ends_by: s
     await client.close()
 
 
-async def test_call_that_the_pause_outlasts_ends_with_its_timeout_and_has_sent_nothing() -> None:
+async def open_in_a_pause() -> tuple[FakeDeployments, FollowingTransport]:
     deployments = FakeDeployments()
     deployments.tell("one.", "pausing", "two.")
     client = deployments.client()
     await client.open()
     await asyncio.sleep(0.01)
+    return deployments, client
+
+
+async def test_call_that_the_pause_outlasts_ends_with_its_timeout_and_has_sent_nothing() -> None:
+    deployments, client = await open_in_a_pause()
     with pytest.raises(MemoryTimeout, match="nothing was sent") as late:
         await ask(client, timeout=0.02)
     assert (late.value.is_written, deployments.sent) == (False, [])
@@ -80,11 +85,7 @@ async def test_call_that_the_pause_outlasts_ends_with_its_timeout_and_has_sent_n
 
 
 async def test_close_during_a_pause_sends_nothing_more() -> None:
-    deployments = FakeDeployments()
-    deployments.tell("one.", "pausing", "two.")
-    client = deployments.client()
-    await client.open()
-    await asyncio.sleep(0.01)
+    deployments, client = await open_in_a_pause()
     asking = asyncio.create_task(ask(client))
     await asyncio.sleep(0.01)
     await client.close()
