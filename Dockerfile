@@ -18,7 +18,7 @@ COPY gateway gateway
 USER worker
 # Tables, lexical index and models; rebuilt from Kafka if lost.
 VOLUME /data
-ENV MODESTREAM_DATA_DIR=/data PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV MODESTREAM_DATA_DIR=/data PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 # As the first process it gets SIGTERM, finishes what is in flight, commits and exits.
 ENTRYPOINT ["/venv/bin/python", "-m", "streams"]
 CMD ["worker"]

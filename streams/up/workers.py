@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,10 @@ SEVERAL_WORKERS = {
     "MODESTREAM_METRICS_PORT": "0",
 }
 """Settings of each of several workers."""
+
+ALLOCATOR_VARIABLE, HUGE_PAGES = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
+"""The C library asks the kernel for pages of 2 MB, in a worker and its embedder: weights and columns are read from end to end.
+Not where the operator has tuned it; other C libraries ignore it. Decision 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,12 @@ def worker_service(
     liveness_interval_s: float,
 ) -> ServiceSpec:
     """Describe a worker, probed every `liveness_interval_s` seconds; `environment` is that of all workers."""
-    own = {**environment, **worker.environment, "MODESTREAM_DATA_DIR": str(layout.data_dir)}
+    own = {
+        ALLOCATOR_VARIABLE: os.environ.get(ALLOCATOR_VARIABLE, HUGE_PAGES),
+        **environment,
+        **worker.environment,
+        "MODESTREAM_DATA_DIR": str(layout.data_dir),
+    }
 
     async def start() -> Child:
         return await Child.start(layout, worker.name, command, own)
