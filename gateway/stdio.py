@@ -15,8 +15,8 @@ from typing import Any
 from mcp.server.stdio import stdio_server
 
 from gateway.connection_settings import StdioSettings
-from gateway.mcp.place import Place
 from gateway.mcp.server import build_server
+from gateway.mcp.tool_request import ToolRequest
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
 from gateway.wire.deployment_record import DeploymentRecord
@@ -57,11 +57,11 @@ async def _serve(settings: StdioSettings) -> int:
     )
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 
-    def place_of(_: Any) -> Place:
-        return Place(Call.within(caller, settings.user), settings.project)
+    def request_of(_: Any) -> ToolRequest:
+        return ToolRequest(Call.within(caller, settings.user), settings.project)
 
     service = MemoryService(wire, settings.scope_model)
-    server = build_server(service, place_of, settings.gateway_mcp_tools)
+    server = build_server(service, request_of, settings.gateway_mcp_tools)
     async with record.following(), wire, stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
     return 0

@@ -158,7 +158,7 @@ def _worker(options: argparse.Namespace, settings: Settings) -> int:
         fleet = _fleet_options(settings.data_dir, options.processes, settings)
         return asyncio.run(run_workers(fleet, settings.data_dir))
     with exempt_from_collection():
-        from streams.up.standby import wait_for_begin
+        from streams.up.replacement import wait_for_begin
         from streams.worker import run_worker
 
     # Where it takes the place of a running worker, that may still run while all of this is imported.

@@ -5,22 +5,22 @@ import itertools
 import json
 
 from gateway.mcp.arguments import AddMemory
-from gateway.mcp.place import Place
+from gateway.mcp.tool_request import ToolRequest
 from gateway.service.service import MemoryService
 from gateway.service.turns import FORGOTTEN, Turn
 from gateway.service.wire import Json
 
 
-async def add(service: MemoryService, place: Place, asked: AddMemory) -> Json:
+async def add(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
     """Store a statement; return its turn's answer. Raises Refused.
 
     A program repeats a call without knowing whether the first was stored, so the turn's id comes from what was said.
     What was forgotten stays forgotten under its id: said again, it is a new turn with the next id.
     """
-    scope = place.scope(asked.project_id)
+    scope = request.scope(asked.project_id)
     for times_forgotten in itertools.count():
         fields = _fields(asked) | {"turn_id": turn_id_of(asked, times_forgotten)}
-        answer = (await service.turns.add(place.call, Turn(scope, fields))).body
+        answer = (await service.turns.add(request.call, Turn(scope, fields))).body
         if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
             return answer
     raise AssertionError("unreachable: the call's deadline ends the loop")

@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 from gateway.http.calls import decoded
 from gateway.http.limits import COUNT_WRITE
 from gateway.http.problems import problem
-from gateway.mcp.place import Place
 from gateway.mcp.server import Context, build_server
+from gateway.mcp.tool_request import ToolRequest
 from gateway.service.access import require_user
 from gateway.service.calls import Call, Caller, own_user_of
 from gateway.service.failures import Refused
@@ -43,7 +43,7 @@ class McpDoor:
         self, service: MemoryService, tool_names: Collection[str] = USUAL_TOOLS, meters: Meters | None = None
     ) -> None:
         self._manager = StreamableHTTPSessionManager(
-            build_server(service, place_of, tool_names, meters),
+            build_server(service, request_of, tool_names, meters),
             json_response=True,
             stateless=True,
             security_settings=CHECKED_BEFORE,
@@ -72,12 +72,12 @@ class _Endpoint:
         await self._manager.handle_request({**scope, USER: user}, receive, send)
 
 
-def place_of(context: Context) -> Place:
-    """Return the place of a request that came over HTTP."""
+def request_of(context: Context) -> ToolRequest:
+    """Return the call and the project of a request that came over HTTP."""
     assert context.request is not None
     scope: Scope = context.request.scope
     call = Call.within(scope["caller"], scope[USER], request_id=str(scope.get("request_id", "-")))
-    return Place(call, count_write=scope[COUNT_WRITE])
+    return ToolRequest(call, count_write=scope[COUNT_WRITE])
 
 
 def _user_of(scope: Scope) -> str:

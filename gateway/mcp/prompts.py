@@ -19,8 +19,8 @@ from mcp.types import (
 
 from gateway.mcp import calls
 from gateway.mcp.arguments import SearchMemory
-from gateway.mcp.place import PlaceOf
 from gateway.mcp.results import Found
+from gateway.mcp.tool_request import RequestOf
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 
@@ -39,9 +39,9 @@ Context = ServerRequestContext[Any, Any]
 class Prompts:
     """Lists the prompt and fills it."""
 
-    def __init__(self, service: MemoryService, place_of: PlaceOf) -> None:
+    def __init__(self, service: MemoryService, request_of: RequestOf) -> None:
         self._service = service
-        self._place_of = place_of
+        self._request_of = request_of
 
     async def list(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
         """List the prompt."""
@@ -53,8 +53,8 @@ class Prompts:
         if params.name != RECALL.name or not topic:
             raise MCPError(INVALID_PARAMS, "there is one prompt, recall, and it needs its argument topic")
         try:
-            place = self._place_of(context)
-            found = await calls.search_memory(self._service, place, SearchMemory(query=topic))
+            request = self._request_of(context)
+            found = await calls.search_memory(self._service, request, SearchMemory(query=topic))
         except (Refused, ValueError) as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from None
         text = ABOUT + Found.model_validate(found).model_dump_json(exclude_none=True)

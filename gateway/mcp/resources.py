@@ -21,8 +21,8 @@ from pydantic import BaseModel
 
 from gateway.mcp import calls
 from gateway.mcp.arguments import NoArguments, OneMemory
-from gateway.mcp.place import Place, PlaceOf
 from gateway.mcp.results import Modes, Record
+from gateway.mcp.tool_request import RequestOf, ToolRequest
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 
@@ -39,9 +39,9 @@ Context = ServerRequestContext[Any, Any]
 class Resources:
     """Lists resources and reads them."""
 
-    def __init__(self, service: MemoryService, place_of: PlaceOf) -> None:
+    def __init__(self, service: MemoryService, request_of: RequestOf) -> None:
         self._service = service
-        self._place_of = place_of
+        self._request_of = request_of
 
     async def list(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
         """List what has a fixed address; memories are listed by a tool."""
@@ -62,18 +62,18 @@ class Resources:
         """Read one. Raises MCPError."""
         uri = str(params.uri)
         try:
-            found = await self._found(self._place_of(context), uri)
+            found = await self._found(self._request_of(context), uri)
         except Refused as refused:
             code = INTERNAL_ERROR if refused.code in OUTAGES else INVALID_PARAMS
             raise MCPError(code, str(refused), {"uri": uri}) from None
         text = found.model_dump_json(exclude_none=True)
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text, mime_type=JSON)])
 
-    async def _found(self, place: Place, uri: str) -> BaseModel:
+    async def _found(self, request: ToolRequest, uri: str) -> BaseModel:
         if uri == MODES_URI:
-            return Modes.model_validate(await calls.list_modes(self._service, place, NoArguments()))
+            return Modes.model_validate(await calls.list_modes(self._service, request, NoArguments()))
         memory_id = unquote(uri.removeprefix(MEMORY_URI))
         if not uri.startswith(MEMORY_URI) or not memory_id:
             raise Refused("not_found", f"there is no such resource; there are {MODES_URI} and {MEMORY_URI}ID")
         one = OneMemory(memory_id=memory_id)
-        return Record.model_validate(await calls.get_memory(self._service, place, one))
+        return Record.model_validate(await calls.get_memory(self._service, request, one))

@@ -22,9 +22,9 @@ from mcp.types import (
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from gateway.mcp.place import PlaceOf
 from gateway.mcp.prompts import Prompts
 from gateway.mcp.resources import Resources
+from gateway.mcp.tool_request import RequestOf
 from gateway.mcp.tools import MemoryTool, tools_of
 from gateway.service.failures import Refused, failed
 from gateway.service.meters import Meters
@@ -44,11 +44,14 @@ Context = ServerRequestContext[Any, Any]
 
 
 def build_server(
-    service: MemoryService, place_of: PlaceOf, tool_names: Collection[str] = USUAL_TOOLS, meters: Meters | None = None
+    service: MemoryService,
+    request_of: RequestOf,
+    tool_names: Collection[str] = USUAL_TOOLS,
+    meters: Meters | None = None,
 ) -> Server[dict[str, Any]]:
-    """Build a server for these tools; `place_of` tells the user of each request."""
-    tools = Tools(service, place_of, tool_names, meters or Meters())
-    resources, prompts = Resources(service, place_of), Prompts(service, place_of)
+    """Build a server for these tools; `request_of` tells the user of each request."""
+    tools = Tools(service, request_of, tool_names, meters or Meters())
+    resources, prompts = Resources(service, request_of), Prompts(service, request_of)
     return Server(
         "modestream",
         version="1",
@@ -68,10 +71,10 @@ def build_server(
 class Tools:
     """Lists tools and calls them."""
 
-    def __init__(self, service: MemoryService, place_of: PlaceOf, names: Collection[str], meters: Meters) -> None:
+    def __init__(self, service: MemoryService, request_of: RequestOf, names: Collection[str], meters: Meters) -> None:
         self._service = service
         self._meters = meters
-        self._place_of = place_of
+        self._request_of = request_of
         self._tools = tools_of(names)
 
     async def list(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -101,10 +104,10 @@ class Tools:
         return answer
 
     async def _result(self, context: Context, tool: MemoryTool, given: Json) -> BaseModel:
-        arguments, place = validated(tool.arguments, given), self._place_of(context)
+        arguments, request = validated(tool.arguments, given), self._request_of(context)
         if not tool.only_reads:
-            place.count_write()
-        return tool.result.model_validate(await tool.call(self._service, place, arguments))
+            request.count_write()
+        return tool.result.model_validate(await tool.call(self._service, request, arguments))
 
 
 def validated(model: type[BaseModel], given: Json) -> BaseModel:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from gateway.mcp import arguments, calls, results
 from gateway.mcp.compact_schemas import compact_schema
-from gateway.mcp.place import Place
+from gateway.mcp.tool_request import ToolRequest
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
@@ -30,7 +30,7 @@ class MemoryTool:
     annotations: ToolAnnotations
     arguments: type[BaseModel]
     result: type[BaseModel]
-    call: Callable[[MemoryService, Place, Any], Awaitable[Json]]
+    call: Callable[[MemoryService, ToolRequest, Any], Awaitable[Json]]
 
     @property
     def only_reads(self) -> bool:

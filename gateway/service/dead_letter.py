@@ -35,7 +35,7 @@ MAX_REASON_CHARS = 500
 """Characters of a reason that are kept: the service's own sentences are shorter."""
 
 
-class Place(NamedTuple):
+class LetterPlace(NamedTuple):
     """Where a letter is in the topic of dead letters."""
 
     partition: int
@@ -45,7 +45,7 @@ class Place(NamedTuple):
         return f"{self.partition}-{self.offset}"
 
     @classmethod
-    def parse(cls, text: str) -> "Place | None":
+    def parse(cls, text: str) -> "LetterPlace | None":
         """Return the place that a text names; None for another text."""
         partition, _, offset = text.partition("-")
         if not (partition.isdecimal() and offset.isdecimal() and len(text) < 30):
@@ -63,7 +63,7 @@ class DeadLetter:
     which the log itself has a part alone.
     """
 
-    place: Place
+    place: LetterPlace
     at_ms: int
     at: str
     code: str
@@ -78,10 +78,10 @@ class DeadLetter:
     preview: str
     size: int
     cut_from: int | None
-    replayed_from: Place | None
+    replayed_from: LetterPlace | None
 
     @property
-    def order(self) -> tuple[int, Place]:
+    def order(self) -> tuple[int, LetterPlace]:
         """Sorts letters by time."""
         return self.at_ms, self.place
 
@@ -102,7 +102,7 @@ def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = US
     user, project = _owner(record, message, boundary)
     cut = _text(record, "cut")
     return DeadLetter(
-        place=Place(record.partition, record.offset),
+        place=LetterPlace(record.partition, record.offset),
         at_ms=record.timestamp_ms,
         at=_text(record, "time") or iso(moment_of(record.timestamp_ms)),
         code=_text(record, "code"),
@@ -117,7 +117,7 @@ def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = US
         preview=shown(value, PREVIEW_CHARS),
         size=len(value),
         cut_from=int(cut) if cut.isdecimal() else len(value) if cut else None,
-        replayed_from=Place.parse((record.header(REPLAYED_FROM) or b"").decode(errors="replace")),
+        replayed_from=LetterPlace.parse((record.header(REPLAYED_FROM) or b"").decode(errors="replace")),
     )
 
 
@@ -128,7 +128,7 @@ def replay_of(record: Record, topic_prefix: str) -> Outgoing:
     """
     topic = (record.header(OURS + "topic") or b"").decode(errors="replace")
     headers = [one for one in record.headers if not one[0].startswith(OURS) and one[0] != REPLAYED_FROM]
-    place = str(Place(record.partition, record.offset)).encode()
+    place = str(LetterPlace(record.partition, record.offset)).encode()
     is_turn = topic.removeprefix(topic_prefix) == REPLAYABLE[0]
     timestamp = record.timestamp_ms if is_turn else None
     return Outgoing(topic, record.key, record.value, (*headers, (REPLAYED_FROM, place)), timestamp_ms=timestamp)

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from gateway.service.access import may_everywhere, may_in_project
 from gateway.service.audit import audited
 from gateway.service.calls import Call, Caller
-from gateway.service.dead_letter import DeadLetter, Place, read_letter, replay_of
+from gateway.service.dead_letter import DeadLetter, LetterPlace, read_letter, replay_of
 from gateway.service.dead_letter_list import DeadLetterList
 from gateway.service.failures import Refused
 from schemas.messages.records import Outgoing, Record
@@ -35,7 +35,7 @@ class DeadLetterTopic(Protocol):
     async def begin(self) -> None:
         """Follow the topic, if that was not begun; return once all that was there is in the list."""
 
-    def read(self, places: Sequence[Place]) -> AsyncGenerator[Record]:
+    def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:
         """Yield the whole records at these places, without those that are gone."""
 
     async def publish(self, records: Sequence[Outgoing]) -> None:
@@ -50,7 +50,7 @@ class NoDeadLetters:
     async def begin(self) -> None:
         """There is nothing to follow."""
 
-    async def read(self, places: Sequence[Place]) -> AsyncGenerator[Record]:  # noqa: ARG002
+    async def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:  # noqa: ARG002
         """Yield nothing."""
         for _ in ():
             yield _
@@ -66,7 +66,7 @@ class LetterFilter:
     user: str | None = None
     code: str | None = None
     topic: str | None = None
-    until: tuple[int, Place] | None = None
+    until: tuple[int, LetterPlace] | None = None
 
     def admits(self, letter: DeadLetter) -> bool:
         """True for a letter of these."""
@@ -125,7 +125,7 @@ class DeadLetters:
 
     def find(self, caller: Caller, letter_id: str) -> DeadLetter:
         """Return one letter. Raises Refused, `not_found`, also for one that the caller may not see."""
-        place = Place.parse(letter_id)
+        place = LetterPlace.parse(letter_id)
         letter = None if place is None else self._letters.find(place)
         if letter is None or not _may(caller, letter, "read"):
             raise Refused("not_found", "there is no such dead letter among the last ones", names_resource=True)
@@ -140,7 +140,7 @@ class DeadLetters:
         """True if it is known to have been published again."""
         return self._letters.is_replayed(letter.place)
 
-    def came_back(self, letter: DeadLetter) -> Place | None:
+    def came_back(self, letter: DeadLetter) -> LetterPlace | None:
         """Return the letter as which it came back."""
         return self._letters.came_back(letter.place)
 
@@ -165,7 +165,7 @@ class DeadLetters:
                     raise Refused("invalid_value", f"this letter can't be replayed: {obstacle}")
             return await self._replay(call, sorted(one.place for one in letters))
 
-    async def _replay(self, call: Call, places: Sequence[Place]) -> int:
+    async def _replay(self, call: Call, places: Sequence[LetterPlace]) -> int:
         batch: list[Record] = []
         with audited(call, "replay", {}, letters=[str(one) for one in places]) as counts:
             counts["replayed"] = 0
@@ -186,19 +186,19 @@ class DeadLetters:
         sound = [one for one in batch if read_letter(one, prefix).obstacle is None]
         # Before it is written: cut off in between, a letter may be written, and a second time would be a second copy.
         for one in sound:
-            self._letters.mark_replayed(Place(one.partition, one.offset))
+            self._letters.mark_replayed(LetterPlace(one.partition, one.offset))
         await self._topic.publish([replay_of(one, prefix) for one in sound])
         return len(sound)
 
     def _seen(
-        self, caller: Caller, wanted: LetterFilter, before: tuple[int, Place] | None = None
+        self, caller: Caller, wanted: LetterFilter, before: tuple[int, LetterPlace] | None = None
     ) -> Iterator[DeadLetter]:
         return (one for one in self._letters.newest(before) if wanted.admits(one) and _may(caller, one, "read"))
 
-    def _order_of(self, cursor: str | None) -> tuple[int, Place] | None:
+    def _order_of(self, cursor: str | None) -> tuple[int, LetterPlace] | None:
         if cursor is None:
             return None
-        place = Place.parse(cursor)
+        place = LetterPlace.parse(cursor)
         letter = None if place is None else self._letters.find(place)
         if letter is None:
             raise Refused("invalid_value", "this page has moved on: begin at the newest letters", "cursor")

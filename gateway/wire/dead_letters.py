@@ -17,7 +17,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
 from modestream_client.kafka.security import connection_options
 
-from gateway.service.dead_letter import Place, read_letter
+from gateway.service.dead_letter import LetterPlace, read_letter
 from gateway.service.dead_letter_list import MAX_KEPT, DeadLetterList
 from gateway.service.failures import unavailable
 from gateway.wire.follow import Cluster, Follower, record_of
@@ -73,7 +73,7 @@ class KafkaDeadLetters:
         except TimeoutError:
             raise unavailable() from None
 
-    async def read(self, places: Sequence[Place]) -> AsyncGenerator[Record]:
+    async def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:
         """Yield the records at these places, by partition and offset."""
         wanted: defaultdict[int, list[int]] = defaultdict(list)
         for place in sorted(places):

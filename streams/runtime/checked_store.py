@@ -19,6 +19,7 @@ from faust.stores.rocksdb import Store
 from schemas.failures import Unavailable
 from streams.damaged_stores import OnDamage, set_aside
 from streams.runtime.process_end import end_process
+from streams.runtime.table_options import TableOptions
 
 CHECKED_ROCKSDB = "checked"
 """The scheme of the URL by which Faust finds `CheckedStore`."""
@@ -111,6 +112,10 @@ class CheckedStore(Store):
     """Faust's store on RocksDB over `CheckedDatabase`s."""
 
     on_damage: OnDamage = staticmethod(end_process)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.rocksdb_options = TableOptions()
 
     async def assign_partitions(self, table: Any, tps: Any, generation_id: int = 0) -> None:
         """Open nothing yet: the last owner of a partition may still have it open."""

@@ -20,8 +20,8 @@ child that a later start could not find."""
 CHILD_MARK_VARIABLE = "STREAMS_UP_CHILD"
 """Environment variable of every child; it proves that a pid still belongs to our child."""
 
-SUCCESSOR_SUFFIX = "-next"
-"""Behind the name of a child whose successor has this pid file."""
+REPLACEMENT_SUFFIX = "-next"
+"""Behind the name of a child whose replacement has this pid file."""
 
 MAX_LOG_BYTES = 10_000_000
 """A larger log is rotated."""
@@ -59,13 +59,13 @@ class Child:
         environment: Mapping[str, str],
         *,
         stdin: int = asyncio.subprocess.DEVNULL,
-        is_successor: bool = False,
+        is_replacement: bool = False,
     ) -> "Child":
         """Start `command`. `environment` is added to the supervisor's own. Raises OSError.
 
-        A successor has a pid file of its own until it succeeds the child of this name.
+        A replacement has a pid file of its own until it succeeds the child of this name.
         """
-        pid_file = layout.pid_file(name + SUCCESSOR_SUFFIX if is_successor else name)
+        pid_file = layout.pid_file(name + REPLACEMENT_SUFFIX if is_replacement else name)
         with layout.log(name).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *("/bin/sh", "-c", WRITE_PID_THEN_BECOME, str(pid_file), *command),
@@ -90,14 +90,14 @@ class Child:
     async def wait(self) -> int:
         """Wait for its end and delete its pid file."""
         code = await self._process.wait()
-        # Unless a successor's is in its place.
+        # Unless a replacement's is in its place.
         if read_pid(self._pid_file) == self.pid:
             self._pid_file.unlink(missing_ok=True)
         return code
 
     def succeed(self) -> None:
-        """Take the place of the child whose successor this is, which has ended."""
-        place = self._pid_file.with_name(self._pid_file.name.replace(SUCCESSOR_SUFFIX, ""))
+        """Take the place of the child whose replacement this is, which has ended."""
+        place = self._pid_file.with_name(self._pid_file.name.replace(REPLACEMENT_SUFFIX, ""))
         with suppress(FileNotFoundError):
             self._pid_file.replace(place)
         self._pid_file = place

@@ -14,7 +14,7 @@ from streams.up.layout import Layout
 from streams.up.liveness import LIVENESS_INTERVAL_S
 from streams.up.rolling_restart import RollingRestart
 from streams.up.supervised import SupervisedChild
-from streams.up.workers import WorkerProcess, WorkerStatus, worker_processes, worker_service
+from streams.up.workers import ReportedStatus, WorkerProcess, worker_processes, worker_service
 
 READINESS_INTERVAL_S = 0.2
 """The pause between two looks at workers that start."""
@@ -47,14 +47,14 @@ class SupervisedWorker:
         self.child = child
 
     async def prepare(self) -> None:
-        """Load its successor."""
+        """Load its replacement."""
         await self.child.prepare()
 
     async def restart(self) -> None:
-        """End it cleanly; its successor begins at once."""
+        """End it cleanly; its replacement begins at once."""
         await self.child.restart()
 
-    async def status(self) -> WorkerStatus | None:
+    async def status(self) -> ReportedStatus | None:
         """Return its status; None if it does not answer."""
         return await self.process.status()
 

@@ -14,8 +14,8 @@ JAVA_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""A small heap, the collector and compiler that start quickest; the last two silence warnings of newer Java. Without a limit
-new objects would pass through 100 MB before they are collected: resident, and always new to the processor's caches."""
+"""A small heap, the collector and compiler that start quickest; the last two silence warnings of newer Java. With 32 MB
+of new objects 80 MB less are resident than by default, and what a request writes is more often in the caches."""
 
 NO_MACHINE_CODE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching", "-XX:-AOTStubCaching")
 """Archive loaded classes only: archived machine code saves nothing here, and Java 25.0.2 warns about its own."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streams.adapters.embedding.process.process_lock import end_shared_processes, pid_of
 from streams.settings import shared_embedder_dir
-from streams.up.child import CHILD_MARK_VARIABLE, SUCCESSOR_SUFFIX, child_mark, read_pid
+from streams.up.child import CHILD_MARK_VARIABLE, REPLACEMENT_SUFFIX, child_mark, read_pid
 from streams.up.console import PrintLine
 from streams.up.layout import Layout
 
@@ -81,7 +81,7 @@ async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
 
 def is_child(pid: int, layout: Layout, name: str) -> bool:
     """True if this process runs and is that child of this directory, not another process with a reused pid."""
-    mark = child_mark(layout, name.removesuffix(SUCCESSOR_SUFFIX))
+    mark = child_mark(layout, name.removesuffix(REPLACEMENT_SUFFIX))
     return f"{CHILD_MARK_VARIABLE}={mark}".encode() in _settled_environment(pid)
 
 

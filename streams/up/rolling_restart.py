@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streams.up.console import PrintLine
-from streams.up.workers import WorkerStatus
+from streams.up.workers import ReportedStatus
 
 BACK_TIMEOUT_S = 300.0
 """How long a worker may take to serve again: a start that finds its tables takes seconds, a recovery longer."""
@@ -27,12 +27,12 @@ class RestartableWorker(Protocol):
     name: str
 
     async def prepare(self) -> None:
-        """Load its successor."""
+        """Load its replacement."""
 
     async def restart(self) -> None:
-        """End it cleanly; its successor begins at once."""
+        """End it cleanly; its replacement begins at once."""
 
-    async def status(self) -> WorkerStatus | None:
+    async def status(self) -> ReportedStatus | None:
         """Return its status; None if it does not answer."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from streams.up.child import Child, tail_log
 from streams.up.console import PrintLine
 from streams.up.ownership import StartRefused
-from streams.up.standby import Successor
+from streams.up.replacement import Replacement
 
 MAX_FAILED_STARTS = 5
 """Short lives in a row, before the system was ready once, that count as a failure to start."""
@@ -35,7 +35,7 @@ class ServiceSpec:
     start: Callable[[], Awaitable[Child]]
     watch: Callable[[Child], Awaitable[str]]
     """Returns a reason when a running child must be killed; cancelled when the child ends."""
-    start_successor: Callable[[], Awaitable[Successor]] | None = None
+    start_replacement: Callable[[], Awaitable[Replacement]] | None = None
     """Starts a child that waits for its turn; None: one is started when the former has ended."""
     before_start: Callable[[], None] = lambda: None
     """Called before a child begins, and after the former one has ended."""
@@ -64,7 +64,7 @@ class SupervisedChild:
         self._backoff = RestartBackoff()
         self._child: Child | None = None
         self._is_ordered_to_end = False
-        self._successor: Successor | None = None
+        self._replacement: Replacement | None = None
         self.was_ready = False
         """True once the system was ready: from then on it is restarted without limit, unless it is refused."""
 
@@ -82,33 +82,33 @@ class SupervisedChild:
             await asyncio.sleep(pause_s)
 
     async def prepare(self) -> None:
-        """Load the successor of the running child; where that fails, one is started in the usual way."""
-        if self._spec.start_successor is not None:
-            self._successor = await self._spec.start_successor()
-            if not await self._successor.is_loaded():
-                await self._end_successor()
+        """Load the replacement of the running child; where that fails, one is started in the usual way."""
+        if self._spec.start_replacement is not None:
+            self._replacement = await self._spec.start_replacement()
+            if not await self._replacement.is_loaded():
+                await self._end_replacement()
 
     async def restart(self) -> None:
-        """End the running child, if any; its successor begins. Returns when it has ended."""
+        """End the running child, if any; its replacement begins. Returns when it has ended."""
         if self._child is not None and self._child.exit_code is None:
             self._is_ordered_to_end = True
             await self._child.stop(self._spec.stop_s)
 
     async def stop(self) -> None:
-        """Stop the running child, if any, and its successor."""
-        await self._end_successor()
+        """Stop the running child, if any, and its replacement."""
+        await self._end_replacement()
         if self._child is not None:
             await self._child.stop(self._spec.stop_s)
 
     async def _begin(self) -> Child:
         self._spec.before_start()
-        successor, self._successor = self._successor, None
-        return await self._spec.start() if successor is None else successor.begin()
+        replacement, self._replacement = self._replacement, None
+        return await self._spec.start() if replacement is None else replacement.begin()
 
-    async def _end_successor(self) -> None:
-        successor, self._successor = self._successor, None
-        if successor is not None:
-            await successor.end()
+    async def _end_replacement(self) -> None:
+        replacement, self._replacement = self._replacement, None
+        if replacement is not None:
+            await replacement.end()
 
     async def _watched(self, child: Child) -> int:
         watch = asyncio.create_task(self._kill_on_verdict(child))

@@ -15,7 +15,7 @@ from streams.up.child import Child
 from streams.up.layout import Layout
 from streams.up.liveness import LivenessMonitor, fetch, probe_liveness
 from streams.up.ownership import FIRST_WORKER
-from streams.up.standby import Successor
+from streams.up.replacement import Replacement
 from streams.up.supervised import ServiceSpec
 
 SEVERAL_WORKERS = {
@@ -27,12 +27,12 @@ SEVERAL_WORKERS = {
 """Settings of each of several workers."""
 
 ALLOCATOR_VARIABLE, HUGE_PAGES = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
-"""The C library asks the kernel for pages of 2 MB, in a worker and its embedder: weights and columns are read from end to end.
-Not where the operator has tuned it; other C libraries ignore it. Decision 32."""
+"""The C library asks the kernel for pages of 2 MB, for the weights and columns of a worker and its embedder. Other C
+libraries ignore it (decision 32)."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerStatus:
+class ReportedStatus:
     """What a worker says of itself."""
 
     partitions: frozenset[int]
@@ -47,12 +47,12 @@ class WorkerProcess:
     port_file: Path
     environment: Mapping[str, str]
 
-    async def status(self) -> WorkerStatus | None:
+    async def status(self) -> ReportedStatus | None:
         """Return its status; None if it does not answer."""
         found = await self.health()
         if not isinstance(found, dict) or not isinstance(found.get("partitions"), list):
             return None
-        return WorkerStatus(frozenset(found["partitions"]), bool(found.get("recovering")))
+        return ReportedStatus(frozenset(found["partitions"]), bool(found.get("recovering")))
 
     async def health(self) -> Any:
         """Return its page `/health`; None if it does not answer."""
@@ -89,6 +89,7 @@ def worker_service(
 ) -> ServiceSpec:
     """Describe a worker, probed every `liveness_interval_s` seconds; `environment` is that of all workers."""
     own = {
+        # Unless the operator has tuned it.
         ALLOCATOR_VARIABLE: os.environ.get(ALLOCATOR_VARIABLE, HUGE_PAGES),
         **environment,
         **worker.environment,
@@ -98,8 +99,8 @@ def worker_service(
     async def start() -> Child:
         return await Child.start(layout, worker.name, command, own)
 
-    async def start_successor() -> Successor:
-        return await Successor.start(layout, worker.name, command, own)
+    async def start_replacement() -> Replacement:
+        return await Replacement.start(layout, worker.name, command, own)
 
     def before_start() -> None:
         # Otherwise the port of an earlier worker would be probed, which another process may have by now.
@@ -114,4 +115,4 @@ def worker_service(
                 return f"it is {answer}"
 
     log = layout.log(worker.name)
-    return ServiceSpec(worker.name, log, STOP_TIMEOUT_S, start, watch, start_successor, before_start)
+    return ServiceSpec(worker.name, log, STOP_TIMEOUT_S, start, watch, start_replacement, before_start)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from schemas.messages.records import Record
 from streams.operations.copy.entries import origin_of
-from streams.operations.copy.logs import LOGS, CopiedPlace, Entry, Log, Outcome, Place, Positions
+from streams.operations.copy.logs import LOGS, CopiedPlace, Entry, Log, LogPartition, Outcome, Positions
 
 
 class Killed(BaseException):
@@ -19,7 +19,7 @@ class FakeLogSource:
         self.partitions = partitions
         self._page = page
         self.revised: list[Record] = []
-        self.logs: defaultdict[Place, list[Record]] = defaultdict(list)
+        self.logs: defaultdict[LogPartition, list[Record]] = defaultdict(list)
 
     def add(self, log: Log, partition: int, timestamp_ms: int, key: str, value: bytes) -> Record:
         """Append a record."""
@@ -31,7 +31,7 @@ class FakeLogSource:
     async def ends(self) -> Positions:
         return {(log, number): len(self.logs[log, number]) for log in LOGS for number in range(self.partitions)}
 
-    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+    async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         records = self.logs[place][offset : offset + min(most, self._page)]
         return records, offset + len(records)
 

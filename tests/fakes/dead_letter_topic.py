@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from gateway.service.dead_letter import Place, read_letter
+from gateway.service.dead_letter import LetterPlace, read_letter
 from gateway.service.dead_letter_list import DeadLetterList
 from gateway.service.dead_letters import DeadLetters
 from schemas.messages.records import Headers, Outgoing, Record
@@ -42,7 +42,7 @@ class FakeDeadLetterTopic:
     async def begin(self) -> None:
         """Everything is in the list."""
 
-    async def read(self, places: Sequence[Place]) -> AsyncGenerator[Record]:
+    async def read(self, places: Sequence[LetterPlace]) -> AsyncGenerator[Record]:
         """Yield the records at these places."""
         for place in places:
             if place.offset < len(self.log):

@@ -13,8 +13,8 @@ from mcp import Client
 from gateway.http.app import create_app
 from gateway.http.identity import Callers
 from gateway.mcp.door import McpDoor
-from gateway.mcp.place import Place
 from gateway.mcp.server import build_server
+from gateway.mcp.tool_request import ToolRequest
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
 from gateway.service.wire import Wire
@@ -36,10 +36,10 @@ async def in_process(
 ) -> AsyncIterator[Client]:
     """A session of one user, without a transport."""
 
-    def place_of(_: Any) -> Place:
-        return Place(Call.within(Caller(), user, wait_s), project)
+    def request_of(_: Any) -> ToolRequest:
+        return ToolRequest(Call.within(Caller(), user, wait_s), project)
 
-    server = build_server(MemoryService(wire), place_of, tools)
+    server = build_server(MemoryService(wire), request_of, tools)
     async with Client(server, mode=REVISIONS[revision]) as session:
         assert session.protocol_version == revision
         yield session

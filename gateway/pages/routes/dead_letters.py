@@ -10,7 +10,7 @@ from gateway.pages.forms import Form, read_form
 from gateway.pages.pages import Pages, see
 from gateway.pages.view import PAGES, View
 from gateway.service.calls import Call
-from gateway.service.dead_letter import DeadLetter, Place, shown
+from gateway.service.dead_letter import DeadLetter, LetterPlace, shown
 from gateway.service.dead_letters import LetterFilter
 from gateway.service.failures import Refused
 
@@ -106,7 +106,7 @@ def _filters(view: View) -> dict[str, str | None]:
     return {name: view.query.get(name) or None for name in ("code", "topic")}
 
 
-def _filter(view: View, until: tuple[int, Place] | None = None) -> LetterFilter:
+def _filter(view: View, until: tuple[int, LetterPlace] | None = None) -> LetterFilter:
     return LetterFilter(view.user, view.query.get("code") or None, view.query.get("topic") or None, until)
 
 
@@ -126,11 +126,11 @@ def _order_text(chosen: Sequence[DeadLetter]) -> str:
     return "" if newest is None else f"{newest[0]}_{newest[1]}"
 
 
-def _order(text: str | None) -> tuple[int, Place] | None:
+def _order(text: str | None) -> tuple[int, LetterPlace] | None:
     if text is None:
         return None
     time, _, place_text = text.partition("_")
-    place = Place.parse(place_text)
+    place = LetterPlace.parse(place_text)
     if place is None or not time.isdecimal():
         raise Refused("invalid_value", "this page was not asked by the page before: begin there", "until")
     return int(time), place

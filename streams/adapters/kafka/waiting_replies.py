@@ -9,7 +9,7 @@ MAX_WAITING = 1000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Limits of the replies that wait. Each waits for five seconds at most."""
 
-Place = tuple[str, int | None]
+Destination = tuple[str, int | None]
 """The topic of a reply, and its partition if the caller has named one."""
 
 
@@ -18,7 +18,7 @@ class WaitingReplies:
 
     def __init__(self) -> None:
         self._deliveries: set[asyncio.Task[bool]] = set()
-        self._places: Counter[Place] = Counter()
+        self._places: Counter[Destination] = Counter()
         self._bytes = 0
 
     def waits_for(self, out: Outgoing) -> bool:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from schemas.internal.service import ServiceRecord
 from streams.adapters.durable_files import write_durably
-from streams.operations.copy.logs import Log, Place
+from streams.operations.copy.logs import Log, LogPartition
 
 MANIFEST = "manifest.json"
 
@@ -46,7 +46,7 @@ class Segment(StoredFile, frozen=True):
     records: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogPartition:
         """The log and the partition."""
         return self.log, self.partition
 
@@ -64,11 +64,11 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
     outcome: StoredFile | None = None
     revisions: StoredFile | None = None
 
-    def of(self, place: Place) -> Iterator[Segment]:
+    def of(self, place: LogPartition) -> Iterator[Segment]:
         """Yield the segments of a partition, in their order."""
         return (one for one in self.segments if one.place == place)
 
-    def end(self, place: Place) -> int:
+    def end(self, place: LogPartition) -> int:
         """Return the offset that the next segment of a partition begins with."""
         return max((one.next for one in self.of(place)), default=0)
 

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 from schemas.messages.records import Record
 from streams.operations.archive.lines import record_in
 from streams.operations.archive.manifest import InvalidBackup, Manifest, Segment
-from streams.operations.copy.logs import LOGS, Outcome, Place, Positions
+from streams.operations.copy.logs import LOGS, LogPartition, Outcome, Positions
 
 
 class BackupLogs:
@@ -20,7 +20,7 @@ class BackupLogs:
         if manifest is None or manifest.outcome is None:
             raise InvalidBackup(f"{folder} has no whole backup: back up into it again")
         self._folder = folder
-        self._open: dict[Place, tuple[Segment, list[Record]]] = {}
+        self._open: dict[LogPartition, tuple[Segment, list[Record]]] = {}
         self.manifest = manifest
         self.partitions = manifest.service.partitions
 
@@ -41,7 +41,7 @@ class BackupLogs:
         """Return the offsets after the last records."""
         return {place: self.manifest.end(place) for place in self._places()}
 
-    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+    async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
         segment = next((one for one in self.manifest.of(place) if one.first <= offset < one.next), None)
         if segment is None:
@@ -76,5 +76,5 @@ class BackupLogs:
             known = self._open[segment.place] = (segment, records)
         return known[1]
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[LogPartition]:
         return [(log, number) for log in LOGS for number in range(self.partitions)]

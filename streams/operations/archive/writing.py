@@ -19,7 +19,7 @@ from streams.adapters.durable_files import fsync_path
 from streams.operations.archive.lines import line_of
 from streams.operations.archive.manifest import InvalidBackup, Manifest, Segment, StoredFile
 from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.logs import Entry, LogSource, Outcome, Place
+from streams.operations.copy.logs import Entry, LogPartition, LogSource, Outcome
 
 SEGMENT_RECORDS = 10_000
 """Records of one file; of usual turns 1 MB, compressed."""
@@ -66,7 +66,7 @@ class BackupWriter:
         for file in former - {stored.file, pipelines.file}:
             (self._folder / file).unlink(missing_ok=True)
 
-    async def _write_place(self, place: Place, end: int, advanced: Callable[[], None]) -> None:
+    async def _write_place(self, place: LogPartition, end: int, advanced: Callable[[], None]) -> None:
         while (first := self.manifest.end(place)) < end:
             lines: list[bytes] = []
             offset = first
@@ -77,11 +77,11 @@ class BackupWriter:
             self.written += offset - first
             advanced()
 
-    def _without_forgotten(self, place: Place, record: Record) -> Record:
+    def _without_forgotten(self, place: LogPartition, record: Record) -> Record:
         built = self._builder.build(place[0], record)
         return replace(record, value=built.value) if isinstance(built, Entry) and built.is_forgotten else record
 
-    def _add(self, place: Place, first: int, following: int, lines: Sequence[bytes]) -> None:
+    def _add(self, place: LogPartition, first: int, following: int, lines: Sequence[bytes]) -> None:
         log, partition = place
         stored = self._store(f"{log}-{partition}-{first:020}.jsonl.gz", b"".join(lines))
         segment = Segment(

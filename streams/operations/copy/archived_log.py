@@ -15,23 +15,23 @@ from schemas.messages.records import Record
 from streams.topics import Topics
 from streams.wire.archived_turns import original_turn
 
-Place = tuple[str, int]
+TopicAndPartition = tuple[str, int]
 """A topic and a partition."""
 
 
 class TopicsReader(Protocol):
     """Reads partitions of topics, as `streams.adapters.kafka.log_reader.LogReader`."""
 
-    async def begin(self, place: Place, /) -> int:
+    async def begin(self, place: TopicAndPartition, /) -> int:
         """Return the offset of the first record."""
 
-    async def ends(self) -> Mapping[Place, int]:
+    async def ends(self) -> Mapping[TopicAndPartition, int]:
         """Return the offsets after the last records, of all open partitions."""
 
-    async def read(self, place: Place, offset: int, most: int, /) -> tuple[list[Record], int]:
+    async def read(self, place: TopicAndPartition, offset: int, most: int, /) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
 
-    async def read_through(self, place: Place, take: Callable[[Record], None], /) -> int:
+    async def read_through(self, place: TopicAndPartition, take: Callable[[Record], None], /) -> int:
         """Call `take` with all records of a partition."""
 
 

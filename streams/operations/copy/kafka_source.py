@@ -9,7 +9,7 @@ from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_re
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
 from streams.operations.copy.archived_log import ArchivedLog
-from streams.operations.copy.logs import LOGS, Log, Outcome, Place, Positions
+from streams.operations.copy.logs import LOGS, Log, LogPartition, Outcome, Positions
 from streams.settings import Settings
 from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
 from streams.topics import changelog, group_id, topics_with_prefix
@@ -34,7 +34,7 @@ class KafkaLogs:
         ends = (await self._reader.ends()).items()
         return {(names[topic], partition): end for (topic, partition), end in ends if topic in names}
 
-    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+    async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
         log, partition = place
         if log == "turns":

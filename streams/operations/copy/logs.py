@@ -14,10 +14,10 @@ Log = Literal["turns", "commands", "consolidate"]
 LOGS: tuple[Log, ...] = ("turns", "commands", "consolidate")
 """The topics by name without prefix, in the order in which records of the same time are copied."""
 
-Place = tuple[Log, int]
+LogPartition = tuple[Log, int]
 """A log and a partition."""
 
-Positions = Mapping[Place, int]
+Positions = Mapping[LogPartition, int]
 """The offset that is read next, or the end, by place."""
 
 CopiedPlace = tuple[Log, int, int]
@@ -44,7 +44,7 @@ class LogSource(Protocol):
     async def ends(self) -> Positions:
         """Return the offsets after the last records, of all places."""
 
-    async def read(self, place: Place, offset: int, most: int) -> tuple[list[Record], int]:
+    async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         """Return at most `most` records from an offset on, and the offset to read next.
 
         None are returned at the end, and sometimes before it; what retention has removed is left out.

@@ -9,7 +9,7 @@ from typing import Self
 from pydantic import BaseModel, ValidationError
 
 from streams.adapters.durable_files import write_durably
-from streams.operations.copy.logs import LOGS, Log, Place, Positions
+from streams.operations.copy.logs import LOGS, Log, LogPartition, Positions
 from streams.operations.copy.merge import PartitionPosition
 
 
@@ -60,5 +60,5 @@ class CopyPosition:
         return position
 
 
-def _places(log: Log, ends: dict[int, int]) -> list[tuple[Place, int]]:
+def _places(log: Log, ends: dict[int, int]) -> list[tuple[LogPartition, int]]:
     return [((log, partition), end) for partition, end in ends.items()]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from streams.up.rolling_restart import RollingRestart
-from streams.up.workers import WorkerStatus
+from streams.up.workers import ReportedStatus
 
 
 class FakeWorkers:
@@ -39,7 +39,7 @@ class FakeWorker:
         self._workers.away[self.name] = self._workers.looks
         self._workers.most_away = max(self._workers.most_away, len(self._workers.away))
 
-    async def status(self) -> WorkerStatus | None:
+    async def status(self) -> ReportedStatus | None:
         """Answer nothing, then recovering, then the partition."""
         looks = self._workers.away.get(self.name, 0)
         if looks and self.name not in self._workers.never_back:
@@ -48,7 +48,7 @@ class FakeWorker:
                 del self._workers.away[self.name]
         if looks > 1:
             return None
-        return WorkerStatus(frozenset({self._partition}), recovering=looks == 1)
+        return ReportedStatus(frozenset({self._partition}), recovering=looks == 1)
 
 
 def progress(file: Path) -> object:
@@ -75,9 +75,9 @@ async def test_worker_that_does_not_come_back_ends_the_restart(tmp_path: Path) -
 async def test_partition_that_another_worker_has_taken_counts_as_served(tmp_path: Path) -> None:
     workers = FakeWorkers(2, looks=1)
     taking_over = workers.all[1]
-    serves_both = WorkerStatus(frozenset({0, 1}), recovering=False)
+    serves_both = ReportedStatus(frozenset({0, 1}), recovering=False)
 
-    async def status() -> WorkerStatus:
+    async def status() -> ReportedStatus:
         await asyncio.sleep(0)
         return serves_both
 

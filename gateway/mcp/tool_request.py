@@ -1,4 +1,4 @@
-"""Where a request of the protocol is: the call with its user, and the project that holds unless a tool names one."""
+"""A request of the protocol: the call with its user, and the project that holds unless a tool names one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ def unlimited() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ToolRequest:
     """One request's call and project. The connection decides about both: no argument of a tool names a user."""
 
     call: Call
@@ -32,5 +32,5 @@ class Place:
         return {PROJECT: project or self.project}
 
 
-PlaceOf = Callable[[ServerRequestContext[Any, Any]], Place]
-"""Returns the place of a request. Raises Refused."""
+RequestOf = Callable[[ServerRequestContext[Any, Any]], ToolRequest]
+"""Returns the call and the project of a request. Raises Refused."""

@@ -1,4 +1,4 @@
-"""The successor of a child: loaded before the child ends, it begins when that has ended."""
+"""The replacement of a child: loaded before the child ends, it begins when that has ended."""
 
 import asyncio
 import sys
@@ -11,12 +11,12 @@ import pytest
 from streams.up.child import Child, read_pid
 from streams.up.layout import Layout
 from streams.up.ownership import end_orphans
-from streams.up.standby import STANDBY_VARIABLE, Successor
+from streams.up.replacement import REPLACEMENT_VARIABLE, Replacement
 from streams.up.supervised import ServiceSpec, SupervisedChild
 
 PROGRAM = """
 import sys, time
-from streams.up.standby import wait_for_begin
+from streams.up.replacement import wait_for_begin
 wait_for_begin()
 print("begun", flush=True)
 time.sleep(600)
@@ -24,8 +24,8 @@ time.sleep(600)
 
 COMMAND = (sys.executable, "-c", PROGRAM)
 
-FAILING = (*("/bin/sh", "-c"), f'[ -z "${STANDBY_VARIABLE}" ] || exit 1; echo begun; exec sleep 600')
-"""A program that can't be a successor."""
+FAILING = (*("/bin/sh", "-c"), f'[ -z "${REPLACEMENT_VARIABLE}" ] || exit 1; echo begun; exec sleep 600')
+"""A program that can't be a replacement."""
 
 
 @pytest.fixture
@@ -40,15 +40,15 @@ async def supervised(layout: Layout, request: pytest.FixtureRequest) -> AsyncIte
     async def start() -> Child:
         return await Child.start(layout, "worker", request.param, {})
 
-    async def start_successor() -> Successor:
-        return await Successor.start(layout, "worker", request.param, {})
+    async def start_replacement() -> Replacement:
+        return await Replacement.start(layout, "worker", request.param, {})
 
     async def watch(_: Child) -> str:
         await asyncio.Event().wait()
         return ""
 
     child = SupervisedChild(
-        ServiceSpec("worker", layout.log("worker"), 5.0, start, watch, start_successor), lambda _: None
+        ServiceSpec("worker", layout.log("worker"), 5.0, start, watch, start_replacement), lambda _: None
     )
     running = asyncio.create_task(child.run())
     yield child
@@ -68,7 +68,7 @@ async def until_begun(layout: Layout, times: int) -> int:
     return pid
 
 
-async def test_successor_takes_the_place_of_the_child(layout: Layout, supervised: SupervisedChild) -> None:
+async def test_replacement_takes_the_place_of_the_child(layout: Layout, supervised: SupervisedChild) -> None:
     first = await until_begun(layout, 1)
     await supervised.prepare()
     assert read_pid(layout.pid_file("worker")) == first
@@ -78,12 +78,12 @@ async def test_successor_takes_the_place_of_the_child(layout: Layout, supervised
     assert not layout.pid_file("worker-next").exists()
 
 
-async def test_successor_of_a_killed_supervisor_is_ended_by_the_next_one(layout: Layout) -> None:
-    successor = await Successor.start(layout, "worker", ("sleep", "600"), {})
+async def test_replacement_of_a_killed_supervisor_is_ended_by_the_next_one(layout: Layout) -> None:
+    replacement = await Replacement.start(layout, "worker", ("sleep", "600"), {})
     while not layout.pid_file("worker-next").exists():
         await asyncio.sleep(0.01)
     printed: list[str] = []
     await end_orphans(layout, printed.append)
-    assert await successor._child.wait() < 0
+    assert await replacement._child.wait() < 0
     assert "worker-next of an earlier start" in printed[0]
-    await successor.end()
+    await replacement.end()

@@ -1,6 +1,6 @@
-"""A successor of a child: it has loaded its program before the child ends, and begins when that has ended.
+"""A replacement of a child: it has loaded its program before the child ends, and begins when that has ended.
 
-Loading takes most of a worker's start. A socket is the successor's standard input: a byte from it says that it is
+Loading takes most of a worker's start. A socket is the replacement's standard input: a byte from it says that it is
 loaded, a byte to it lets it begin. Guaranteed: it ends when its supervisor does, before it has begun.
 """
 
@@ -16,18 +16,18 @@ from typing import Self
 from streams.up.child import Child
 from streams.up.layout import Layout
 
-STANDBY_VARIABLE = "STREAMS_UP_STANDBY"
-"""Environment variable of a successor."""
+REPLACEMENT_VARIABLE = "STREAMS_UP_STANDBY"
+"""Environment variable of a replacement."""
 
 LOADED, BEGIN = b"l", b"b"
 
 LOAD_TIMEOUT_S = 60.0
-"""How long a successor may load; after that the child is started anew once the former one has ended."""
+"""How long a replacement may load; after that the child is started anew once the former one has ended."""
 
 
 def wait_for_begin() -> None:
-    """In a successor: tell that all is loaded, and wait until it may begin. In any other process: return at once."""
-    if os.environ.pop(STANDBY_VARIABLE, None) is None:
+    """In a replacement: tell that all is loaded, and wait until it may begin. In any other process: return at once."""
+    if os.environ.pop(REPLACEMENT_VARIABLE, None) is None:
         return
     with socket.socket(fileno=os.dup(0)) as supervisor:
         supervisor.sendall(LOADED)
@@ -37,7 +37,7 @@ def wait_for_begin() -> None:
         os.dup2(nothing.fileno(), 0)
 
 
-class Successor:
+class Replacement:
     """The supervisor's view of it."""
 
     def __init__(self, child: Child, connection: socket.socket) -> None:
@@ -46,12 +46,17 @@ class Successor:
 
     @classmethod
     async def start(cls, layout: Layout, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Self:
-        """Start the successor of a child of this name. Raises OSError."""
+        """Start the replacement of a child of this name. Raises OSError."""
         own, its = socket.socketpair()
         own.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword
         with its:
             child = await Child.start(
-                layout, name, command, {**environment, STANDBY_VARIABLE: "1"}, stdin=its.fileno(), is_successor=True
+                layout,
+                name,
+                command,
+                {**environment, REPLACEMENT_VARIABLE: "1"},
+                stdin=its.fileno(),
+                is_replacement=True,
             )
         return cls(child, own)
 
