@@ -156,7 +156,8 @@ def assert_same_states(states: Mapping[str, Sequence[tuple[object, ...]]]) -> No
     for user, state in others:
         missing = [one for one in expected if one not in state]
         added = [one for one in state if one not in expected]
-        assert (user, missing, added, len(state)) == (user, [], [], len(expected))
+        found = (user, missing, added, len(state))
+        assert found == (user, [], [], len(expected)), found
 
 
 async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str]) -> None:
