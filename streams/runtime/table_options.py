@@ -32,7 +32,6 @@ class TableOptions(RocksDBOptions):
         blocks.set_bloom_filter(BLOOM_BITS, block_based=False)
         blocks.set_block_cache(_block_cache())
         options = Options(raw_mode=True)
-        options.create_if_missing(True)  # noqa: FBT003 - the binding takes no keyword
         options.set_max_open_files(self.max_open_files or -1)
         options.set_write_buffer_size(WRITE_BUFFER_BYTES)
         options.set_max_write_buffer_number(WRITE_BUFFERS)

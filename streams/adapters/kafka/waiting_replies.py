@@ -18,12 +18,12 @@ class WaitingReplies:
 
     def __init__(self) -> None:
         self._deliveries: set[asyncio.Task[bool]] = set()
-        self._places: Counter[Destination] = Counter()
+        self._destinations: Counter[Destination] = Counter()
         self._bytes = 0
 
     def waits_for(self, out: Outgoing) -> bool:
-        """True if another reply waits for the same place."""
-        return (out.topic, out.partition) in self._places
+        """True if another reply waits for the same destination."""
+        return (out.topic, out.partition) in self._destinations
 
     def add(self, out: Outgoing, delivery: asyncio.Task[bool]) -> bool:
         """Let a delivery wait until it is done; False if there is no room for it."""
@@ -31,7 +31,7 @@ class WaitingReplies:
         if len(self._deliveries) >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES:
             return False
         self._deliveries.add(delivery)
-        self._places[out.topic, out.partition] += 1
+        self._destinations[out.topic, out.partition] += 1
         self._bytes += size
         delivery.add_done_callback(lambda done: self._remove(out, done))
         return True
@@ -42,9 +42,9 @@ class WaitingReplies:
             delivery.cancel()
 
     def _remove(self, out: Outgoing, delivery: asyncio.Task[bool]) -> None:
-        place = out.topic, out.partition
+        destination = out.topic, out.partition
         self._deliveries.discard(delivery)
         self._bytes -= len(out.value or b"")
-        self._places[place] -= 1
-        if not self._places[place]:
-            del self._places[place]
+        self._destinations[destination] -= 1
+        if not self._destinations[destination]:
+            del self._destinations[destination]

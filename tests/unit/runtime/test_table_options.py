@@ -19,7 +19,7 @@ ROWS = 10 * WRITE_BUFFER_BYTES // ROW_BYTES
 
 @pytest.fixture
 def databases(tmp_path: Path) -> list[Any]:
-    """Two partitions of two tables, with rows that can't be compressed."""
+    """One partition of each of two tables, with rows that can't be compressed."""
     app = faust.App("t", broker="kafka://nowhere:1", store=f"{CHECKED_ROCKSDB}://", datadir=str(tmp_path))
     stores: list[Any] = [create_table(app, name).data for name in ("memories", "intentions")]
     opened = [store._db_for_partition(0) for store in stores]
