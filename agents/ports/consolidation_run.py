@@ -10,13 +10,17 @@ from schemas.internal.consolidation import ConsolidationTrigger
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationRun:
-    """One run: a trigger, and the turns of its partition before offset `until`, as of the time `at`."""
+    """One run: a trigger, and the turns of its partition before offset `until`, as of the time `at`.
+
+    `has_ended` is true if its trigger is delivered again after its end: it changes nothing, and is answered again.
+    """
 
     run: str
     trigger: ConsolidationTrigger
     partition: int
     until: int
     at: datetime
+    has_ended: bool = False
 
     @property
     def scope(self) -> Mapping[str, str]:

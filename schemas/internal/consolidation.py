@@ -114,13 +114,15 @@ class Consolidated(BaseModel, frozen=True, populate_by_name=True):
 class StoredRun(BaseModel, frozen=True):
     """A run over the turns of its partition before the offset `until`.
 
-    `left` is set at its end: by mode the digest of the turns in which it found nothing more to consolidate.
+    `left` and `has_ended` are set at its end. `left` has by mode the digest of the turns in which it found nothing more
+    to consolidate.
     """
 
     run: str
     until: int
     at: datetime
     left: dict[str, str] = Field(default_factory=dict)
+    has_ended: bool = False
 
 
 class RunHistory(BaseModel, frozen=True):

@@ -24,13 +24,15 @@ OPERATIONS: tuple[Operation, ...] = ("add_item", "remove_item", "change_item")
 
 
 async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh: Refresh) -> None:
-    """Have turns understood again, in at most half of the run's time, and report the items that changed."""
+    """Have turns understood again, in at most half of the run's time, and report the items that changed.
+
+    A run that had ended reports what it did, and asks for nothing more.
+    """
     job, partition = _job_of(progress), progress.run.partition
+    is_over = _nothing_more if progress.run.has_ended else progress.planning_deadline()
     async with progress.not_counting(refreshes.lock(job)):
         with step("evolve.refresh_items"):
-            running = refreshes.prepare(
-                refresh, job, progress.tally, partition, _limits(progress, refresh), progress.planning_deadline()
-            )
+            running = refreshes.prepare(refresh, job, progress.tally, partition, _limits(progress, refresh), is_over)
             if not await running.run_to_end():
                 return
             diff = running.diff()
@@ -39,6 +41,11 @@ async def refresh_items(progress: RunProgress, refreshes: RunRefreshes, refresh:
     progress.refreshed = RefreshCounts(**running.counts())
     progress.diff += _differences(refresh, diff)
     progress.unfinished = running.unfinished
+
+
+def _nothing_more() -> bool:
+    """Ask for no turn."""
+    return True
 
 
 def _job_of(progress: RunProgress) -> Job:

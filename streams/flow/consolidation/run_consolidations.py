@@ -1,8 +1,9 @@
 """Consolidations on their topic: each runs in the background and is answered when its effects are visible.
 
 A run stores the end offset of its turns first. A run that a crash interrupted is redelivered: over the same turns it
-finds its earlier results and continues. Runs of one boundary are sequential. Seconds and language model tokens of a run
-are limited: the next run continues, and the reply says so.
+finds its earlier results and continues. One that had ended is answered again and changes nothing: memories may have
+been forgotten since. Runs of one boundary are sequential. Seconds and language model tokens of a run are limited: the
+next run continues, and the reply says so.
 """
 
 import asyncio
@@ -94,6 +95,8 @@ class RunConsolidations:
                 progress.unfinished = f"mode {mode!r}: {missing}"
             else:
                 await ModeDistillation(mode, space, consolidate, progress).run_to_end()
+        if progress.run.has_ended:
+            return
         deduplication = Deduplication(consolidate.evolve, progress)
         if consolidate.has_step("evolve.merge"):
             for mode in modes:
@@ -119,15 +122,16 @@ class RunConsolidations:
             stored = StoredRun(run=name, until=until, at=at)
             others = tuple(one for one in before.runs if one.run != name)
             runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))
-        return ConsolidationRun(name, trigger, partition, stored.until, stored.at), runs.pending_writes()
+        run = ConsolidationRun(name, trigger, partition, stored.until, stored.at, stored.has_ended)
+        return run, runs.pending_writes()
 
     def _end_run(self, progress: RunProgress) -> list[Awaitable[None]]:
-        """Store the digests of remaining turns, so that the next run skips unchanged modes."""
+        """Store that the run has ended, and the digests of remaining turns: the next run skips unchanged modes."""
         runs, run = self._ctx.consolidations, progress.run
-        history = runs.get(run.partition, run.scope)
-        after = tuple(
-            one.model_copy(update={"left": progress.left}) if one.run == run.run else one for one in history.runs
-        )
+        if run.has_ended:
+            return []
+        history, ended = runs.get(run.partition, run.scope), {"left": progress.left, "has_ended": True}
+        after = tuple(one.model_copy(update=ended) if one.run == run.run else one for one in history.runs)
         runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.pending_writes()
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from agents.rules.consolidation.candidates import cluster_turns
+from schemas.messages.records import Record
 from streams.bootstrap.prompts import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.consolidation import consolidate, remember_many
+from tests.worlds.consolidation import WATERED, consolidate, remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
@@ -84,6 +85,45 @@ async def test_interrupted_run_has_the_same_result(
         assert sorted(last["superseded"]) == sorted(undisturbed["superseded"])
         assert (await consolidate(pipeline))["created"] == []
     assert end_state(pipeline) == end_state(whole)
+
+
+async def test_run_that_had_ended_is_answered_again_as_before(tmp_path: Path) -> None:
+    pipeline = InMemoryPipeline(tmp_path)
+    async with pipeline.running():
+        await remember_clusters(pipeline)
+        await consolidate(pipeline)
+        await pipeline.topics.settled()
+    before = end_state(pipeline)
+    pipeline.topics.forget_acknowledged(1, [pipeline.names.consolidate])
+    async with pipeline.running():
+        await pipeline.topics.settled()
+    first, again = (json.loads(one.value or b"") for one in runs_told(pipeline))
+    assert (again["created"], again["superseded"]) == (first["created"], first["superseded"])
+    assert (len(again["created"]), end_state(pipeline)) == (len(SUBJECTS), before)
+
+
+async def test_run_that_had_ended_distils_nothing_of_what_was_forgotten_since(tmp_path: Path) -> None:
+    pipeline = InMemoryPipeline(tmp_path)
+    async with pipeline.running():
+        await remember_many(pipeline, 1, WATERED.format(1), conversation_id="c0")
+        await remember_many(pipeline, 3, WATERED.format("{}0"), conversation_id="c1")
+        assert len((await consolidate(pipeline))["superseded"]) == 4
+        await pipeline.command("forget", conversation_id="c0")
+        await pipeline.topics.settled()
+    before = end_state(pipeline)
+    pipeline.topics.forget_acknowledged(1, [pipeline.names.consolidate])
+    async with pipeline.running():
+        await pipeline.topics.settled()
+        assert (len(runs_told(pipeline)), end_state(pipeline)) == (2, before)
+        # What a run that was asked for anew does distil.
+        assert len((await consolidate(pipeline))["superseded"]) == 3
+
+
+def runs_told(pipeline: InMemoryPipeline) -> list[Record]:
+    """Return the results of runs on their topic."""
+    return [
+        one for one in pipeline.topics.records(pipeline.names.consolidated) if b"consolidated.v1" in (one.value or b"")
+    ]
 
 
 async def test_spent_token_budget_defers_the_rest_to_the_next_run(tmp_path: Path) -> None:
