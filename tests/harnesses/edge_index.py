@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from schemas.models.vectors import Point
+from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from tests.builders.spaces import space_of
 
@@ -35,11 +36,11 @@ def long_points(numbers: range) -> list[Point]:
     return [replace(point, tokens=np.ones((256, 4), np.float32)) for point in points(numbers)]
 
 
-async def kept_in(root: Path, numbers: range) -> set[str]:
+async def kept_in(root: Path, numbers: range, space: VectorSpace = SPACE) -> set[str]:
     """Return which of these memories an index of this directory has."""
     index = EdgeIndex(root)
     try:
-        return set(await index.hashes(SPACE, [memory(number) for number in numbers]))
+        return set(await index.hashes(space, [memory(number) for number in numbers]))
     finally:
         await index.close()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from schemas.models.vectors import Point
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.packed_vectors import PointRow, Unpacked
+from streams.adapters.vectors.embedded.packed_rows import PointRow, Unpacked
 from streams.adapters.vectors.embedded.quantised_vectors import PooledRow, QuantisedVectors
 
 MAX_CACHED_BYTES = 256 * 2**20

@@ -13,13 +13,8 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.packed_vectors import (
-    PACKED_STEPS,
-    PackedVectors,
-    PointRow,
-    pack_point,
-    unpack_vectors,
-)
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PointRow, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE, VECTOR_BATCH_SIZE

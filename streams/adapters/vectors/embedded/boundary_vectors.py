@@ -10,7 +10,7 @@ import numpy as np
 
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Vector
 from schemas.state.modes import Fingerprint
-from streams.adapters.vectors.embedded.packed_vectors import PointRow, precise_unit_vector
+from streams.adapters.vectors.embedded.packed_rows import PointRow, precise_unit_vector
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, NO_ROW, ROW_BYTES, RowTable, with_capacity
 from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, best_of
 from streams.adapters.vectors.embedded.token_columns import TokenColumns

@@ -1,9 +1,10 @@
 """The vector index of a partition, in this process: Qdrant Edge, one shard directory a collection under one root.
 
 A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
-seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the
-packed store for their token vectors, where they can be packed; the vectors of queried boundaries are cached, of
-large ones the pooled ones, as the engine takes 5 ms to return 500 ids and 10 to search 50,000.
+seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the packed
+store for their token vectors, where they can be packed; pooled vectors have 16-bit floats in both. The vectors of
+queried boundaries are cached, of large ones the pooled ones: the engine takes 5 ms to return 500 ids, and 10 to search
+50,000.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import PacedOpening
-from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, pack_point, unpack_vectors, with_half_floats
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -58,7 +59,7 @@ class EdgeIndex:
         self._tokens = TokenCache(self._packed, resources.tokens, root.name)
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        unique = contract.validate_points(space, points)
+        unique = [with_half_floats(point) for point in contract.validate_points(space, points)]
         if not unique:
             return
         await self._opening.readable(space)

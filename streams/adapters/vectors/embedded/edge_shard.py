@@ -22,8 +22,22 @@ from streams.adapters.vectors.shared import qdrant_payload as payload
 
 T = TypeVar("T")
 
-FINGERPRINT_FILE, WAL_DIR = "fingerprint.json", "wal"
-"""In a shard's directory: its fingerprint, the engine's write-ahead log."""
+FINGERPRINT_FILE, CONFIG_FILE, WAL_DIR = "fingerprint.json", "edge_config.json", "wal"
+"""In a shard's directory: its fingerprint, and the engine's configuration and write-ahead log."""
+
+FULL_SEGMENT_PREFIX = "closed-"
+"""Starts the name of a full segment of the log."""
+
+LOG_SEGMENT_BYTES = 512 * 1024
+"""The engine's 32 MiB make 64 MB of log for each collection and partition, however few its memories."""
+
+ENGINE_SETTINGS = {
+    # Not eight: there are many modes and few cores.
+    "max_search_threads": 1,
+    # None is made in advance, and one full one is left by a flush.
+    "wal_options": {"segment_capacity": LOG_SEGMENT_BYTES, "segment_queue_len": 0, "retain_closed": 1},
+}
+"""Fields of the engine's configuration."""
 
 COUNTS_FILE = "counts.json"
 """In a closed shard's directory: its points by partition. Removed before the first write after an opening."""
@@ -47,6 +61,7 @@ class CollectionShard:
         self.calls = 0
         """Calls under way that span several steps of the event loop: the shard must stay open."""
         self._call = CountedCalls()
+        self._synced: set[Path] = set()
         text = translate_engine_errors((path / FINGERPRINT_FILE).read_text)
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
@@ -112,7 +127,7 @@ class CollectionShard:
 
         The engine's own flush does more, and holds the GIL meanwhile: 15 ms, or 100 on a busy disk.
         """
-        translate_engine_errors(lambda: sync_files(self._path / WAL_DIR))
+        translate_engine_errors(lambda: sync_log_files(self._path / WAL_DIR, self._synced))
 
     def flush(self) -> None:
         """Write everything to the segments, and these to the disk.
@@ -148,7 +163,7 @@ class CollectionShard:
 
     def _load(self) -> edge.EdgeShard:
         with self._mark.calling(self._path.name):
-            return translate_engine_errors(lambda: edge.EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
+            return translate_engine_errors(lambda: load_shard(self._path))
 
 
 def read_counts(path: Path) -> Mapping[int, int] | None:
@@ -179,20 +194,31 @@ def make_collection(path: Path, fingerprint: Fingerprint) -> None:
 
 def make_shard(path: Path, fingerprint: Fingerprint) -> None:
     """Write an empty shard with the indexes of every collection."""
-    shard = edge.EdgeShard.create(str(path), shard_config(fingerprint))
+    edge.EdgeShard.create(str(path), edge.EdgeConfig(vectors=_edge_vector_params(fingerprint))).close()
+    # The log of an empty shard, in segments of the default size.
+    shutil.rmtree(path / WAL_DIR)
+    shard = load_shard(path)
     for field in payload.indexed_fields(()):
         shard.update(create_index_operation(field))
     shard.flush()
     shard.close()
 
 
-def shard_config(fingerprint: Fingerprint) -> edge.EdgeConfig:
-    """Return the configuration of a shard: one search thread, not eight, as there are many modes and few cores."""
-    return edge.EdgeConfig(vectors=_edge_vector_params(fingerprint), max_search_threads=1)
+def load_shard(path: Path) -> edge.EdgeShard:
+    """Open a shard with the vectors that it was made with, and our settings.
+
+    These go into the engine's own file, as its calls take no settings of the log.
+    """
+    config = json.loads((path / CONFIG_FILE).read_text())
+    if config | ENGINE_SETTINGS != config:
+        write_durably(path / CONFIG_FILE, json.dumps(config | ENGINE_SETTINGS))
+    return edge.EdgeShard.load(str(path))
 
 
 def _edge_vector_params(fingerprint: Fingerprint) -> edge.EdgeVectorParams | dict[str, edge.EdgeVectorParams]:
-    pooled = edge.EdgeVectorParams(size=fingerprint.dim, distance=edge.Distance.Cosine)
+    pooled = edge.EdgeVectorParams(
+        size=fingerprint.dim, distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16
+    )
     if not fingerprint.token_dim:
         return pooled
     tokens = edge.EdgeVectorParams(
@@ -214,15 +240,18 @@ def create_index_operation(field: str) -> edge.UpdateOperation:
     return edge.UpdateOperation.create_field_index(field, schemas.get(field, edge.KeywordIndexParams()))
 
 
-def sync_files(directory: Path) -> None:
-    """Sync a directory and its files to the disk, including writes through memory maps.
+def sync_log_files(directory: Path, full: set[Path]) -> None:
+    """Sync a log and its segments to the disk, including writes through memory maps.
 
-    The engine may rename the segments of its log at any moment: repeat until the names stay the same.
+    `full` has the full segments that were synced before, to which nothing is written any more. The engine may rename
+    segments at any moment: repeat until the names stay the same.
     """
     synced: set[Path] = set()
     while (present := set(directory.iterdir())) != synced:
-        for path in present:
+        for path in present - full:
             with suppress(FileNotFoundError):
                 fsync_path(path)
         synced = present
     fsync_path(directory)
+    full.clear()
+    full.update(path for path in synced if path.name.startswith(FULL_SEGMENT_PREFIX))

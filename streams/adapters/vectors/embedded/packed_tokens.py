@@ -7,12 +7,10 @@ import numpy as np
 
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import Fingerprint
-from streams.adapters.vectors.embedded.packed_vectors import ROW_HEADER, FilterFields, PackedTokens, filter_fields
+from streams.adapters.vectors.embedded.packed_rows import FilterFields, PackedTokens, RowStart
 from streams.adapters.vectors.embedded.row_table import ROW_BYTES, RowTable
 from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, ScoreArray
 from streams.adapters.vectors.embedded.token_columns import TokenColumns
-
-_FLOAT_BYTES = 4
 
 
 class TokenRows:
@@ -44,11 +42,10 @@ class TokenRows:
             return
         kinds, times, tokens = [], [], []
         for row in packed.values():
-            occurred_ms, length = ROW_HEADER.unpack_from(row)
-            end = ROW_HEADER.size + length
-            kinds.append(filter_fields(row[ROW_HEADER.size : end]))
-            times.append(occurred_ms)
-            found = np.frombuffer(row, np.int8, offset=end + _FLOAT_BYTES * self._fingerprint.dim)
+            start = RowStart.of(row)
+            kinds.append(start.kind)
+            times.append(start.occurred_ms)
+            found = np.frombuffer(row, np.int8, offset=start.tokens_at(self._fingerprint.dim))
             tokens.append(found.reshape(-1, self._fingerprint.token_dim))
         self.add(list(packed), kinds, times, tokens)
 

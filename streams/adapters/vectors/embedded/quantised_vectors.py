@@ -5,7 +5,7 @@ of each row from its upper part bounds the error, so that the rows that may be a
 Their cosines are computed from all bits.
 
 Guaranteed: the nearest of all, not of a sample; a cosine depends on the memory's own vector and the question alone, to
-the last digit, and differs from that of the written vector by some 1e-7 at most.
+the last digit, and differs from that of the stored vector by some 1e-7 at most.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.int8_products import int8_products
-from streams.adapters.vectors.embedded.packed_vectors import FilterFields, precise_unit_vector
+from streams.adapters.vectors.embedded.packed_rows import FilterFields, half_unit_vector, precise_unit_vector
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, ROW_BYTES, RowTable, with_capacity
 from streams.adapters.vectors.embedded.scoring import RowNumbers, ScoreArray, best_of
 
@@ -43,7 +43,7 @@ class PooledRow(NamedTuple):
     def of(cls, point: Point) -> Self:
         """Return what is kept of a written point."""
         fields = FilterFields.of(point.mode, point.type, point.scope)
-        return cls(point.memory_id, fields, point.occurred_ms, precise_unit_vector(point.vector))
+        return cls(point.memory_id, fields, point.occurred_ms, half_unit_vector(point.vector))
 
 
 class QuantisedVectors:

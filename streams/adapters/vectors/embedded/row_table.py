@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import MemoryFilter
-from streams.adapters.vectors.embedded.packed_vectors import FilterFields
+from streams.adapters.vectors.embedded.packed_rows import FilterFields
 from streams.adapters.vectors.embedded.scoring import Mask, RowNumbers, time_mask
 
 INITIAL_ROWS = 4

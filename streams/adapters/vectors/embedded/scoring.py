@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest
-from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, PackedTokens
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PackedTokens
 
 RowNumbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streams.adapters.vectors.embedded.packed_vectors import PackedTokens
+from streams.adapters.vectors.embedded.packed_rows import PackedTokens
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, with_capacity
 from streams.adapters.vectors.embedded.scoring import Mask, QuestionSteps, RowNumbers, ScoreArray
 

@@ -3,19 +3,27 @@
 import asyncio
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
+from qdrant_edge import IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
+from streams.adapters.vectors.embedded.edge_shard import (
+    FINGERPRINT_FILE,
+    LOG_SEGMENT_BYTES,
+    WAL_DIR,
+    load_shard,
+    sync_log_files,
+)
 from streams.adapters.vectors.embedded.open_shards import OpenShards
+from tests.builders.spaces import space_of
 from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, kept_in, long_points, memory, points
 
 
@@ -60,7 +68,7 @@ async def test_engine_that_cannot_flush_is_reloaded(tmp_path: Path, monkeypatch:
     await index.upsert(SPACE, points(range(4)))
     # The engine damages its state when a second opening of the directory is refused.
     with pytest.raises(Exception, match="WAL"):
-        EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
+        load_shard(tmp_path / SPACE.collection)
     engine = index._collections._shards[SPACE.collection]._shard
     await index.upsert(SPACE, points(range(4, 8)))
     assert index._collections._shards[SPACE.collection]._shard is not engine
@@ -94,7 +102,7 @@ def test_renamed_log_segment_is_synced(tmp_path: Path, monkeypatch: pytest.Monke
             path.rename(tmp_path / "closed")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    sync_files(tmp_path)
+    sync_log_files(tmp_path, set())
     assert set(synced) == due | {tmp_path.stat().st_ino}
 
 
@@ -123,7 +131,7 @@ async def test_filtered_fields_are_indexed_and_fingerprints_stored(tmp_path: Pat
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
     await index.close()
-    shard = EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
+    shard = load_shard(tmp_path / SPACE.collection)
     schema = shard.info().payload_schema
     indexes = {path: found.data_type for path, found in schema.items()}
     shard.close()
@@ -164,3 +172,25 @@ async def test_large_write_yields_between_batches(
     await writing
     await index.close()
     assert max(calls) == 1
+
+
+def test_full_log_segment_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("closed-0", "open-1"):
+        (tmp_path / name).write_text("written")
+    names = {path.stat().st_ino: path.name for path in tmp_path.iterdir()}
+    full, synced = set[Path](), list[str]()
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(names.get(os.fstat(handle).st_ino, "the directory")))
+    for _ in range(2):
+        sync_log_files(tmp_path, full)
+    assert sorted(synced) == ["closed-0", "open-1", "open-1", "the directory", "the directory"]
+    assert full == {tmp_path / "closed-0"}
+
+
+async def test_log_is_short_once_it_is_flushed(tmp_path: Path) -> None:
+    space, index = space_of(dim=384), EdgeIndex(tmp_path)
+    some = [replace(one, vector=np.ones(384, np.float32)) for one in points(range(2000))]
+    await index.upsert(space, some)
+    await index.close()
+    log = (tmp_path / space.collection / WAL_DIR).iterdir()
+    assert sum(512 * path.stat().st_blocks for path in log) <= 3 * LOG_SEGMENT_BYTES
+    assert len(await kept_in(tmp_path, range(2000), space)) == 2000

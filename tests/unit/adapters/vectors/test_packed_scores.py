@@ -11,7 +11,8 @@ from schemas.models.vectors import Matrix, MemoryFilter, Point
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE, score_rows
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
+from streams.adapters.vectors.embedded.packed_rows import pack_point
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point

@@ -17,7 +17,8 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded import packed_vectors
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
+from streams.adapters.vectors.embedded.packed_rows import pack_point
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 from tests.harnesses.edge_index import ONES, points, run_child
@@ -73,7 +74,7 @@ def test_row_equals_the_written_point(store: PackedVectors) -> None:
         made(2).occurred_ms,
     )
     assert dict(row.kind.scope) == made(2).scope
-    assert row.vectors.pooled == pytest.approx(np.array([1, 2, 0, 0]) / 5**0.5)
+    assert row.vectors.pooled == pytest.approx(np.array([1, 2, 0, 0]) / 5**0.5, rel=2**-11)
     assert row.vectors.tokens.tolist() == [[64, 64], [64, 64]]
 
 

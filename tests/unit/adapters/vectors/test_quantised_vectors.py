@@ -14,6 +14,7 @@ from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.packed_rows import half_unit_vector
 from streams.adapters.vectors.embedded.quantised_vectors import PooledRow, QuantisedVectors
 from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE
 from tests.builders.spaces import space_of
@@ -53,12 +54,14 @@ def test_nearest_are_exact() -> None:
     vectors = np.concatenate([units(1, 4000, 384), units(2, 1000, 384) + 0.3 * units(3, 1, 384)])
     vectors[7] = 0
     quantised = held(vectors.astype(np.float32))
-    wide = vectors.astype(np.float64) / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    wide = np.array([half_unit_vector(one) for one in vectors.astype(np.float32)]).astype(np.float64)
     for question in units(4, 20, 384):
         exact = wide @ question.astype(np.float64) / np.linalg.norm(question.astype(np.float64))
         found = quantised.nearest(question, WHERE, 300)
-        assert ids(found) == [memory(int(number)) for number in np.argsort(-exact)[:300]]
-        assert [one.score for one in found] == pytest.approx(np.sort(exact)[::-1][:300].tolist(), abs=3e-7)
+        best = np.sort(exact)[::-1][:300].tolist()
+        of_memory = dict(zip(map(memory, range(len(exact))), exact.tolist(), strict=True))
+        assert [of_memory[one] for one in ids(found)] == pytest.approx(best, abs=3e-7)
+        assert [one.score for one in found] == pytest.approx(best, abs=3e-7)
 
 
 def test_question_computes_few_cosines_from_all_bits() -> None:
@@ -182,6 +185,6 @@ async def test_edits_and_removals_are_followed(tmp_path: Path) -> None:
     assert set(ids(found)) == {memory(number) for number in {*range(10, 20)} - {12}}
     exact = {memory(number): float(-one.vector[0]) for number, one in enumerate(points(range(10, 20)), 10)}
     assert {one.memory_id: one.score for one in found} == pytest.approx(
-        {one: score for one, score in exact.items() if one != memory(12)}, abs=1e-6
+        {one: score for one, score in exact.items() if one != memory(12)}, rel=2**-11
     )
     await index.close()

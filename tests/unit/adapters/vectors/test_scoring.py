@@ -3,7 +3,7 @@
 import numpy as np
 
 from schemas.models.vectors import Matrix
-from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS, PackedTokens
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PackedTokens
 from streams.adapters.vectors.embedded.scoring import PIECE_TOKENS, QuestionSteps
 
 DIM = 8
