@@ -35,7 +35,7 @@ from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
 """Writes to one collection between two flushes of its segments, which hold the GIL for 30 ms, or 300 on a busy disk. It
-bounds the log: 65 MB with the tokens of short texts, replayed in a second after a kill."""
+bounds the log: some 9 MB with vectors of 384 numbers, replayed in a second after a kill."""
 
 TYPICAL_TOKEN_ROWS = 16
 """Token vectors of a typical turn. A longer text counts as several writes, one for each of these."""
