@@ -142,14 +142,18 @@ class Consolidate:
         return embedded, np.array(rows, np.float32).reshape(len(embedded), space.fingerprint.dim)
 
     def state_of(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
-        """Return whether a cluster's distilled memory is due, done by this run, or refused because it was forgotten."""
+        """Return whether a cluster's distilled memory is due, done by this run, or refused.
+
+        Refused are one that was forgotten, and one that a run had not made when it ended.
+        """
+        due: SupersedeState = "refused" if run.has_ended else "due"
         known = self._memories.get(self.memory_id(run, mode, cluster))
         if known is None or known.item is None:
             forgotten = self._memories.is_forgotten(self.memory_id(run, mode, cluster))
-            return "refused" if forgotten else "due"
+            return "refused" if forgotten else due
         sources = (self._memories.get(source.memory_id) for source in cluster.sources)
         is_complete = all(one is not None and one.superseded_by == known.memory_id for one in sources)
-        return "done" if is_complete and known.item.run == run.run else "due"
+        return "done" if is_complete and known.item.run == run.run else due
 
     def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
         """Return the id of a cluster's distilled memory."""

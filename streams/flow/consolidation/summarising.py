@@ -113,7 +113,7 @@ class ModeDistillation:
 
     async def _distil(self, clusters: Sequence[TurnCluster]) -> None:
         """Publish the distilled memories of some clusters, wait until they are applied, and count them."""
-        due = self._due(clusters)
+        due = [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
         distilled = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
         self._progress.spend(sum(one.summary.tokens for one in distilled))
         await self._progress.publish([one.event for one in distilled])
@@ -122,12 +122,6 @@ class ModeDistillation:
         self._progress.count(self._mode, clusters=len(clusters), by_model=by_model)
         for cluster in clusters:
             self._count(cluster)
-
-    def _due(self, clusters: Sequence[TurnCluster]) -> list[TurnCluster]:
-        """Return the clusters that this run still has to distil; none if it has ended before."""
-        if self._run.has_ended:
-            return []
-        return [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
 
     async def _until_applied(self, events: Sequence[Distilled]) -> None:
         """Wait until `Remember` has written or refused these memories."""

@@ -29,7 +29,8 @@ FULL_SEGMENT_PREFIX = "closed-"
 """Starts the name of a full segment of the log."""
 
 LOG_SEGMENT_BYTES = 512 * 1024
-"""The engine's 32 MiB make 64 MB of log for each collection and partition, however few its memories."""
+"""A segment of the log. The engine's 32 MiB make 64 MB of log for each collection and partition, however few its
+memories."""
 
 ENGINE_SETTINGS = {
     # Not eight: there are many modes and few cores.
@@ -61,7 +62,8 @@ class CollectionShard:
         self.calls = 0
         """Calls under way that span several steps of the event loop: the shard must stay open."""
         self._call = CountedCalls()
-        self._synced: set[Path] = set()
+        self._full_segments: set[Path] = set()
+        """Those of the log that are synced."""
         text = translate_engine_errors((path / FINGERPRINT_FILE).read_text)
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
@@ -127,7 +129,7 @@ class CollectionShard:
 
         The engine's own flush does more, and holds the GIL meanwhile: 15 ms, or 100 on a busy disk.
         """
-        translate_engine_errors(lambda: sync_log_files(self._path / WAL_DIR, self._synced))
+        translate_engine_errors(lambda: sync_log_files(self._path / WAL_DIR, self._full_segments))
 
     def flush(self) -> None:
         """Write everything to the segments, and these to the disk.

@@ -58,6 +58,7 @@ def test_nearest_are_exact() -> None:
     for question in units(4, 20, 384):
         exact = wide @ question.astype(np.float64) / np.linalg.norm(question.astype(np.float64))
         found = quantised.nearest(question, WHERE, 300)
+        assert len(set(ids(found))) == 300
         best = np.sort(exact)[::-1][:300].tolist()
         of_memory = dict(zip(map(memory, range(len(exact))), exact.tolist(), strict=True))
         assert [of_memory[one] for one in ids(found)] == pytest.approx(best, abs=3e-7)
