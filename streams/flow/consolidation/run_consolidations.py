@@ -78,6 +78,8 @@ class RunConsolidations:
         if not progress.is_assigned():
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
+        # Before the answer: after a kill the next worker's index has what the run has written.
+        await self._ctx.commit.commit([record.partition])
         with step("evolve.emit_diff"):
             done = progress.done()
             await progress.publish([done])

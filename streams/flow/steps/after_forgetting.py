@@ -8,7 +8,6 @@ from schemas.internal.changes import Change
 from schemas.messages.records import Outgoing
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.worker_context import WorkerContext
 
 
@@ -17,7 +16,6 @@ class AfterForgetting:
     """Clears what is stored about forgotten memories outside of the memories themselves."""
 
     jobs: JobLog
-    commit: LexicalCommit
     boundaries: BoundaryChanges
     topic: str
     """The topic `boundaries`."""
@@ -31,7 +29,7 @@ class AfterForgetting:
         """Return it for a worker."""
         runs = "" if ctx.runs is None else ctx.topics.runs
         has_texts = ctx.runs is not None and ctx.runs.options.texts
-        return cls(ctx.jobs, ctx.commit, ctx.boundaries, ctx.topics.boundaries, runs, runs_have_texts=has_texts)
+        return cls(ctx.jobs, ctx.boundaries, ctx.topics.boundaries, runs, runs_have_texts=has_texts)
 
     def clear_answers(self, change: Change, partition: int) -> list[Awaitable[None]]:
         """Remove the answers of a forgotten user's jobs, or the texts in them; return the writes to await."""
@@ -39,9 +37,10 @@ class AfterForgetting:
             return []
         return self.jobs.forget(partition, change.scope.boundary, everything=change.whole == "user")
 
-    async def tombstones(self, change: Change, partition: int) -> Sequence[Outgoing]:
-        """Return the tombstones of a forgotten boundary; from then on no earlier count of it is published.
+    def tombstones(self, change: Change, partition: int) -> Sequence[Outgoing]:
+        """Return the tombstones of a forgotten boundary, which the lexical index has committed.
 
+        From then on no earlier count of it is published.
         From that of its runs on no earlier run is listed; where runs have texts, whatever was forgotten.
         """
         boundary = change.scope.boundary
@@ -49,6 +48,5 @@ class AfterForgetting:
         runs = [Outgoing(self.runs_topic, boundary.encode(), None)] if hides_runs and self.runs_topic else []
         if change.whole != "user":
             return runs
-        await self.commit.commit([partition])
         self.boundaries.forgotten(partition, boundary)
         return [Outgoing(self.topic, boundary.encode(), None), *runs]

@@ -1,7 +1,9 @@
 """`Remember` on the topic of changes: effects of commands on memories, each answered when it is applied.
 
 A change is applied in batches of memories; the events of a batch are published before the lexical index may be
-committed, and other records are handled in between. A change that a crash interrupted is redelivered and resumes.
+committed, and other records are handled in between. The index is committed before the answer, so that every later
+request sees the change, also one to another worker after a crash. A change that a crash interrupted is redelivered and
+resumes.
 """
 
 import asyncio
@@ -118,13 +120,12 @@ class ApplyChanges:
         """Apply the change."""
         is_only_answered = self._is_done(record) and not change.ids
         tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
+        await self._commit.commit([record.partition])
         self._on_changed(change, record.partition)
         await self._draw_map_at(record.partition).prune(change.scope.boundary)
         after = self._after_forgetting
         writes = after.clear_answers(change, record.partition)
-        return HandlerResult(
-            SuccessReply(_result(change, tally)), await after.tombstones(change, record.partition), writes
-        )
+        return HandlerResult(SuccessReply(_result(change, tally)), after.tombstones(change, record.partition), writes)
 
     def _is_done(self, record: Record) -> bool:
         """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""

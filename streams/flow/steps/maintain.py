@@ -57,19 +57,26 @@ class RunJobs:
 
     async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the job to its end."""
+        result = await self._run(job, record.partition)
+        if result.answer is not None:
+            # Before the answer: after a kill the next worker's index has what the job has written.
+            await self._ctx.commit.commit([record.partition])
+        return result
+
+    async def _run(self, job: Job, partition: int) -> HandlerResult:
+        """Run the job; without an answer if the partition has left: its worker gets the job again, and answers it."""
         if job.kind == "compare_embedders":
-            return await self._compare(job, record.partition)
+            return await self._compare(job, partition)
         if job.kind == "verify":
-            return await self._verify(job, record.partition)
+            return await self._verify(job, partition)
         if job.kind == "refresh":
-            return await self._refresh(job, record.partition)
+            return await self._refresh(job, partition)
         async with self._slots:
             with self._ctx.jobs.running(job) as tally:
-                running = JobRun(job, tally, self._maintain_at(record.partition), record.partition, self._ctx)
-                # The worker that has the partition now gets the job again, and answers it.
+                running = JobRun(job, tally, self._maintain_at(partition), partition, self._ctx)
                 if not await running.run_to_end():
                     return HandlerResult(None)
-        return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._record_backfill(job, record.partition))
+        return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._record_backfill(job, partition))
 
     async def _compare(self, job: Job, partition: int) -> HandlerResult:
         async with self._slots:

@@ -188,6 +188,17 @@ async def test_change_cut_off_before_its_events_sends_them_on_redelivery(worker:
     assert published == {memory.memory_id: memory.embedding.place}
 
 
+@pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
+async def test_answered_change_is_in_the_index_of_the_next_worker(worker: RememberSteps, made: Change) -> None:
+    """It is redelivered there later than the first requests are answered."""
+    await worker.say_embedded("violin", 0, mode="code")
+    worker.words.commit(HERE)
+    await (await worker.changes.begin(event_record(made, TOPICS.changes, headers=REPLY)))
+    assert len(worker.publisher.replies) == 1
+    worker.words.open(HERE)  # What was not committed is gone.
+    assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
+
+
 async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: RememberSteps) -> None:
     forgotten = worker.say("violin", 3, mode="code", metadata={"note": "of the violin"})
     worker.say("cello", 4)
