@@ -68,13 +68,18 @@ class ForgetMemories:
         if change.memory_id is not None and not self._memories.is_removed(change.memory_id):
             return
         columns = [self._words.memory_columns(index_name) for index_name in all_index_names(change.scope.boundary)]
-        for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, columns))):
+        indexed = dict(chain.from_iterable(map(list_ids_with_scope, columns)))
+        for memory_id, scope in indexed.items():
             if self._memories.is_removed(memory_id):
                 self._words.remove(memory_id)
                 forgotten = Forgotten.last_in(memory_id, self._memories.last_place(memory_id))
                 # Its text is unknown by now: all agents downstream must re-check what they derived from it.
                 yield None, (forgotten, Learned(memory_id=memory_id, scope=scope))
             yield NO_STEP
+        # Those that have no words: what is due for their vectors is completed later.
+        for memory_id in self._words.interrupted():
+            if memory_id not in indexed and self._memories.is_forgotten(memory_id):
+                yield None, (Learned(memory_id=memory_id, scope=change.scope.model_dump()),)
 
     def _selected(self, change: Change) -> Iterable[str]:
         """Return the candidate ids: a snapshot, because the writes change the columns."""

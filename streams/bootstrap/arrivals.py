@@ -19,11 +19,13 @@ def build_preparer(app: App, settings: Settings, ctx: WorkerContext) -> Partitio
     async def committed() -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(settings, group_id(settings)))
 
-    changes_end = KafkaTurnsLog(app, ctx.topics.changes).end
+    async def log_end(topic: str, partition: int) -> int:
+        return await KafkaTurnsLog(app, topic).end(partition)
+
     if not settings.standby_copies:
-        return PartitionPreparer(committed, changes_end, ctx)
+        return PartitionPreparer(committed, log_end, ctx)
     changelog = ChangelogRows(app, MEMORIES)
     copies = WordCopies(ctx.stores.words, changelog.topic, read_row, ctx.foreground)
     derive_copies(app, MEMORIES, copies)
     build = LexicalBuilder(settings.data_dir / "words")
-    return PartitionPreparer(committed, changes_end, ctx, copies, changelog.after, build)
+    return PartitionPreparer(committed, log_end, ctx, copies, changelog.after, build)

@@ -9,6 +9,7 @@ from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.adapters.kafka.run_log import KafkaRunLog
 from streams.bootstrap.adapters import SystemClock, open_admission
+from streams.flow.requests.events import notify_indexer
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.stores import Stores
@@ -16,6 +17,7 @@ from streams.flow.stores.tables import LexicalStore, Table
 from streams.flow.stores.watched_table import WatchedTable
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
+from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.log_ends import LogEnds
@@ -78,13 +80,15 @@ def build_context(
     boundary_of = partial(boundary_in, fields=settings.scope_model.boundary_fields)
     run_options = RunOptions(settings.runs_sample, settings.runs_text)
     boundaries = BoundaryChanges()
+    stores = build_stores(app, settings, words, boundaries, complete_modes)
+    interrupted = InterruptedWords(stores.memories, words, notify_indexer(publisher, topics.remembered))
     return WorkerContext(
         topics=topics,
         partitions=settings.partitions,
-        stores=build_stores(app, settings, words, boundaries, complete_modes),
+        stores=stores,
         consolidations=JsonTable(app, "consolidations", RunHistory, key=partial(scope_key, boundary=boundary_fields)),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
-        commit=LexicalCommit(words, meters),
+        commit=LexicalCommit(words, meters, interrupted),
         progress=AppliedOffsets(),
         publisher=publisher,
         clock=clock,

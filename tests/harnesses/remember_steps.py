@@ -54,7 +54,8 @@ class RememberSteps(WorkerHarness):
         self.words = self.full = SometimesFullIndex(directory)
         self.words.open(HERE)
         self.stores = fake_stores(self.words, self.memories, self.modes, self.claims, interactions=self.interactions)
-        self.ctx = replace(self.ctx, stores=self.stores, commit=LexicalCommit(self.words, self.meters))
+        commit = LexicalCommit(self.words, self.meters, self.interrupted_words())
+        self.ctx = replace(self.ctx, stores=self.stores, commit=commit)
         self.remember = remember_over(self.stores.at(HERE), self.embedders, asks_model=True)
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")

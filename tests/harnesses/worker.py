@@ -25,12 +25,13 @@ from streams.bootstrap.adapters import shipped_classifier
 from streams.bootstrap.prompts import Prompts
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
-from streams.flow.requests.events import EventReader
+from streams.flow.requests.events import EventReader, notify_indexer
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.steps.embed import REMEMBERED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
 from streams.flow.steps.report_embedded import ReportEmbedded
 from streams.flow.steps.step import CommittingStep, TurnsStep
+from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
@@ -89,7 +90,7 @@ class WorkerHarness:
             stores=self.stores,
             consolidations=FakeJsonTable(RunHistory),
             issued=FakeJsonTable(IssuedCommands),
-            commit=LexicalCommit(self.words, self.meters),
+            commit=LexicalCommit(self.words, self.meters, self.interrupted_words()),
             progress=self.progress,
             publisher=self.publisher,
             clock=self.clock,
@@ -104,6 +105,10 @@ class WorkerHarness:
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), shipped_classifier())
         template = Prompts().of("understand")
         self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
+
+    def interrupted_words(self) -> InterruptedWords:
+        """Return what completes the words that a killed worker had not committed."""
+        return InterruptedWords(self.memories, self.words, notify_indexer(self.publisher, TOPICS.remembered))
 
     def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
         """Return a committing step over a request pipeline."""

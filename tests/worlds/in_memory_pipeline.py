@@ -32,11 +32,13 @@ from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
 from streams.flow.background.reembedding import Reembedding
+from streams.flow.requests.events import notify_indexer
 from streams.flow.runs.recorder import RunOptions, RunRecorder
 from streams.flow.runs.writer import RunWriter
 from streams.flow.stores.watched_table import WatchedTable
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
+from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.pipelines import Pipelines, shipped_pipelines
@@ -147,14 +149,15 @@ class InMemoryPipeline(PipelineRequests):
         """Run the pipeline until the block ends; lexical writes stay uncommitted, as after a kill."""
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
+        self.commit = self._commit_of(words)
         self.progress = AppliedOffsets()
         self.boundaries = BoundaryChanges()
         self.pipelines = Pipelines(
             await self.pipeline_log.history(), PythonSteps(), self.language, lambda: self.defects.append("pipelines")
         )
         self.pipelines.start()
-        agents, ctx = self.wire(words)
-        await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
+        agents, ctx = self.wire(words, self.commit)
+        await PartitionPreparer(self.topics.committed, self._log_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)
         self.unfinished_vectors = reembedding.unfinished
         hooks = BackgroundHooks(queue.ask, partial(_changed, reembedding))
@@ -188,8 +191,8 @@ class InMemoryPipeline(PipelineRequests):
                 words.open(partition)
             words.close()
 
-    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
-        """Build the agents and the context of their steps."""
+    def wire(self, words: SqliteLexicalIndex, commit: LexicalCommit | None = None) -> tuple[Agents, WorkerContext]:
+        """Build the agents and the context of their steps; `commit` is shared by all contexts of a worker."""
         stores = fake_stores(
             words, self.memories, self.modes, self.claims, self.intentions, self.categories, self.interactions
         )
@@ -199,7 +202,7 @@ class InMemoryPipeline(PipelineRequests):
             stores=replace(stores, modes=WatchedTable(self.modes, self.boundaries.changed)),
             consolidations=self.consolidations,
             issued=self.issued,
-            commit=LexicalCommit(words, self.meters),
+            commit=commit or self._commit_of(words),
             progress=self.progress,
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
@@ -217,13 +220,18 @@ class InMemoryPipeline(PipelineRequests):
         models = build_models(self.embedders, self.language)
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
 
+    def _commit_of(self, words: SqliteLexicalIndex) -> LexicalCommit:
+        publisher = InMemoryPublisher(self.topics, (), self.arrows)
+        notify = notify_indexer(publisher, self.names.remembered)
+        return LexicalCommit(words, self.meters, InterruptedWords(self.memories, words, notify))
+
     def _recorder(self) -> RunRecorder:
         writer = RunWriter(InMemoryPublisher(self.topics, (), self.arrows), self.meters)
         return RunRecorder(writer.write, self.names, self.clock, self.run_options, self.pipelines.in_force)
 
     def _readers(self, words: SqliteLexicalIndex, hooks: BackgroundHooks) -> list[Subscription]:
         """Return the subscriptions, each with a publisher that records its agents."""
-        agents, ctx = self.wire(words)
+        agents, ctx = self.wire(words, self.commit)
         each = [one.agent_names for one in subscriptions(agents, hooks, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
@@ -259,8 +267,8 @@ class InMemoryPipeline(PipelineRequests):
         """Return the partitions whose users are still to be compared with what the topic `boundaries` tells of them."""
         return self.telling._arrived | self.telling._since.keys()
 
-    async def _changes_end(self, partition: int) -> int:
-        return sum(record.partition == partition for record in self.topics.records(self.names.changes))
+    async def _log_end(self, topic: str, partition: int) -> int:
+        return sum(record.partition == partition for record in self.topics.records(topic))
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
         """Return the memories that have a vector in a collection."""

@@ -100,6 +100,7 @@ def main() -> None:
         words.put(partition, LexicalDocument(Memory.model_validate_json(row)))
         if number % COMMIT_EVERY == 0:
             words.commit(partition)
+            words.rotate_unfinished(partition)
     words.close()
 
 

@@ -28,6 +28,7 @@ from streams.adapters.lexical.file import (
 )
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
+from streams.adapters.lexical.unfinished import UnfinishedIds, delete_unfinished
 from streams.adapters.lexical.writer import PartitionWriter
 from streams.damaged_stores import OnDamage
 
@@ -37,6 +38,7 @@ class _Partition:
     connection: Connection
     writer: PartitionWriter
     reader: LexicalReader
+    unfinished: UnfinishedIds
 
 
 class SqliteLexicalIndex:
@@ -53,8 +55,9 @@ class SqliteLexicalIndex:
         connection = open_file(self._path(partition))
         parts = connection, MemoryColumnsCache(), KeyCache(connection)
         translate = set_damage_aside(self._path(partition), self._on_damage)
-        opened = _Partition(connection, PartitionWriter(*parts, translate), LexicalReader(*parts, translate))
-        self._open[partition] = opened
+        unfinished = UnfinishedIds(self._path(partition))
+        writer, reader = PartitionWriter(*parts, translate), LexicalReader(*parts, translate)
+        self._open[partition] = _Partition(connection, writer, reader, unfinished)
 
     def release(self, partition: int) -> None:
         """Close the index of a partition that leaves; what is not committed is applied by its next owner."""
@@ -63,9 +66,19 @@ class SqliteLexicalIndex:
     def drop(self, partition: int) -> None:
         self._close(partition)
         delete_file(self._path(partition))
+        delete_unfinished(self._path(partition))
 
     def commit(self, partition: int) -> None:
         self._open[partition].writer.commit()
+
+    def rotate_unfinished(self, partition: int) -> None:
+        self._open[partition].unfinished.rotate()
+
+    def interrupted(self, partition: int) -> Collection[str]:
+        return self._open[partition].unfinished.interrupted
+
+    def clear_interrupted(self, partition: int) -> None:
+        self._open[partition].unfinished.clear()
 
     def truncate(self, partition: int) -> None:
         """Empty the write-ahead log, which holds deleted rows until they are overwritten.
@@ -102,10 +115,14 @@ class SqliteLexicalIndex:
         return self._open[partition].writer.take_changed()
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        self._open[partition].writer.put(document)
+        opened = self._open[partition]
+        opened.unfinished.add(document.memory.memory_id)
+        opened.writer.put(document)
 
     def remove(self, partition: int, memory_id: str) -> None:
-        self._open[partition].writer.remove(memory_id)
+        opened = self._open[partition]
+        opened.unfinished.add(memory_id)
+        opened.writer.remove(memory_id)
 
     def has(self, partition: int, memory_id: str) -> bool:
         return self._open[partition].reader.has(memory_id)
@@ -145,5 +162,6 @@ class SqliteLexicalIndex:
     def _close(self, partition: int) -> None:
         opened = self._open.pop(partition, None)
         if opened is not None:
+            opened.unfinished.close()
             with translate_sqlite_errors():
                 opened.connection.close()

@@ -9,7 +9,7 @@ is notified of all memories that the command may have moved or forgotten.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 
 import structlog
@@ -23,16 +23,17 @@ from schemas.failures import Unavailable
 from schemas.internal.events import Forgotten, Remembered
 from schemas.state.memories import Memory
 from streams.flow.background.word_copies import WordCopies
-from streams.flow.requests.events import event_out
+from streams.flow.requests.events import notify_indexer
 from streams.flow.support.awaiting import await_all
+from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 
 CommittedOffsets = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
 """The offsets that the group has committed, by topic and partition."""
 
-ChangesEndOffset = Callable[[int], Awaitable[int]]
-"""Returns the end offset of a partition of changes; raises Unavailable."""
+LogEnd = Callable[[str, int], Awaitable[int]]
+"""Returns the end offset of a topic's partition; raises Unavailable."""
 
 RowsAfter = Callable[[int, int], AsyncIterator[tuple[Mapping[bytes, bytes | None], int]]]
 """The rows of memories of a partition from an offset of their changelog on, as far as the table is filled, some at a
@@ -56,7 +57,7 @@ class PartitionPreparer:
     def __init__(
         self,
         committed: CommittedOffsets,
-        changes_end: ChangesEndOffset,
+        log_end: LogEnd,
         ctx: WorkerContext,
         copies: WordCopies | None = None,
         rows_after: RowsAfter | None = None,
@@ -67,10 +68,11 @@ class PartitionPreparer:
         self._copies = copies
         self._rows_after = rows_after
         self._committed = committed
-        self._changes_end = changes_end
+        self._log_end = log_end
         self._memories = ctx.stores.memories
         self._words = ctx.stores.words
         self._ctx = ctx
+        self._notify = notify_indexer(ctx.publisher, ctx.topics.remembered)
 
     async def prepare(self, partitions: Collection[int]) -> None:
         """Open the lexical index of these partitions; rebuild it if it is behind."""
@@ -88,6 +90,7 @@ class PartitionPreparer:
             await self._bring_up_to_date(behind, committed, topics)
         for partition in partitions:
             await self._remove_orphans(partition)
+            await self._note_interrupted(partition, topics)
         for partition in partitions:
             self._ctx.progress.start(partition, self._words.applied(partition).get(topics[0], 0))
             self._serve(partition, is_complete=True)
@@ -110,6 +113,16 @@ class PartitionPreparer:
         for number, _ in enumerate(repairs):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
+
+    async def _note_interrupted(self, partition: int, topics: Iterable[str]) -> None:
+        """Have what a killed worker was writing completed, once its records are handled again."""
+        if self._words.interrupted(partition):
+            ends = {
+                topic: await until_available(partial(self._log_end, topic, partition), "kafka", self._ctx.meters)
+                for topic in topics
+            }
+            self._ctx.commit.interrupted.arrive(partition, ends)
+            await self._ctx.commit.commit([partition])
 
     async def _bring_up_to_date(
         self, partitions: Collection[int], committed: Mapping[tuple[str, int], int], topics: Iterable[str]
@@ -154,13 +167,17 @@ class PartitionPreparer:
         for number, row in enumerate(self._memories.rows(partition)):
             memory = Memory.model_validate_json(row)
             self._words.put(partition, LexicalDocument(memory))
+            if number % YIELD_EVERY == 0:
+                # An index that is killed while it is rebuilt is rebuilt again.
+                self._words.rotate_unfinished(partition)
             if number % YIELD_EVERY == 0 or is_long(whole_text(memory.text, memory.resources)):
                 await asyncio.sleep(0)
 
     async def _is_changing(self, partition: int, committed: Mapping[tuple[str, int], int]) -> bool:
         """True if a change is not finished, or if that is unknown."""
         try:
-            return await self._changes_end(partition) > committed.get((self._ctx.topics.changes, partition), 0)
+            changes = self._ctx.topics.changes
+            return await self._log_end(changes, partition) > committed.get((changes, partition), 0)
         except Unavailable:
             return True
 
@@ -186,9 +203,3 @@ class PartitionPreparer:
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return sent
-
-    async def _notify(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
-        """Send an event to the indexer."""
-        # To this partition whatever the boundary: the reader takes the partition from the record.
-        out = replace(event_out(self._ctx.topics.remembered, "", event), partition=partition)
-        return await self._ctx.publisher.send(out)

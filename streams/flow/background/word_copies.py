@@ -68,6 +68,7 @@ class WordCopies:
                 began = perf_counter()
         self._words.set_applied(partition, self._changelog, position)
         self._words.commit(partition)
+        self._words.rotate_unfinished(partition)
         await asyncio.sleep(0)
 
     def close(self, partition: int) -> None:

@@ -75,9 +75,15 @@ class CommittingStep:
 
     async def begin(self, record: Record) -> Awaitable[int]:
         """Apply the record; a refused one counts as applied, too."""
+        number = self._commit.begin(record.partition)
         finishing = await self._begin(record)
         self._set_applied(record)
-        return _then(finishing, record.partition)
+        return self._finish(finishing, record.partition, number)
+
+    async def _finish(self, finishing: Awaitable[object], partition: int, number: int) -> int:
+        await finishing
+        self._commit.finish(partition, number)
+        return partition
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the lexical index of the partitions that were written."""
@@ -112,8 +118,3 @@ class TurnsStep(CommittingStep):
         self._progress.finish(record.partition, record.offset)
         next_offset = self._progress.next_offset(record.partition)
         self._commit.set_applied(record.partition, record.topic, next_offset or 0)
-
-
-async def _then(finishing: Awaitable[object], partition: int) -> int:
-    await finishing
-    return partition

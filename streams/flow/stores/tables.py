@@ -100,6 +100,18 @@ class LexicalStore(Protocol):
     def close(self) -> None:
         """Commit and close all partitions."""
 
+    def rotate_unfinished(self, partition: int) -> None:
+        """Note that what was written before the previous call is finished: the words are committed, the events stored.
+
+        A memory that was written since is `interrupted` if the process ends now.
+        """
+
+    def interrupted(self, partition: int) -> Collection[str]:
+        """Return the memories that were being written when the last process ended, until they are cleared."""
+
+    def clear_interrupted(self, partition: int) -> None:
+        """Forget the memories that were being written when the last process ended."""
+
     def applied(self, partition: int) -> Mapping[str, int]:
         """Return for each topic the offset of the first record that is not in this index yet."""
 

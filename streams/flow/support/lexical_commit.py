@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streams.flow.stores.tables import LexicalStore
 from streams.flow.support.backoff import until_available
+from streams.flow.support.interrupted_words import InterruptedWords
 from streams.observability.metrics import Meters
 
 COMMIT_INTERVAL_S = 0.05
@@ -18,10 +19,12 @@ STORAGE_TIMEOUT_S = 30.0
 class LexicalCommit:
     """Commits the lexical index of partitions, except while one has writes with unpublished events."""
 
-    def __init__(self, words: LexicalStore, meters: Meters) -> None:
+    def __init__(self, words: LexicalStore, meters: Meters, interrupted: InterruptedWords) -> None:
+        self.interrupted = interrupted
         self._words = words
         self._meters = meters
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._under_way: defaultdict[int, RecordsUnderWay] = defaultdict(RecordsUnderWay)
 
     def hold(self, partition: int) -> asyncio.Lock:
         """Return the lock that delays commits of a partition.
@@ -30,6 +33,14 @@ class LexicalCommit:
         shows what it has not finished.
         """
         return self._locks[partition]
+
+    def begin(self, partition: int) -> int:
+        """Return the number of a record of a partition whose handling begins."""
+        return self._under_way[partition].begin()
+
+    def finish(self, partition: int, number: int) -> None:
+        """Note that a record is handled: its writes and its events are stored."""
+        self._under_way[partition].finish(number)
 
     def applied(self, partition: int, topic: str) -> int:
         """Return the next offset of a topic that is not applied."""
@@ -45,6 +56,36 @@ class LexicalCommit:
         async def commit() -> None:
             for partition in set(partitions):
                 async with self._locks[partition]:
+                    await self.interrupted.complete(partition)
                     self._words.commit(partition)
+                    if self._under_way[partition].are_earlier_finished():
+                        self._words.rotate_unfinished(partition)
 
         await until_available(commit, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+
+
+class RecordsUnderWay:
+    """The records of a partition that are being handled, numbered in the order of their beginning."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._open: dict[int, None] = {}
+        self._looked_at = 0
+        """The number that was the next at the last look that found all earlier ones finished."""
+
+    def begin(self) -> int:
+        """Return the next number."""
+        self._open[self._next] = None
+        self._next += 1
+        return self._next - 1
+
+    def finish(self, number: int) -> None:
+        """Note the end of a record."""
+        del self._open[number]
+
+    def are_earlier_finished(self) -> bool:
+        """True if all records are finished that had begun when this was true before."""
+        if next(iter(self._open), self._next) < self._looked_at:
+            return False
+        self._looked_at = self._next
+        return True

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -90,9 +91,9 @@ class InspectedPipeline(InMemoryPipeline):
 
     words: SqliteLexicalIndex
 
-    def wire(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+    def wire(self, words: SqliteLexicalIndex, commit: LexicalCommit | None = None) -> tuple[Agents, WorkerContext]:
         self.words = words
-        return super().wire(words)
+        return super().wire(words, commit)
 
 
 async def perform_all(pipeline: InspectedPipeline, actions: Sequence[Action]) -> tuple[ActionRunner, list[str]]:

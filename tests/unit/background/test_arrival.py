@@ -27,15 +27,28 @@ class ArrivalHarness(WorkerHarness):
         self.committed: dict[tuple[str, int], int] = {}
         self.changes = 0
         self.unknown = False
-        self.arrival = PartitionPreparer(self._committed, self._changes_end, self.ctx)
+        self.arrival = PartitionPreparer(self._committed, self._log_end, self.ctx)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed
 
-    async def _changes_end(self, _partition: int) -> int:
+    async def _log_end(self, topic: str, _partition: int) -> int:
         if self.unknown:
             raise Unavailable("Kafka does not tell")
-        return self.changes
+        return self.changes if topic == TOPICS.changes else 0
+
+    def kill_behind_a_restored_source(self) -> None:
+        """Leave a record ahead of its words, which were not committed."""
+        memory = self.say("violin", 4)
+        self.words.put(HERE, LexicalDocument(memory.model_copy(update={"superseded_by": "a summary"})))
+        self.words.set_applied(HERE, TOPICS.turns, 5)
+        self.words.commit(HERE)
+        self.words.put(HERE, LexicalDocument(memory))
+        self.words.open(HERE)
+
+    def is_hidden(self) -> bool:
+        """True if the words say that something supersedes the memory."""
+        return bool(self.words.memory_columns(HERE, "u1").columns.superseded.any())
 
 
 @pytest.fixture
@@ -238,8 +251,27 @@ async def test_large_index_is_built_elsewhere_if_that_succeeds(
         return is_built
 
     worker.committed = {(TOPICS.turns, HERE): 9}
-    committed, changes_end = worker.arrival._committed, worker.arrival._changes_end
-    await PartitionPreparer(committed, changes_end, worker.ctx, build=build).prepare({HERE})
+    committed, log_end = worker.arrival._committed, worker.arrival._log_end
+    await PartitionPreparer(committed, log_end, worker.ctx, build=build).prepare({HERE})
     assert built == [3]
     assert worker.count_postings("violin") == (not is_built)
     assert worker.progress.next_offset(HERE) == 9
+
+
+async def test_interrupted_words_are_written_at_once_if_no_record_is_left(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.kill_behind_a_restored_source()
+    await worker.arrival.prepare({HERE})
+    assert not worker.is_hidden()
+
+
+async def test_interrupted_words_wait_for_a_change_that_is_delivered_again(worker: ArrivalHarness) -> None:
+    worker.words.open(HERE)
+    worker.kill_behind_a_restored_source()
+    worker.changes = 1
+    await worker.arrival.prepare({HERE})
+    assert worker.is_hidden()
+    for topic in (TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes, TOPICS.consolidated):
+        worker.words.set_applied(HERE, topic, 5)
+    await worker.ctx.commit.commit([HERE])
+    assert not worker.is_hidden()

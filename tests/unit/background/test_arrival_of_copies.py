@@ -25,12 +25,12 @@ class CopyHarness(WorkerHarness):
         self.copies = WordCopies(self.words, "changelog", read_row)
         self.rows: list[tuple[bytes, bytes | None]] = []
         self.away = False
-        self.arrival = PartitionPreparer(self._committed, self._changes_end, self.ctx, self.copies, self._rows_after)
+        self.arrival = PartitionPreparer(self._committed, self._log_end, self.ctx, self.copies, self._rows_after)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed
 
-    async def _changes_end(self, _partition: int) -> int:
+    async def _log_end(self, _topic: str, _partition: int) -> int:
         return 0
 
     async def _rows_after(self, _partition: int, position: int) -> AsyncIterator[tuple[dict[bytes, bytes | None], int]]:
@@ -79,6 +79,7 @@ async def test_forgotten_memory_leaves_the_copy(keeper: CopyHarness) -> None:
     keeper.copies.open(HERE)
     await keeper.copies.apply(HERE, dict(keeper.rows), 1)
     keeper.rows.append((keeper.rows[0][0], b"forgotten"))
+    keeper.memories.forget(HERE, keeper.rows[0][0].decode())
     await keeper.arrival.prepare({HERE})
     assert keeper.count_postings("violin") == 0
 

@@ -7,11 +7,14 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.flow.background.erasing import METER, EraseTexts
+from streams.flow.requests.events import notify_indexer
+from streams.flow.support.interrupted_words import InterruptedWords
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from streams.wire.fillers import FILLER_VALUE
 from tests.fakes.publisher import FakePublisher
+from tests.fakes.tables.memories import FakeMemories
 
 TOPICS = topics_with_prefix("memory.")
 PARTITION = 2
@@ -28,6 +31,9 @@ class BusyWords:
         """Note the call."""
         self.calls.append(f"commit {partition}")
 
+    def rotate_unfinished(self, partition: int) -> None:
+        """Do nothing."""
+
     def truncate(self, partition: int) -> None:
         """Note the call, or fail."""
         if self.busy:
@@ -42,7 +48,9 @@ class ErasingHarness:
     def __init__(self, busy: int = 0) -> None:
         self.publisher, self.words, self.meters = FakePublisher(), BusyWords(busy), Meters()
         self.tables: list[int] = []
-        commit = LexicalCommit(self.words, self.meters)  # type: ignore[arg-type]
+        notify = notify_indexer(self.publisher, TOPICS.remembered)
+        interrupted = InterruptedWords(FakeMemories(), self.words, notify)  # type: ignore[arg-type]
+        commit = LexicalCommit(self.words, self.meters, interrupted)  # type: ignore[arg-type]
         self.erase = EraseTexts(TOPICS, self.publisher, self._erase_tables, self.words, commit, self.meters)
 
     async def _erase_tables(self, partition: int) -> None:

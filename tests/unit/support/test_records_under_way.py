@@ -1,0 +1,19 @@
+"""Which records of a partition are being handled."""
+
+from streams.flow.support.lexical_commit import RecordsUnderWay
+
+
+def test_records_of_before_the_last_look_must_be_finished() -> None:
+    records = RecordsUnderWay()
+    assert records.are_earlier_finished()
+    first, second = records.begin(), records.begin()
+    # Both have begun since: a look at them is the next one's.
+    assert records.are_earlier_finished()
+    third = records.begin()
+    records.finish(second)
+    assert not records.are_earlier_finished()
+    records.finish(first)
+    assert records.are_earlier_finished()
+    assert not records.are_earlier_finished()
+    records.finish(third)
+    assert records.are_earlier_finished()
