@@ -83,6 +83,7 @@ class PartitionPreparer:
         for partition in partitions:
             self._serve(partition, is_complete=False)
             self._words.open(partition)
+            self._ctx.commit.arrive(partition)
             applied = self._words.applied(partition)
             if any(applied.get(topic, 0) < committed.get((topic, partition), 0) for topic in topics):
                 behind.append(partition)

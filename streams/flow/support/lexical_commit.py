@@ -34,6 +34,10 @@ class LexicalCommit:
         """
         return self._locks[partition]
 
+    def arrive(self, partition: int) -> None:
+        """Forget the records of a partition that were being handled when it left: they are delivered again."""
+        self._under_way[partition].abandon()
+
     def begin(self, partition: int) -> int:
         """Return the number of a record of a partition whose handling begins."""
         return self._under_way[partition].begin()
@@ -80,8 +84,12 @@ class RecordsUnderWay:
         return self._next - 1
 
     def finish(self, number: int) -> None:
-        """Note the end of a record."""
-        del self._open[number]
+        """Note the end of a record, also of one that was abandoned."""
+        self._open.pop(number, None)
+
+    def abandon(self) -> None:
+        """Count all records as finished."""
+        self._open.clear()
 
     def are_earlier_finished(self) -> bool:
         """True if all records are finished that had begun when this was true before."""

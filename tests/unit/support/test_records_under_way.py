@@ -17,3 +17,17 @@ def test_records_of_before_the_last_look_must_be_finished() -> None:
     assert not records.are_earlier_finished()
     records.finish(third)
     assert records.are_earlier_finished()
+
+
+def test_abandoned_record_is_not_waited_for_and_may_end_late() -> None:
+    records = RecordsUnderWay()
+    abandoned = records.begin()
+    assert records.are_earlier_finished()
+    records.abandon()
+    assert records.are_earlier_finished()
+    later = records.begin()
+    assert records.are_earlier_finished()
+    records.finish(abandoned)
+    assert not records.are_earlier_finished()
+    records.finish(later)
+    assert records.are_earlier_finished()
