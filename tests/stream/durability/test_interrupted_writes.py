@@ -26,7 +26,6 @@ INTERRUPTED = {
         "commands",
         command_message("forget") | {"arguments": {"conversation_id": "of summaries"}},
     ),
-    "forget a user": ("commands", command_message("forget") | {"arguments": {"user": True}}),
 }
 
 
