@@ -5,7 +5,9 @@ or whose events, may have been lost. Guaranteed: an id survives `kill -9` from t
 `rotate` after it. Nothing is synced: the files have to survive the process, and not the machine.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from schemas.failures import Unavailable
@@ -24,11 +26,9 @@ class UnfinishedIds:
 
     def __init__(self, index: Path) -> None:
         """Read what the last process has left beside an index."""
-        try:
+        with _translate_disk_errors():
             found = [path.read_bytes() for path in _paths(index) if path.exists()]
             self._files = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for path in _paths(index)]
-        except OSError as error:
-            raise Unavailable(f"the lexical index failed: {error}") from error
         self.interrupted = tuple(dict.fromkeys(b"".join(found).decode(errors="replace").split()))
         """The ids that were found when the files were opened, each once, until `clear`."""
         self._added: set[str] = set()
@@ -36,10 +36,9 @@ class UnfinishedIds:
     def add(self, memory_id: str) -> None:
         """Add an id to the present file."""
         if memory_id not in self._added:
-            try:
-                os.write(self._files[0], memory_id.encode() + b"\n")
-            except OSError as error:
-                raise Unavailable(f"the lexical index failed: {error}") from error
+            with _translate_disk_errors():
+                # The separator first: an id that a full disk has cut off does not damage the next one.
+                os.write(self._files[0], b"\n" + memory_id.encode())
             self._added.add(memory_id)
 
     def clear(self) -> None:
@@ -52,16 +51,22 @@ class UnfinishedIds:
             return
         self._files.reverse()
         self._added.clear()
-        try:
+        # An id that stays only costs time.
+        with contextlib.suppress(OSError):
             os.ftruncate(self._files[0], 0)
-        except OSError:
-            # An id that stays only costs time.
-            return
 
     def close(self) -> None:
         """Close the files; what is in them is found by the next process."""
         for file in self._files:
             os.close(file)
+
+
+@contextlib.contextmanager
+def _translate_disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"the lexical index failed: {error}") from error
 
 
 def _paths(index: Path) -> list[Path]:

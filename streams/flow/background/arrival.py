@@ -2,9 +2,9 @@
 
 The lexical index is compared with the group's committed offsets: if it is behind, because another worker was ahead or
 the disk is new, it is rebuilt from the table; one that was kept as a copy is brought up to date from the changelog.
-Memories that a killed worker removed from the table alone are removed
-from the index, and the indexer is notified. A rebuilt index can't show them: if a command was interrupted, the indexer
-is notified of all memories that the command may have moved or forgotten.
+Memories that a killed worker removed from the table alone are removed from the index, and the indexer is notified; what
+else it was writing is completed once its records are handled again. A rebuilt index can't show them: if a command was
+interrupted, the indexer is notified of all memories that the command may have moved or forgotten.
 """
 
 import asyncio

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streams.flow.stores.tables import LexicalStore
 from streams.flow.support.backoff import until_available
 from streams.flow.support.interrupted_words import InterruptedWords
+from streams.flow.support.records_under_way import RecordsUnderWay
 from streams.observability.metrics import Meters
 
 COMMIT_INTERVAL_S = 0.05
@@ -66,34 +67,3 @@ class LexicalCommit:
                         self._words.rotate_unfinished(partition)
 
         await until_available(commit, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
-
-
-class RecordsUnderWay:
-    """The records of a partition that are being handled, numbered in the order of their beginning."""
-
-    def __init__(self) -> None:
-        self._next = 0
-        self._open: dict[int, None] = {}
-        self._looked_at = 0
-        """The number that was the next at the last look that found all earlier ones finished."""
-
-    def begin(self) -> int:
-        """Return the next number."""
-        self._open[self._next] = None
-        self._next += 1
-        return self._next - 1
-
-    def finish(self, number: int) -> None:
-        """Note the end of a record, also of one that was abandoned."""
-        self._open.pop(number, None)
-
-    def abandon(self) -> None:
-        """Count all records as finished."""
-        self._open.clear()
-
-    def are_earlier_finished(self) -> bool:
-        """True if all records are finished that had begun when this was true before."""
-        if next(iter(self._open), self._next) < self._looked_at:
-            return False
-        self._looked_at = self._next
-        return True

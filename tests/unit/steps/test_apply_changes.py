@@ -1,6 +1,7 @@
 """`ApplyChanges`: a change is applied once, answered after its events, and resumed after a kill."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -197,6 +198,18 @@ async def test_answered_change_is_in_the_index_of_the_next_worker(worker: Rememb
     assert len(worker.publisher.replies) == 1
     worker.words.open(HERE)  # What was not committed is gone.
     assert worker.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
+
+
+async def test_forgotten_turn_without_words_is_told_to_those_that_learned_of_it(worker: RememberSteps) -> None:
+    """Remembered and forgotten between two commits of the words, and killed before the event."""
+    forgotten = worker.say("violin", 0, mode="code")
+    worker.memories.forget(HERE, forgotten.memory_id)
+    worker.words.open(HERE)
+    await worker.apply(FORGET)
+    told = [json.loads(out.value or b"") for out in worker.publisher.to(TOPICS.learned)]
+    assert [(one["memory_id"], one["scope"], one["memory"]) for one in told] == [
+        (forgotten.memory_id, FORGET.scope.model_dump(), None)
+    ]
 
 
 async def test_archive_keeps_the_identity_of_a_forgotten_turn_alone(worker: RememberSteps) -> None:

@@ -1,6 +1,6 @@
 """Which records of a partition are being handled."""
 
-from streams.flow.support.lexical_commit import RecordsUnderWay
+from streams.flow.support.records_under_way import RecordsUnderWay
 
 
 def test_records_of_before_the_last_look_must_be_finished() -> None:

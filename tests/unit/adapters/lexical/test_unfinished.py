@@ -7,7 +7,7 @@ import pytest
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.lexical.unfinished import UnfinishedIds, delete_unfinished
+from streams.adapters.lexical.unfinished import SUFFIXES, UnfinishedIds, delete_unfinished
 from tests.builders.memories import made
 
 
@@ -69,6 +69,13 @@ def test_ids_that_were_found_are_kept_until_they_are_cleared(index: Path) -> Non
         ids.rotate()
     assert found(index) <= {"e", "f"}
     ids.close()
+
+
+def test_id_that_was_cut_off_does_not_damage_the_next(index: Path) -> None:
+    killed(index, "a")
+    index.with_name(index.name + SUFFIXES[0]).write_text("\na\nb-cut-o")
+    killed(index, "c")
+    assert {"a", "c"} <= found(index)
 
 
 def test_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
