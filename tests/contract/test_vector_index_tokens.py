@@ -19,6 +19,9 @@ pytestmark = QUIET
 SPACE = space_of(token_dim=2)
 WIDE = space_of(token_dim=128)
 
+ROUNDED = 5e-3
+"""The error that the port allows for a row of length 1."""
+
 
 @pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
@@ -60,10 +63,10 @@ async def test_maxsim_sums_the_best_dot_product_of_each_query_row(index: VectorI
     await index.upsert(SPACE, [point(number, tokens=one) for number, one in enumerate(tokens)])
     found = await index.maxsim(SPACE, rows((0.75, 0), (0, 0.25)), EVERYTHING, 10)
     assert ids(found) == [memory(0), memory(1), memory(2), memory(3)]
-    assert [one.score for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25], abs=1e-5)
+    assert [one.score for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25], abs=ROUNDED)
 
 
-async def test_maxsim_agrees_with_exact_arithmetic_and_is_not_clipped(index: VectorIndex) -> None:
+async def test_maxsim_is_near_exact_arithmetic_and_is_not_clipped(index: VectorIndex) -> None:
     points = [wide(number) for number in range(90)]
     await index.upsert(WIDE, points)
     for seed in range(5):
@@ -72,7 +75,7 @@ async def test_maxsim_agrees_with_exact_arithmetic_and_is_not_clipped(index: Vec
         for one in points:
             assert one.tokens is not None
             exact = (question.astype(np.float64) @ one.tokens.T).max(axis=1).sum()
-            assert found[one.memory_id] == pytest.approx(exact, abs=1e-4 * len(question))
+            assert found[one.memory_id] == pytest.approx(exact, abs=ROUNDED * len(question))
         assert max(found.values()) > 1 or seed == 0
 
 

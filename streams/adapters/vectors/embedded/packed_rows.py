@@ -22,10 +22,6 @@ from schemas.state.modes import Fingerprint
 PACKED_STEPS = np.float32(128)
 """Steps from 0 to 1 of quantised token vectors (`embedding.inference.token_vectors`)."""
 
-MAX_TOKEN_NORM = 181
-"""The norm of the longest token vector that can be packed, in steps: dot products with a query's tokens stay exact
-(`boundary_vectors`). Token vectors of real texts have a norm of about 128."""
-
 _HEADER = struct.Struct("<qH")
 """The start of a row: its time, and the length of its filter fields as JSON."""
 
@@ -99,11 +95,11 @@ class RowStart(NamedTuple):
 
 
 def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
-    """Return a point's row; None if its token vectors are not quantised, or too long, or its filter fields are."""
+    """Return a point's row; None if its token vectors are not quantised, or its filter fields too long."""
     tokens = np.zeros((0, fingerprint.token_dim), np.float32) if point.tokens is None else point.tokens
     steps = tokens * PACKED_STEPS
     grid = np.clip(steps, 1 - PACKED_STEPS, PACKED_STEPS - 1).astype(np.int8)
-    if not np.array_equal(grid, steps) or bool((np.square(steps).sum(axis=1) > MAX_TOKEN_NORM**2).any()):
+    if not np.array_equal(grid, steps):
         return None
     kind = json.dumps([point.mode, point.type, dict(sorted(point.scope.items()))]).encode()
     if len(kind) >= _HALF_FLOATS:

@@ -1,7 +1,7 @@
 """MaxSim over packed token vectors, and the best of scored rows.
 
 Guaranteed: a score depends on the memory's own tokens and the question alone, to the last digit, whatever the others.
-MaxSim is computed in integers that 32-bit floats hold exactly.
+MaxSim is computed in whole numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,47 +11,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PackedTokens
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS
+from streams.adapters.vectors.embedded.token_products import (
+    MAX_QUESTION_NUMBER,
+    QuestionNumbers,
+    ShiftedTokens,
+    multiply,
+)
 
 RowNumbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ScoreArray = NDArray[np.float64]
 
-QUESTION_STEPS = 2.0**16
-"""Steps of a query's longest token vector. A dot product is below 181 x (2^16 + 6) < 2^24: exact in 32-bit floats.
-Rounding to these steps moves a score by some 1e-6; the quantisation of the memories' tokens moves it by 2e-3."""
+WEIGHT_STEPS = 2.0**16
+"""Steps of the greatest weight of a question's token. Sums of weighted products are below 2^53: exact in any order."""
 
-MATMUL_BLOCK_TOKENS = 64
-"""Tokens in one call of BLAS. From 200 on it uses all cores for a product and, if these are busy, waits ten times as
-long as one core needs."""
-
-PIECE_TOKENS = 4096
-"""Tokens that are multiplied at a stretch. Their 32-bit floats, 2 MB, stay in the processor's cache; those of all
-tokens of 1,000 turns, 30 MB, are new pages of memory at each question, which take longer than the products."""
+PIECE_TOKENS = 16384
+"""Tokens that are multiplied at a stretch: their products, 0.6 MB for a usual question, stay in a processor's cache."""
 
 
 class QuestionSteps(NamedTuple):
-    """A question's token vectors in steps, shape (token_dim, tokens), and the score of one step."""
+    """A question's token vectors in whole steps, a column each; their weights as whole numbers; the score of one step.
 
-    steps: Matrix
+    Rounding to these steps moves the cosine of a token by some 2e-3, as the quantisation of the memories' tokens does.
+    """
+
+    steps: QuestionNumbers
+    weights: NDArray[np.float64]
     unit: float
 
     @classmethod
     def of(cls, question: Matrix) -> Self:
-        """Return the steps of at least one token vector."""
-        step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / QUESTION_STEPS or 1.0
-        return cls(np.rint(question / step).astype(np.float32).T, step / float(PACKED_STEPS))
+        """Return the steps of at least one token vector; the greatest number of each becomes `MAX_QUESTION_NUMBER`."""
+        sizes = np.abs(question).max(axis=1).astype(np.float64)
+        weights = np.rint(sizes * (WEIGHT_STEPS / (sizes.max() or 1.0)))
+        steps = np.rint(question * (MAX_QUESTION_NUMBER / np.where(sizes == 0, 1.0, sizes))[:, None])
+        unit = float(sizes.max()) / (MAX_QUESTION_NUMBER * WEIGHT_STEPS * float(PACKED_STEPS))
+        return cls(np.ascontiguousarray(steps.T, np.int8), weights, unit)
 
-    def maxsim(self, tokens: PackedTokens, starts: RowNumbers) -> ScoreArray:
+    def maxsim(self, tokens: ShiftedTokens, starts: RowNumbers) -> ScoreArray:
         """Return the score of each memory, at least one; memory i has the tokens from `starts[i]` on, at least one."""
         ends = np.append(starts[1:], len(tokens))
-        best = np.empty((self.steps.shape[1], len(starts)), np.float32)
-        products = _Products(self.steps, max(int((ends - starts).max()), min(len(tokens), PIECE_TOKENS)))
+        best = np.empty((len(self.weights), len(starts)), np.int32)
         for first, last in _pieces(starts, ends):
-            piece = products.of(tokens[starts[first] : ends[last - 1]])
-            np.maximum.reduceat(piece, starts[first:last] - starts[first], axis=1, out=best[:, first:last])
-        sums: ScoreArray = best.sum(axis=0, dtype=np.float64)
-        return sums * self.unit
+            products = multiply(self.steps, tokens[starts[first] : ends[last - 1]])
+            np.maximum.reduceat(products, starts[first:last] - starts[first], axis=1, out=best[:, first:last])
+        scores: ScoreArray = self.weights @ best * self.unit
+        return scores
 
 
 def time_mask(times: NDArray[np.int64], where: MemoryFilter) -> Mask:
@@ -86,23 +92,3 @@ def _pieces(starts: RowNumbers, ends: RowNumbers) -> Iterator[tuple[int, int]]:
         last = max(int(np.searchsorted(ends, starts[first] + PIECE_TOKENS, "right")), first + 1)
         yield first, last
         first = last
-
-
-class _Products:
-    """Multiplies each row of a query by tokens, in memory that is used again."""
-
-    def __init__(self, query_steps: Matrix, most_tokens: int) -> None:
-        blocks, (dim, rows) = -(-most_tokens // MATMUL_BLOCK_TOKENS), query_steps.shape
-        self._query = np.ascontiguousarray(query_steps.T)
-        self._tokens = np.empty((blocks, MATMUL_BLOCK_TOKENS, dim), np.float32)
-        self._products = np.empty((rows, blocks, MATMUL_BLOCK_TOKENS), np.float32)
-
-    def of(self, tokens: PackedTokens) -> Matrix:
-        """Return the products of shape (rows of the query, tokens), valid until the next call."""
-        blocks = self._tokens[: -(-len(tokens) // MATMUL_BLOCK_TOKENS)]
-        rows = blocks.reshape(-1, tokens.shape[1])
-        rows[: len(tokens)], rows[len(tokens) :] = tokens, 0
-        products = self._products[:, : len(blocks)]
-        np.matmul(self._query, blocks.transpose(0, 2, 1), out=products.transpose(1, 0, 2))
-        found: Matrix = self._products.reshape(len(self._query), -1)[:, : len(tokens)]
-        return found

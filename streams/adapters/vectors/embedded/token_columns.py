@@ -7,6 +7,7 @@ import numpy as np
 from streams.adapters.vectors.embedded.packed_rows import PackedTokens
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, with_capacity
 from streams.adapters.vectors.embedded.scoring import Mask, QuestionSteps, RowNumbers, ScoreArray
+from streams.adapters.vectors.embedded.token_products import ShiftedTokens, shift, unshift
 
 SCORING_BATCH_SIZE = 1024
 """Memories with tokens in one product: 8 MB of 32-bit floats for short texts."""
@@ -18,7 +19,7 @@ class TokenColumns:
     def __init__(self, token_dim: int) -> None:
         self._ends = np.zeros(INITIAL_ROWS + 1, np.int64)
         """Row i has the tokens from `_ends[i]` to `_ends[i + 1]`."""
-        self._tokens = np.zeros((INITIAL_ROWS, token_dim), np.int8)
+        self._tokens: ShiftedTokens = np.zeros((INITIAL_ROWS, token_dim), np.uint8)
 
     @property
     def nbytes(self) -> int:
@@ -30,7 +31,7 @@ class TokenColumns:
         ends = self._ends[new.start] + np.cumsum([len(one) for one in tokens], dtype=np.int64)
         self._ends = with_capacity(self._ends, new.stop + 1)
         self._tokens = with_capacity(self._tokens, int(ends[-1]))
-        self._tokens[self._ends[new.start] : ends[-1]] = np.concatenate(tokens)
+        self._tokens[self._ends[new.start] : ends[-1]] = shift(np.concatenate(tokens))
         self._ends[new.start + 1 : new.stop + 1] = ends
 
     def has_tokens(self, rows: RowNumbers) -> Mask:
@@ -40,7 +41,7 @@ class TokenColumns:
 
     def of(self, row: int) -> PackedTokens:
         """Return the token vectors of a row."""
-        return self._tokens[self._ends[row] : self._ends[row + 1]]
+        return unshift(self._tokens[self._ends[row] : self._ends[row + 1]])
 
     def maxsim(self, rows: RowNumbers, steps: QuestionSteps) -> ScoreArray:
         """Return the scores of these rows, each of which has token vectors."""

@@ -3,8 +3,9 @@
 import numpy as np
 
 from schemas.models.vectors import Matrix
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PackedTokens
+from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS
 from streams.adapters.vectors.embedded.scoring import PIECE_TOKENS, QuestionSteps
+from streams.adapters.vectors.embedded.token_products import ShiftedTokens, shift, unshift
 
 DIM = 8
 
@@ -15,9 +16,9 @@ def unit_vectors(random: np.random.Generator, count: int) -> Matrix:
     return unit
 
 
-def packed(random: np.random.Generator, count: int) -> PackedTokens:
-    tokens: PackedTokens = np.rint(unit_vectors(random, count) * PACKED_STEPS).astype(np.int8)
-    return tokens
+def packed(random: np.random.Generator, count: int) -> ShiftedTokens:
+    steps = unit_vectors(random, count) * PACKED_STEPS
+    return shift(np.rint(np.clip(steps, 1 - PACKED_STEPS, PACKED_STEPS - 1)).astype(np.int8))
 
 
 def test_score_is_independent_of_the_memories_around() -> None:
@@ -33,7 +34,30 @@ def test_score_is_independent_of_the_memories_around() -> None:
 def test_score_is_the_sum_of_the_best_products() -> None:
     random = np.random.default_rng(6)
     tokens, question = packed(random, 130), QuestionSteps.of(unit_vectors(random, 5))
-    products = tokens.astype(np.float64) @ question.steps.astype(np.float64)
+    products = unshift(tokens).astype(np.int64) @ question.steps.astype(np.int64) * question.weights
     starts = np.array([0, 50, 64, 129])
-    expected = [products[start:end].max(axis=0).sum() for start, end in zip(starts, [50, 64, 129, 130], strict=True)]
-    assert question.maxsim(tokens, starts).tolist() == (np.array(expected) * question.unit).tolist()
+    best = [products[start:end].max(axis=0) for start, end in zip(starts, [50, 64, 129, 130], strict=True)]
+    expected = [float(sum(one) * question.unit) for one in best]
+    assert question.maxsim(tokens, starts).tolist() == expected
+
+
+def test_score_is_near_that_of_the_vectors_themselves() -> None:
+    random = np.random.default_rng(7)
+    # Words of little weight are short vectors.
+    question = unit_vectors(random, 9) * np.linspace(0.01, 1.0, 9, dtype=np.float32)[:, None]
+    tokens = packed(random, 400)
+    cosines = question @ (unshift(tokens) / PACKED_STEPS).T
+    expected = np.maximum.reduceat(cosines, np.arange(0, 400, 20), axis=1).sum(axis=0)
+    found = QuestionSteps.of(question).maxsim(tokens, np.arange(0, 400, 20))
+    np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+def test_token_vector_of_zeros_scores_zero() -> None:
+    random = np.random.default_rng(8)
+    question = unit_vectors(random, 2)
+    with_zeros = np.concatenate([question, np.zeros((1, DIM), np.float32)])
+    tokens, starts = packed(random, 12), np.array([0, 5])
+    assert (
+        QuestionSteps.of(with_zeros).maxsim(tokens, starts).tolist()
+        == QuestionSteps.of(question).maxsim(tokens, starts).tolist()
+    )
