@@ -38,6 +38,7 @@ from agents.rules.memory.embedding_status import (
     apply_kept,
     awaits_model,
     is_about_earlier_edit,
+    is_compared_vector,
     is_in_other_space,
     mark_pending,
     mark_waiting,
@@ -119,7 +120,7 @@ class Remember:
             memories, modes, self._items, self._supersede, self._file_items, self._move, self._count
         )
         self._correct = CorrectInteraction(memories, write, self._count)
-        self._release = ReleaseVectors(memories, words, write)
+        self._release = ReleaseVectors(memories, words, write, spaces)
 
     def turn(self, turn: Turn, record: Record, read: ReadText | None = None) -> Slices[TurnResult]:
         """Accept a turn; `read` is its text if that was read before. Raises Rejected if its mode is not declared."""
@@ -151,8 +152,7 @@ class Remember:
     def embedded(self, event: Embedded) -> DerivedEvent:
         """Update the embedding status; return the event that corrects a misplaced or outdated vector."""
         if event.status in ("kept", "lost"):
-            self._compared(event)
-            return None
+            return self._compared(event)
         place = reported_location(event)
         memory = self._memories.get(event.memory_id)
         if memory is None:
@@ -246,6 +246,9 @@ class Remember:
         if space is None and awaits_model(memory):
             # The vector is due in a space that is unknown until the model is loaded: this one may be outdated.
             return Remembered(memory=memory, strays=(place,)) if place else None
+        if event.held and not self._spaces.has_former(memory):
+            # They were released since: the indexer removes those vectors.
+            event = event.model_copy(update={"held": ()})
         updated = apply_embedded(memory, self._file_items.with_current_names(event, memory))
         self._write(updated)
         orphaned = orphaned_location(memory, place, event.held)
@@ -260,21 +263,24 @@ class Remember:
         is_former = former is not None and former[1].fingerprint.digest == embedding.space
         return with_held(memory, embedding.place) if is_former else memory
 
-    def _compared(self, event: Embedded) -> None:
+    def _compared(self, event: Embedded) -> DerivedEvent:
         """Apply what a comparison with the index has found; what has changed since is compared again."""
         memory = self._memories.get(event.memory_id)
-        if memory is None or event.space not in memory.embedding.held:
-            return
+        if memory is None or not is_compared_vector(memory, event):
+            return None
         if (event.mode, event.content_hash) != (memory.mode, memory.content_hash) or is_about_earlier_edit(
             memory, event
         ):
-            return
+            return None
         if event.status == "lost":
             self._write(without_lost(memory, event))
-            return
+            return None
         is_due = awaits_model(memory) or is_in_other_space(memory, event.space)
-        if is_due and event.space == self._spaces.digest(memory):
-            self._write(apply_kept(memory, event))
+        if not is_due or event.space != self._spaces.digest(memory):
+            return None
+        self._write(kept := apply_kept(memory, event))
+        orphaned = orphaned_location(memory, kept.embedding.place, kept.embedding.held)
+        return Remembered(memory=kept, strays=(orphaned,)) if orphaned else None
 
     def _embed_again(self, memory: Memory, stray: VectorLocation | None = None) -> Remembered:
         pending = mark_pending(memory)

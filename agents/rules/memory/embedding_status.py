@@ -91,6 +91,16 @@ def mark_waiting(memory: Memory, event: Embedded) -> Memory:
     return mark_pending(_with(memory, before.model_copy(update={"place": place, "held": event.held})), event.error)
 
 
+def is_compared_vector(memory: Memory, event: Embedded) -> bool:
+    """True if the record has the vector that a comparison with the index tells of.
+
+    A kept one may be the present one: what stood beside it was released since the comparison.
+    """
+    present = memory.embedding
+    is_present = (present.place, present.content_hash) == (_compared_location(event), event.content_hash)
+    return event.space in present.held or (event.status == "kept" and is_present)
+
+
 def apply_kept(memory: Memory, event: Embedded) -> Memory:
     """Record that the vector that is due was in the index already, one of those that the memory holds.
 
@@ -100,7 +110,7 @@ def apply_kept(memory: Memory, event: Embedded) -> Memory:
     at_once = before.model_copy(
         update={
             "status": "ready",
-            "place": VectorLocation(mode=event.mode, space=event.space or ""),
+            "place": _compared_location(event),
             "content_hash": event.content_hash,
             "embedded_at": before.embedded_at or event.at,
             "error": None,
@@ -108,6 +118,10 @@ def apply_kept(memory: Memory, event: Embedded) -> Memory:
         }
     )
     return _with(memory, at_once)
+
+
+def _compared_location(event: Embedded) -> VectorLocation:
+    return VectorLocation(mode=event.mode, space=event.space or "")
 
 
 def without_lost(memory: Memory, event: Embedded) -> Memory:

@@ -125,7 +125,11 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteLexicalInd
     words.close()
 
 
-DECLARED = (Action("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", "general"))), Action("flow", (3,)))
+def declare(embedder: str, **options: Any) -> Action:
+    return Action("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", embedder), *options.items()))
+
+
+DECLARED = (declare("general"), Action("flow", (3,)))
 KILLED_AS_IT_MOVED = [
     *DECLARED,
     Action("say", (0, "heron")),
@@ -154,6 +158,39 @@ KILLED_AS_IT_FORGOT = [
 ]
 
 
+SAID = [
+    declare("general"),
+    Action("flow", (2,)),
+    Action("say", (0, "heron", "a")),
+    Action("say", (1, "otter", "a")),
+    Action("flow", (5,)),
+]
+DECLARED_AGAIN_BEFORE_THE_RELEASE = [
+    Action("say", (0, "heron")),
+    Action("say", (1, "heron", "a")),
+    Action("answer", (0, "heron", "a")),
+    *(declare("general"), declare("tiny48"), declare("tiny48", keep_former=False), declare("general")),
+]
+FOUND_IN_THE_INDEX_BEFORE_THE_RELEASE = [
+    *SAID,
+    *(declare("tiny48", keep_former=False), declare("general"), Action("flow", (8,))),
+    declare("general", keep_former=False),
+]
+REPORTED_AFTER_THE_RELEASE = [
+    *(*SAID, declare("general"), declare("tiny32"), Action("redeliver", ("remembered", 2)), Action("flow", (4,))),
+    *(declare("tiny32", keep_former=False), Action("redeliver", ("remembered", 2)), Action("encode")),
+    *(Action("read", ("changes",), (("killed", True),)), declare("tiny32")),
+]
+RELEASED_BEFORE_IT_WAS_FOUND = [
+    *(*SAID, declare("tiny32"), Action("redeliver", ("remembered", 2)), Action("flow", (6,))),
+    *(declare("tiny32"), Action("encode"), declare("general"), declare("general", keep_former=False)),
+]
+
+
+@example(actions=DECLARED_AGAIN_BEFORE_THE_RELEASE, order=[0])
+@example(actions=FOUND_IN_THE_INDEX_BEFORE_THE_RELEASE, order=[4, 0])
+@example(actions=REPORTED_AFTER_THE_RELEASE, order=[4, 5, 6, 3])
+@example(actions=RELEASED_BEFORE_IT_WAS_FOUND, order=[7])
 @example(actions=KILLED_AS_IT_FORGOT, order=[0])
 @example(actions=KILLED_AS_IT_MOVED, order=[0])
 @example(actions=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
