@@ -10,7 +10,7 @@ from statistics import median, quantiles
 import numpy as np
 from modestream_client import MemoryClient
 
-from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_LIMIT
+from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_FULL_SCAN_LIMIT
 from agents.rules.query.questions import parse_question
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import GENERAL, VectorSpace
@@ -67,7 +67,7 @@ async def measure_index_queries_s(data_dir: Path, user: str, asked: Sequence[str
             words.postings(partition, user, parsed.terms)
             words.entity_postings(partition, user, parsed.entities)
             await index.search(space, encoded.pooled, where, DENSE_LIMIT)
-            await index.maxsim(space, rows, where, MAXSIM_LIMIT)
+            await index.maxsim(space, rows, where, MAXSIM_FULL_SCAN_LIMIT)
             times.append(time.perf_counter() - began)
         return median(times[WARM:])
     finally:

@@ -7,15 +7,16 @@ weights file says which names a model uses.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 
 import numpy as np
 
 from agents.rules.index.columns import FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
+from agents.rules.ranking.field_scores import FEATURE_DECIMALS
 from agents.rules.ranking.memory_features import (
     BINARY_MEMORY_FEATURES,
     EPOCH_DAY,
@@ -36,52 +37,57 @@ MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
 """Upper bounds of features from single neighbours, and from the wider context. A question of one or two words has full
 matches, rare in training, and the neighbours of a full match must not outrank it."""
 
-FEATURE_DECIMALS = 9
-"""Decimals of a feature: more than are significant, fewer than floating point has."""
-
-BINARY_FEATURES = frozenset({*LABEL_BITS, *BINARY_MEMORY_FEATURES, "said_then"})
-"""Primitives that are 0 or 1; they need no rounding."""
-
+ROUNDED_FEATURES = frozenset(MEMORY_FEATURES) - BINARY_MEMORY_FEATURES
+"""Primitives that are rounded here. All others are 0 or 1, or values of fields, which are rounded already."""
 
 VECTOR_FIELDS = frozenset({"late", "dense"})
 """Fields that are known once the question is embedded."""
 
 
+@cache
 def uses_vectors(primitive: str) -> bool:
     """Return whether a primitive is a field from vectors, or one of its forms such as `late+1` and `late.best`."""
     field = primitive[:-2] if primitive[-2:-1] in ("+", "-") else primitive.partition(".")[0]
     return field in VECTOR_FIELDS
 
 
+Product = tuple[tuple[str, ...], float]
+"""Primitives, and the weight of their product for one question."""
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedFeatures:
-    """Primitives without vectors, of the memories with these numbers, and the words that they were computed from."""
+    """What is known of the memories with these numbers before the question is embedded, by these words and this model.
+
+    `log_odds` is the sum without the products that need vectors; those are `left`.
+    """
 
     numbers: IntArray
     lexical: FeatureArrays
+    model: LinearModel
     primitives: Mapping[str, FloatArray]
+    log_odds: FloatArray
+    left: Sequence[Product]
 
-    def of(self, features: QueryFeatures, numbers: IntArray) -> Mapping[str, FloatArray]:
-        """Return them if they hold for these memories and these words, which a write replaces; otherwise none."""
-        holds = features.lexical is self.lexical and np.array_equal(self.numbers, numbers)
-        return self.primitives if holds else {}
+    def holds(self, features: QueryFeatures, numbers: IntArray) -> bool:
+        """True for the same memories and words; a write replaces the words."""
+        return features.lexical is self.lexical and np.array_equal(self.numbers, numbers)
 
 
 def prepare_features(features: QueryFeatures, numbers: IntArray, model: LinearModel) -> PreparedFeatures:
-    """Compute the primitives that a model will need and that no vector changes."""
-    ranking_features = RankingFeatures(features, features.lexical, numbers)
-    return PreparedFeatures(numbers, features.lexical, ranking_features.without_vectors(model))
+    """Compute the primitives that a model will need and that no vector changes, and their part of the log-odds."""
+    return RankingFeatures(features, features.lexical, numbers).prepared(model)
 
 
 class RankingFeatures:
-    """Features of some memories; primitives are computed on first use, unless they are `known`."""
+    """Features of some memories; primitives are computed on first use, unless they are `prepared`."""
 
     def __init__(
         self,
         features: QueryFeatures,
         fields: FeatureArrays,
         numbers: IntArray,
-        known: Mapping[str, FloatArray] | None = None,
+        prepared: PreparedFeatures | None = None,
     ) -> None:
         self._query_features = features
         self._fields = fields
@@ -89,7 +95,8 @@ class RankingFeatures:
         self._labels = features.columns.labels[numbers]
         self._date_ranges = _find_named_date_ranges(features)
         self._traits = question_traits(features, self._date_ranges)
-        self._known = dict(known or {})
+        self._prepared = prepared if prepared is not None and prepared.holds(features, numbers) else None
+        self._known = dict(self._prepared.primitives) if self._prepared else {}
         self._query_independent = features.derived.query_independent_features(numbers)
 
     def of(self, name: str) -> FloatArray | None:
@@ -106,17 +113,31 @@ class RankingFeatures:
 
     def log_odds(self, model: LinearModel) -> FloatArray:
         """Return the intercept plus the weighted features, shape of the numbers."""
-        log_odds = np.full(len(self._numbers), model.intercept)
-        for primitives, weight in self._weighted(model):
+        ahead = self._prepared
+        if ahead is not None and ahead.model is model:
+            return self._added(ahead.log_odds.copy(), ahead.left)
+        return self._added(np.full(len(self._numbers), model.intercept), self._weighted(model))
+
+    def prepared(self, model: LinearModel) -> PreparedFeatures:
+        """Return what is known without vectors."""
+        left: list[Product] = []
+        known: list[Product] = []
+        for product in self._weighted(model):
+            (left if any(map(uses_vectors, product[0])) else known).append(product)
+        # Those of products with a vector, too, such as `late*longer`.
+        for primitives, _ in left:
+            for name in primitives:
+                if not uses_vectors(name):
+                    self._primitive(name)
+        log_odds = self._added(np.full(len(self._numbers), model.intercept), known)
+        return PreparedFeatures(self._numbers, self._fields, model, self._known, log_odds, left)
+
+    def _added(self, log_odds: FloatArray, products: Iterable[Product]) -> FloatArray:
+        for primitives, weight in products:
             log_odds += weight * self._product(primitives)
         return log_odds
 
-    def without_vectors(self, model: LinearModel) -> Mapping[str, FloatArray]:
-        """Return the primitives of this question that a model needs, but for those from vectors."""
-        names = {name for primitives, _ in self._weighted(model) for name in primitives}
-        return {name: self._primitive(name) for name in names - QUERY_INDEPENDENT_FEATURES if not uses_vectors(name)}
-
-    def _weighted(self, model: LinearModel) -> Iterator[tuple[tuple[str, ...], float]]:
+    def _weighted(self, model: LinearModel) -> Iterator[Product]:
         """Yield each product that counts for the question, with its weight."""
         factors: dict[tuple[str, ...], float] = {(): 1.0}
         for primitives, weights in model.products:
@@ -138,9 +159,8 @@ class RankingFeatures:
         cache = self._query_independent.features if name in QUERY_INDEPENDENT_FEATURES else self._known
         known = cache.get(name)
         if known is None:
-            # The last digit of a logarithm may depend on memory alignment; equal memories must get equal values.
             made = self._compute(name)
-            known = cache[name] = made if name in BINARY_FEATURES else np.round(made, FEATURE_DECIMALS)
+            known = cache[name] = made.round(FEATURE_DECIMALS) if name in ROUNDED_FEATURES else made
         return known
 
     def _compute(self, name: str) -> FloatArray:

@@ -15,6 +15,10 @@ from agents.rules.index.derived_columns import DerivedColumns
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
 
+FEATURE_DECIMALS = 9
+"""Decimals of a feature: more than are significant, fewer than floating point has. The last digit of a logarithm may
+depend on memory alignment; equal memories must get equal values."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -24,8 +28,8 @@ class Scale:
     steps: float
 
     def of(self, values: FloatArray) -> FloatArray:
-        """Return scaled values, about -4..6."""
-        return (values - self.middle) * self.steps
+        """Return scaled values, about -4..6, rounded."""
+        return ((values - self.middle) * self.steps).round(FEATURE_DECIMALS)
 
 
 FEATURE_SCALES: Mapping[str, Scale] = {

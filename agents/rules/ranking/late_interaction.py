@@ -96,9 +96,10 @@ def _word_weights(words: Sequence[str], frequencies: Mapping[str, int], document
     language, stops = detect_language(flat), stop_words_of(flat)
     terms = list(frequencies)
     known = dict(zip(stems(terms, language), frequencies.values(), strict=True))
+    stem_of = dict(zip(flat, stems(flat, language), strict=True))
 
     def weight(term: str) -> float:
-        frequency = frequencies.get(term, known.get(stems([term], language)[0], 0))
+        frequency = frequencies.get(term, known.get(stem_of[term], 0))
         return float((idf(frequency, documents) / math.log1p(2 * documents + 1)) ** IDF_POWER)
 
     return [

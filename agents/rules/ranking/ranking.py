@@ -112,8 +112,7 @@ def rank_memories(
     """
     fields = compute_fields(features)
     numbers = first_stage_top(first_stage_score(fields), admitted)
-    known = None if prepared is None else prepared.of(features, numbers)
-    ranking_features = RankingFeatures(features, fields, numbers, known)
+    ranking_features = RankingFeatures(features, fields, numbers, prepared)
     log_odds = ranking_features.log_odds(model)
     embedded = features.embedded[numbers]
     if by_words is None or features.dense is None or embedded.all():

@@ -45,6 +45,15 @@ def test_ranks_are_the_same(asked: QueryFeatures, model: LinearModel) -> None:
     assert ahead.log_odds.tolist() == alone.log_odds.tolist()
 
 
+def test_primitives_are_taken_over(asked: QueryFeatures, model: LinearModel) -> None:
+    prepared = prepare_features(asked, EVERY, model)
+    doubled = replace(prepared, primitives={name: 2.0 * value for name, value in prepared.primitives.items()})
+    features = rank_memories(embedded(asked), LIVE, model, prepared=doubled).features
+    found, known = features.of("words"), prepared.primitives["words"]
+    assert found is not None
+    assert found.tolist() == (2.0 * known).tolist() != known.tolist()
+
+
 def test_nothing_from_vectors_is_prepared(asked: QueryFeatures, model: LinearModel) -> None:
     assert not any(map(uses_vectors, prepare_features(asked, EVERY, model).primitives))
     assert [uses_vectors(name) for name in ("late", "late+1", "dense-2", "late.best", "dense.answers")] == [True] * 5
@@ -65,5 +74,5 @@ def test_other_memories_and_words_are_computed_anew(asked: QueryFeatures, model:
 
 
 def falsified(prepared: PreparedFeatures) -> PreparedFeatures:
-    """Return other values, which no ranking would compute."""
-    return replace(prepared, primitives={name: 1.0 + value for name, value in prepared.primitives.items()})
+    """Return other log-odds, which no ranking would compute."""
+    return replace(prepared, log_odds=prepared.log_odds + 1.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agents.rules.ranking.explanation import CALIBRATION_TEXT, INTERCEPT_TEXT, Explanation, describe_feature
-from agents.rules.ranking.features import FEATURE_DECIMALS, MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures
-from agents.rules.ranking.field_scores import compute_fields
+from agents.rules.ranking.features import MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures
+from agents.rules.ranking.field_scores import FEATURE_DECIMALS, compute_fields
 from agents.rules.ranking.query_features import MODEL_VARIANTS
 from agents.rules.ranking.ranking import MAX_RERANKED, Ranking, rank_memories
 from agents.rules.ranking.weights import LinearModel, RankingWeights, is_feature_name
