@@ -159,16 +159,11 @@ KILLED_AS_IT_FORGOT = [
 
 
 SAID = [
-    declare("general"),
-    Action("flow", (2,)),
-    Action("say", (0, "heron", "a")),
-    Action("say", (1, "otter", "a")),
-    Action("flow", (5,)),
+    *(declare("general"), Action("flow", (2,))),
+    *(Action("say", (0, "heron", "a")), Action("say", (1, "otter", "a")), Action("flow", (5,))),
 ]
 DECLARED_AGAIN_BEFORE_THE_RELEASE = [
-    Action("say", (0, "heron")),
-    Action("say", (1, "heron", "a")),
-    Action("answer", (0, "heron", "a")),
+    *(Action("say", (0, "heron")), Action("say", (1, "heron", "a")), Action("answer", (0, "heron", "a"))),
     *(declare("general"), declare("tiny48"), declare("tiny48", keep_former=False), declare("general")),
 ]
 FOUND_IN_THE_INDEX_BEFORE_THE_RELEASE = [
