@@ -78,13 +78,20 @@ class Scored(NamedTuple):
 
 
 class Nearest(Sequence[Scored]):
-    """Memories with their scores, best first, as two columns of one length: thousands cost no object each."""
+    """Memories with their scores, best first, in columns: thousands cost no object each.
 
-    __slots__ = ("memory_ids", "scores")
+    They are the `rows` of a `table` of ids, which may grow and changes in no other way.
+    """
 
-    def __init__(self, memory_ids: Sequence[str], scores: NDArray[np.float64]) -> None:
-        self.memory_ids = memory_ids
+    __slots__ = ("rows", "scores", "table")
+
+    def __init__(
+        self, table: Sequence[str], scores: NDArray[np.float64], rows: NDArray[np.int64] | None = None
+    ) -> None:
+        """Without `rows` the table has as many ids as there are scores, in their order."""
+        self.table = table
         self.scores = scores
+        self.rows = np.arange(len(scores)) if rows is None else rows
 
     @classmethod
     def of(cls, found: Sequence[Scored]) -> Self:
@@ -93,6 +100,11 @@ class Nearest(Sequence[Scored]):
             return found
         return cls([one.memory_id for one in found], np.array([one.score for one in found], np.float64))
 
+    @property
+    def memory_ids(self) -> list[str]:
+        """The ids, best first."""
+        return list(map(self.table.__getitem__, self.rows.tolist()))
+
     def __eq__(self, other: object) -> bool:
         """Compare with any sequence."""
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
@@ -100,7 +112,7 @@ class Nearest(Sequence[Scored]):
     __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        return len(self.memory_ids)
+        return len(self.scores)
 
     @overload
     def __getitem__(self, place: int) -> Scored: ...
@@ -110,5 +122,5 @@ class Nearest(Sequence[Scored]):
 
     def __getitem__(self, place: int | slice) -> Scored | Self:
         if isinstance(place, slice):
-            return type(self)(self.memory_ids[place], self.scores[place])
-        return Scored(self.memory_ids[place], float(self.scores[place]))
+            return type(self)(self.table, self.scores[place], self.rows[place])
+        return Scored(self.table[int(self.rows[place])], float(self.scores[place]))

@@ -3,15 +3,20 @@
 Pure. Arrays have shape (memories,), by number, unless said otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 
 from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
+from schemas.models.vectors import Nearest
+
+MIN_FOUND_SHARE = 4
+"""A table of ids is kept by numbers if one of so many of its memories is found."""
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
@@ -36,6 +41,24 @@ class DerivedColumns:
         self.columns = columns
         self.order = order
         self._query_independent = QueryIndependentFeatures(np.zeros(0, np.int64))
+        self._numbers: tuple[Sequence[str], IntArray] = (), np.zeros(0, np.int64)
+
+    def numbers_of(self, found: Nearest, number_of: Mapping[str, int]) -> IntArray:
+        """Return the number of each memory found, that after the last for one that is not indexed.
+
+        Those of a table of ids of which a good part is found are kept: each is a place of memory somewhere else.
+        """
+        table, numbers = self._numbers
+        if table is not found.table or len(numbers) != len(table):
+            if MIN_FOUND_SHARE * len(found) < len(found.table):
+                return self._numbers_of(found.memory_ids, number_of)
+            numbers = self._numbers_of(found.table, number_of)
+            self._numbers = found.table, numbers
+        return numbers[found.rows]
+
+    def _numbers_of(self, memory_ids: Sequence[str], number_of: Mapping[str, int]) -> IntArray:
+        unknown = len(self.columns.live)
+        return np.fromiter(map(number_of.get, memory_ids, repeat(unknown)), np.int64, len(memory_ids))
 
     def query_independent_features(self, numbers: IntArray) -> QueryIndependentFeatures:
         """Return what is kept of these memories: all that were computed before if the last question ranked them too.

@@ -7,7 +7,6 @@ for normally distributed scores. So the first of a thousand counts more than the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -142,7 +141,7 @@ def _scores_of_kind(
 def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
     size, nearest = len(columns.columns.live), Nearest.of(found)
-    numbers = np.fromiter(map(columns.number_of.get, nearest.memory_ids, repeat(size)), np.int64, len(nearest))
+    numbers = columns.derived().numbers_of(nearest, columns.number_of)
     if missing_score is None:
         missing_score = float(nearest.scores.min()) if len(nearest) else 0.0
     by_number = np.full(size + 1, missing_score)

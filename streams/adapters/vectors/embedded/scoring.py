@@ -78,11 +78,12 @@ def best_of(all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit:
         is_kept = scores >= np.partition(scores, -limit)[-limit]
         rows, scores = rows[is_kept], scores[is_kept]
     order = np.argsort(-scores, kind="stable")
-    ids, scores = list(map(all_ids.__getitem__, rows[order].tolist())), scores[order]
+    rows, scores = rows[order], scores[order]
     if not bool((scores[1:] < scores[:-1]).all()):
         # Ties by id: the scores are in order already.
-        ids = [memory_id for _, memory_id in sorted(zip((-scores).tolist(), ids, strict=True))]
-    return Nearest(ids, scores)[:limit]
+        ids = map(all_ids.__getitem__, rows.tolist())
+        rows = np.array([row for _, _, row in sorted(zip((-scores).tolist(), ids, rows.tolist(), strict=True))])
+    return Nearest(all_ids, scores[:limit], rows[:limit])
 
 
 def _pieces(starts: RowNumbers, ends: RowNumbers) -> Iterator[tuple[int, int]]:

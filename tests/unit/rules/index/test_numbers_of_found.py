@@ -1,0 +1,57 @@
+"""Numbers of the memories that a search has found: those of their ids, whatever is kept of the table of ids."""
+
+import numpy as np
+import pytest
+
+from agents.rules.index.columns import ColumnArrays
+from agents.rules.index.derived_columns import MIN_FOUND_SHARE, DerivedColumns
+from agents.rules.index.turn_order import TurnOrder
+from schemas.models.vectors import Nearest, Scored
+
+NUMBERS = {f"m{number}": number for number in range(20)}
+UNKNOWN = 24
+
+
+@pytest.fixture
+def derived() -> DerivedColumns:
+    columns = ColumnArrays.empty(UNKNOWN)
+    return DerivedColumns(columns, TurnOrder.of(columns))
+
+
+def nearest(table: list[str], *rows: int) -> Nearest:
+    return Nearest(table, np.zeros(len(rows)), np.array(rows, np.int64))
+
+
+def test_numbers_are_those_of_the_ids(derived: DerivedColumns) -> None:
+    found = nearest(["m7", "gone", "m0", "m3"], 3, 1, 0)
+    assert found.memory_ids == ["m3", "gone", "m7"]
+    assert [derived.numbers_of(found, NUMBERS).tolist() for _ in range(2)] == [[3, UNKNOWN, 7]] * 2
+
+
+def test_kept_table_serves_other_questions(derived: DerivedColumns) -> None:
+    table = ["m7", "m1", "m0", "m3"]
+    derived.numbers_of(nearest(table, 3, 1), NUMBERS)
+    assert derived.numbers_of(nearest(table, 0), {}).tolist() == [7]
+
+
+def test_grown_table_and_another_one_are_read_anew(derived: DerivedColumns) -> None:
+    table = ["m7", "m1"]
+    derived.numbers_of(nearest(table, 0, 1), NUMBERS)
+    table.append("m2")
+    assert derived.numbers_of(nearest(table, 2, 0), NUMBERS).tolist() == [2, 7]
+    assert derived.numbers_of(nearest(["m5", "m6", "m7"], 2, 0), NUMBERS).tolist() == [7, 5]
+
+
+def test_large_table_is_not_read_for_a_few(derived: DerivedColumns) -> None:
+    table = [*NUMBERS]
+    few = nearest(table, *range(len(table) // MIN_FOUND_SHARE - 1))
+    assert derived.numbers_of(few, NUMBERS).tolist() == few.rows.tolist()
+    assert derived.numbers_of(few, {}).tolist() == [UNKNOWN] * len(few)
+
+
+def test_found_memories_are_a_sequence() -> None:
+    found = Nearest(["b", "a", "c"], np.array([0.5, 0.25]), np.array([2, 0]))
+    assert found == [Scored("c", 0.5), Scored("b", 0.25)]
+    assert found[1:] == [Scored("b", 0.25)]
+    assert found[0] == Scored("c", 0.5)
+    assert Nearest.of(list(found)) == found
