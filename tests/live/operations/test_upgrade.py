@@ -44,13 +44,19 @@ async def test_data_directory_of_the_previous_release_is_read(up: StreamsUp) -> 
     async with MemoryClient(up.bootstrap, timeout=60) as client:
         await until_ready(client)
         # With the time of each vector: none was made again.
-        assert {user: await seen_by(client, user) for user in USERS} == seen["users"]
+        for user in USERS:
+            assert without_order(await seen_by(client, user)) == without_order(seen["users"][user])
         assert await dead_letters(up.bootstrap) == seen["dead_letters"]
         late = [one["turn_id"] for one in (await memories(client, LATE_USER)).values() if one["type"] == "episodic"]
         assert sorted(late) == sorted(seen["acknowledged"])
         await _is_of_this_release(client, up.bootstrap)
         await _goes_on(client)
     assert await up.end() == 0
+
+
+def without_order(seen: Json) -> Json:
+    """Keep the best hit of each question: the order of weaker ones is that of a release's ranking."""
+    return {**seen, "hits": {asked: [*found[:1], *sorted(found[1:])] for asked, found in seen["hits"].items()}}
 
 
 async def _is_of_this_release(client: MemoryClient, bootstrap: str) -> None:
