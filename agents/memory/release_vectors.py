@@ -14,6 +14,7 @@ from agents.ports.stores import Memories
 from agents.rules.memory.embedding_status import replace_held
 from schemas.internal.changes import Change
 from schemas.internal.events import Released
+from schemas.state.memories import Memory
 
 
 class ReleaseVectors:
@@ -28,14 +29,19 @@ class ReleaseVectors:
     def apply(self, change: Change) -> Iterator[WriteStep]:
         """Yield each memory that has a vector, without those in other spaces than its mode's present one."""
         for memory in affected_memories(change, self._memories, self._words):
-            if memory.embedding.place is None:
+            if memory.embedding.place is None or self._is_held_again(memory):
                 continue
-            if not memory.embedding.held:
-                yield memory, (Released(memory=memory),)
-            elif not self._spaces.has_former(memory):
-                # One that waits may have the vector that is due among those that are held.
-                due = self._spaces.digest(memory)
-                released = replace_held(memory, tuple(one for one in memory.embedding.held if one == due))
+            released = replace_held(memory, self._due(memory))
+            if released is not memory:
                 self._write(released)
-                yield released, (Released(memory=released),)
-            # Otherwise another embedder was declared since: its change decides which vectors are kept.
+            yield released, (Released(memory=released),)
+
+    def _is_held_again(self, memory: Memory) -> bool:
+        """True if another embedder was declared since: its change decides which vectors are kept."""
+        return bool(memory.embedding.held) and self._spaces.has_former(memory)
+
+    def _due(self, memory: Memory) -> tuple[str, ...]:
+        """Return the space of the vector that is due, if a memory that waits for it holds that space already."""
+        held = memory.embedding.held
+        due = self._spaces.digest(memory) if held else None
+        return tuple(one for one in held if one == due)

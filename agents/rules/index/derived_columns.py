@@ -37,13 +37,14 @@ class QueryIndependentFeatures:
 class DerivedColumns:
     """What questions need of one version of the columns, beside the columns themselves."""
 
-    def __init__(self, columns: ColumnArrays, order: TurnOrder) -> None:
+    def __init__(self, columns: ColumnArrays, order: TurnOrder, number_of: Mapping[str, int]) -> None:
+        self._number_of = number_of
         self.columns = columns
         self.order = order
         self._query_independent = QueryIndependentFeatures(np.zeros(0, np.int64))
         self._numbers: tuple[Sequence[str], IntArray] = (), np.zeros(0, np.int64)
 
-    def numbers_of(self, found: Nearest, number_of: Mapping[str, int]) -> IntArray:
+    def numbers_of(self, found: Nearest) -> IntArray:
         """Return the number of each memory found, that after the last for one that is not indexed.
 
         Those of a table of ids of which a good part is found are kept: each is a place of memory somewhere else.
@@ -51,14 +52,14 @@ class DerivedColumns:
         table, numbers = self._numbers
         if table is not found.table or len(numbers) != len(table):
             if MIN_FOUND_SHARE * len(found) < len(found.table):
-                return self._numbers_of(found.memory_ids, number_of)
-            numbers = self._numbers_of(found.table, number_of)
+                return self._numbers_of(found.memory_ids)
+            numbers = self._numbers_of(found.table)
             self._numbers = found.table, numbers
         return numbers[found.rows]
 
-    def _numbers_of(self, memory_ids: Sequence[str], number_of: Mapping[str, int]) -> IntArray:
+    def _numbers_of(self, memory_ids: Sequence[str]) -> IntArray:
         unknown = len(self.columns.live)
-        return np.fromiter(map(number_of.get, memory_ids, repeat(unknown)), np.int64, len(memory_ids))
+        return np.fromiter(map(self._number_of.get, memory_ids, repeat(unknown)), np.int64, len(memory_ids))
 
     def query_independent_features(self, numbers: IntArray) -> QueryIndependentFeatures:
         """Return what is kept of these memories: all that were computed before if the last question ranked them too.

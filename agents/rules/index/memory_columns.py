@@ -250,7 +250,7 @@ class MemoryColumns:
     def derived(self) -> DerivedColumns:
         """Return what follows from the present columns; the next write makes it outdated."""
         if self._derived is None:
-            self._derived = DerivedColumns(self.columns, self.order())
+            self._derived = DerivedColumns(self.columns, self.order(), self.number_of)
         return self._derived
 
     def languages(self) -> Sequence[int]:

@@ -75,7 +75,7 @@ class PreparedFeatures:
 
 
 def prepare_features(features: QueryFeatures, numbers: IntArray, model: LinearModel) -> PreparedFeatures:
-    """Compute the primitives that a model will need and that no vector changes, and their part of the log-odds."""
+    """Compute the part of a model's log-odds that no vector changes, and the primitives that it has."""
     return RankingFeatures(features, features.lexical, numbers).prepared(model)
 
 
@@ -120,15 +120,9 @@ class RankingFeatures:
 
     def prepared(self, model: LinearModel) -> PreparedFeatures:
         """Return what is known without vectors."""
-        left: list[Product] = []
-        known: list[Product] = []
-        for product in self._weighted(model):
-            (left if any(map(uses_vectors, product[0])) else known).append(product)
-        # Those of products with a vector, too, such as `late*longer`.
-        for primitives, _ in left:
-            for name in primitives:
-                if not uses_vectors(name):
-                    self._primitive(name)
+        products = list(self._weighted(model))
+        left = [product for product in products if any(map(uses_vectors, product[0]))]
+        known = [product for product in products if not any(map(uses_vectors, product[0]))]
         log_odds = self._added(np.full(len(self._numbers), model.intercept), known)
         return PreparedFeatures(self._numbers, self._fields, model, self._known, log_odds, left)
 

@@ -141,7 +141,7 @@ def _scores_of_kind(
 def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
     size, nearest = len(columns.columns.live), Nearest.of(found)
-    numbers = columns.derived().numbers_of(nearest, columns.number_of)
+    numbers = columns.derived().numbers_of(nearest)
     if missing_score is None:
         missing_score = float(nearest.scores.min()) if len(nearest) else 0.0
     by_number = np.full(size + 1, missing_score)

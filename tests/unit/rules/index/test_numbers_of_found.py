@@ -8,14 +8,19 @@ from agents.rules.index.derived_columns import MIN_FOUND_SHARE, DerivedColumns
 from agents.rules.index.turn_order import TurnOrder
 from schemas.models.vectors import Nearest, Scored
 
-NUMBERS = {f"m{number}": number for number in range(20)}
+IDS = [f"m{number}" for number in range(20)]
 UNKNOWN = 24
 
 
 @pytest.fixture
-def derived() -> DerivedColumns:
+def number_of() -> dict[str, int]:
+    return {memory_id: number for number, memory_id in enumerate(IDS)}
+
+
+@pytest.fixture
+def derived(number_of: dict[str, int]) -> DerivedColumns:
     columns = ColumnArrays.empty(UNKNOWN)
-    return DerivedColumns(columns, TurnOrder.of(columns))
+    return DerivedColumns(columns, TurnOrder.of(columns), number_of)
 
 
 def nearest(table: list[str], *rows: int) -> Nearest:
@@ -25,28 +30,29 @@ def nearest(table: list[str], *rows: int) -> Nearest:
 def test_numbers_are_those_of_the_ids(derived: DerivedColumns) -> None:
     found = nearest(["m7", "gone", "m0", "m3"], 3, 1, 0)
     assert found.memory_ids == ["m3", "gone", "m7"]
-    assert [derived.numbers_of(found, NUMBERS).tolist() for _ in range(2)] == [[3, UNKNOWN, 7]] * 2
+    assert [derived.numbers_of(found).tolist() for _ in range(2)] == [[3, UNKNOWN, 7]] * 2
 
 
-def test_kept_table_serves_other_questions(derived: DerivedColumns) -> None:
+def test_kept_table_serves_other_questions(derived: DerivedColumns, number_of: dict[str, int]) -> None:
     table = ["m7", "m1", "m0", "m3"]
-    derived.numbers_of(nearest(table, 3, 1), NUMBERS)
-    assert derived.numbers_of(nearest(table, 0), {}).tolist() == [7]
+    derived.numbers_of(nearest(table, 3, 1))
+    number_of.clear()
+    assert derived.numbers_of(nearest(table, 0)).tolist() == [7]
 
 
 def test_grown_table_and_another_one_are_read_anew(derived: DerivedColumns) -> None:
     table = ["m7", "m1"]
-    derived.numbers_of(nearest(table, 0, 1), NUMBERS)
+    derived.numbers_of(nearest(table, 0, 1))
     table.append("m2")
-    assert derived.numbers_of(nearest(table, 2, 0), NUMBERS).tolist() == [2, 7]
-    assert derived.numbers_of(nearest(["m5", "m6", "m7"], 2, 0), NUMBERS).tolist() == [7, 5]
+    assert derived.numbers_of(nearest(table, 2, 0)).tolist() == [2, 7]
+    assert derived.numbers_of(nearest(["m5", "m6", "m7"], 2, 0)).tolist() == [7, 5]
 
 
-def test_large_table_is_not_read_for_a_few(derived: DerivedColumns) -> None:
-    table = [*NUMBERS]
-    few = nearest(table, *range(len(table) // MIN_FOUND_SHARE - 1))
-    assert derived.numbers_of(few, NUMBERS).tolist() == few.rows.tolist()
-    assert derived.numbers_of(few, {}).tolist() == [UNKNOWN] * len(few)
+def test_large_table_is_not_read_for_a_few(derived: DerivedColumns, number_of: dict[str, int]) -> None:
+    few = nearest(IDS, *range(len(IDS) // MIN_FOUND_SHARE - 1))
+    assert derived.numbers_of(few).tolist() == few.rows.tolist()
+    number_of.clear()
+    assert derived.numbers_of(few).tolist() == [UNKNOWN] * len(few)
 
 
 def test_found_memories_are_a_sequence() -> None:
