@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
 
 from schemas.messages.records import Record
@@ -34,6 +34,9 @@ BACKGROUND_SHARE = 1
 SETTLED_SHARE = 4
 """Part of the window that is settled at once: what is being settled keeps its place in the window, and the others have
 to keep busy what they wait for."""
+
+LOOK_INTERVAL_S = 0.03
+"""Between two looks, during a pause, at whether it still brings anything."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Values of the events in flight of one agent: beyond it none is read, whatever the window."""
@@ -74,9 +77,9 @@ class Held(Generic[Finished]):
 class Delivery(Generic[Finished]):
     """Runs one agent over its stream.
 
-    `window` limits the events in flight, and `MAX_HELD_BYTES` their values. `pause_s` is the least time between two
-    calls of `settle`, so that under load each makes many events durable at the price of one; a single event is settled
-    at once.
+    `window` limits the events in flight, and `MAX_HELD_BYTES` their values. `pause_s` is the time between two calls of
+    `settle`, so that under load each makes many events durable at the price of one; a single event is settled at once.
+    A pause ends early when as many have finished as are settled at once, or all have and no other has come.
     """
 
     def __init__(
@@ -94,6 +97,8 @@ class Delivery(Generic[Finished]):
         self._begin = begin
         self._settle = settle
         self._window = window
+        self._batch = max(1, window // SETTLED_SHARE)
+        """The most events that are settled at once."""
         self._pause_s = pause_s
         self._fair_share = fair_share
         self._foreground = foreground or Foreground()
@@ -237,7 +242,20 @@ class Delivery(Generic[Finished]):
                 self._in_flight.popleft()
                 self._held_bytes -= held.size
             self._settled.set()
-            await asyncio.sleep(max(0.0, self._pause_s - (asyncio.get_running_loop().time() - started)))
+            await self._pause(started + self._pause_s)
+
+    async def _pause(self, until: float) -> None:
+        """Let others finish: until a time of the loop, and only while that makes the next batch larger."""
+        loop, newest = asyncio.get_running_loop(), None
+        await asyncio.sleep(0)
+        while (left := until - loop.time()) > 0 and not self._has_full_batch():
+            await asyncio.sleep(min(left, LOOK_INTERVAL_S))
+            before, newest = newest, self._in_flight[-1] if self._in_flight else None
+            if newest is before and all(map(_has_finished, self._in_flight)):
+                return
+
+    def _has_full_batch(self) -> bool:
+        return len(self._in_flight) >= self._batch and all(map(_has_finished, islice(self._in_flight, self._batch)))
 
     async def _head(self) -> "asyncio.Future[Finished]":
         """Wait until the oldest event has begun; return what it waits for."""
@@ -249,11 +267,14 @@ class Delivery(Generic[Finished]):
     def _finished_head(self) -> tuple[list[Held[Finished]], list[Finished]]:
         finished: list[Held[Finished]] = []
         results: list[Finished] = []
-        for held in islice(self._in_flight, max(1, self._window // SETTLED_SHARE)):
-            if held.finishing is None or not held.finishing.done():
-                break
+        for held in takewhile(_has_finished, islice(self._in_flight, self._batch)):
+            assert held.finishing is not None
             if held.finishing.cancelled():
                 raise RuntimeError("an event was cancelled before it was finished")
             finished.append(held)
             results.append(held.finishing.result())
         return finished, results
+
+
+def _has_finished(held: Held[Finished]) -> bool:
+    return held.finishing is not None and held.finishing.done()

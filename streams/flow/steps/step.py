@@ -28,7 +28,7 @@ class Step(Protocol):
     window: int
     """Maximum number of events in flight."""
     pause_s: float
-    """Minimum seconds between two calls of `settle`."""
+    """Seconds between two calls of `settle`, as long as events finish meanwhile."""
     fair_share: FairShare | None
     """How users take turns; None: all records begin in order."""
 

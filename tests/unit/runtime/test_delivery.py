@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from schemas.messages.records import Record
-from streams.runtime.delivery import Delivery
+from streams.runtime.delivery import LOOK_INTERVAL_S, Delivery
 from tests.builders.turns import record
 
 
@@ -30,7 +30,7 @@ class Event:
 class Run:
     """A delivery over `events` events that finish when the test says so."""
 
-    def __init__(self, events: int, window: int = 100, *, endless: bool = False) -> None:
+    def __init__(self, events: int, window: int = 100, *, endless: bool = False, pause_s: float = 0) -> None:
         self.begun: list[int] = []
         self.settled: list[int] = []
         self.batches: list[list[int]] = []
@@ -38,7 +38,7 @@ class Run:
         self.before_begin: Callable[[int], Awaitable[None]] = nothing
         self.before_settle: Callable[[list[int]], Awaitable[None]] = nothing
         self._endless = endless
-        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=window)
+        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=window, pause_s=pause_s)
         self.task = asyncio.create_task(self.delivery.run(self._stream(events)))
 
     async def _stream(self, events: int) -> AsyncIterator[Event]:
@@ -61,6 +61,12 @@ class Run:
         for offset in offsets:
             self.finishing[offset].set_result(offset)
         await quiet()
+
+    async def until_settled(self, count: int) -> None:
+        """Wait for that many acknowledgements."""
+        async with asyncio.timeout(10):
+            while len(self.settled) < count:
+                await asyncio.sleep(0.01)
 
     async def failure(self) -> BaseException:
         """Return the exception that ended the run."""
@@ -196,6 +202,32 @@ async def test_single_event_is_settled_at_once() -> None:
     run = Run(1, endless=True)
     await run.finish(0)
     assert run.settled == [0]
+    run.task.cancel()
+
+
+async def test_a_pause_ends_with_as_many_finished_as_are_settled_at_once() -> None:
+    run = Run(8, window=8, pause_s=60)
+    await quiet()
+    await run.finish(0)
+    await run.finish(1, 3)
+    await asyncio.sleep(4 * LOOK_INTERVAL_S)
+    assert run.batches == [[0]], "one that others wait behind does not end the pause"
+    await run.finish(2)
+    await run.until_settled(3)
+    assert run.batches == [[0], [1, 2]]
+    run.task.cancel()
+
+
+async def test_a_pause_ends_when_nothing_is_under_way() -> None:
+    run = Run(4, pause_s=60, endless=True)
+    await quiet()
+    await run.finish(0)
+    await run.finish(1, 2)
+    await asyncio.sleep(4 * LOOK_INTERVAL_S)
+    assert run.batches == [[0]], "another one is under way"
+    await run.finish(3)
+    await run.until_settled(4)
+    assert run.batches == [[0], [1, 2, 3]]
     run.task.cancel()
 
 
