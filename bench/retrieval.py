@@ -12,6 +12,9 @@ from modestream_client import MemoryClient
 
 from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_FULL_SCAN_LIMIT
 from agents.rules.query.questions import parse_question
+from bench.harness.asking import ask
+from bench.harness.report import Report
+from bench.harness.texts import distinct_questions
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.catalog.entries import build_catalog
@@ -23,6 +26,9 @@ from streams.wire.partitioning import partition_of
 
 WARM = 50
 """First questions, not counted."""
+
+QUESTIONS_AT_ONCE = {1: 300, 8: 600, 32: 1200}
+"""Questions by callers that ask at once."""
 
 
 async def measure_questions_s(
@@ -37,6 +43,17 @@ async def measure_questions_s(
             times.append(time.perf_counter() - began)
     counted = times[WARM:]
     return median(counted), quantiles(counted, n=20)[-1]
+
+
+async def measure_callers(bootstrap: str, user: str, turns: Sequence[str], report: Report) -> None:
+    """Report answers a second and latency, by callers of which each waits for its answer before it asks again."""
+    report.section(f"questions over Kafka by callers at once, a user of {len(turns)} memories")
+    async with MemoryClient(bootstrap, timeout=30) as client:
+        for callers, count in QUESTIONS_AT_ONCE.items():
+            latency = await ask(client, user, distinct_questions(list(turns), count, callers), callers)
+            report.number(f"callers_{callers}_per_s", f"callers: {callers}", latency.per_second, "1/s")
+            report.number(f"callers_{callers}_p50_ms", "p50", latency.p50_ms, "ms")
+            report.number(f"callers_{callers}_p95_ms", "p95", latency.p95_ms, "ms")
 
 
 def request_bytes(user: str, question: str) -> bytes:

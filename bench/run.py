@@ -17,7 +17,7 @@ from bench.harness.system import System, running
 from bench.harness.texts import mixed_turns, questions, short_turns
 from bench.ingest import ingest
 from bench.lists import measure_lists
-from bench.retrieval import measure_index_queries_s, measure_questions_s, request_bytes
+from bench.retrieval import measure_callers, measure_index_queries_s, measure_questions_s, request_bytes
 from bench.server import ServerAddress, ServerLoad, measure_server
 from streams.up.installation import KafkaInstallation
 from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
@@ -28,8 +28,8 @@ ASKER = "asker-0"
 Part = Literal["gateway", "lists", "server"]
 """What can be measured alone."""
 
-ASKERS_TURNS = 600
-"""Memories of that user."""
+ASKERS_TURNS, ASKERS_SEED = 600, 4
+"""Memories of that user, and which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +168,12 @@ class Bench:
         before = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
         p50, p95 = await measure_questions_s(system.bootstrap, ASKER, asked)
         after = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
+        await measure_callers(system.bootstrap, ASKER, mixed_turns(ASKERS_TURNS, ASKERS_SEED), self._report)
         return asked, p50, p95, mean((before, after))
 
     async def _prepare_asker(self, system: System) -> list[str]:
         """Write the memories of the user of the timed questions; return the questions."""
-        turns = mixed_turns(ASKERS_TURNS, 4)
+        turns = mixed_turns(ASKERS_TURNS, ASKERS_SEED)
         await ingest(system.bootstrap, turns, "asker", users=1)
         return questions(turns, self._sizes.questions, 5)
 

@@ -1,7 +1,8 @@
 """Memory and processor time of the system's processes, from Linux's `/proc`."""
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.harness.system import System
@@ -14,8 +15,8 @@ USER_TICKS = 11
 
 
 def resident(system: System) -> dict[str, dict[str, float]]:
-    """Return `rss` and `pss` (shared pages divided among processes) of each process in MiB."""
-    return {name: _memory(pid) for name, pid in _pids(system).items()}
+    """Return `rss` and `pss` (shared pages divided among processes) of each process in MiB; embedders together."""
+    return {name: dict(sum((Counter(_memory(pid)) for pid in pids), Counter())) for name, pids in _pids(system).items()}
 
 
 def resident_mib(pid: int) -> float:
@@ -24,17 +25,25 @@ def resident_mib(pid: int) -> float:
 
 
 def cpu_seconds(system: System) -> dict[str, float]:
-    """Return the processor time of each process since its start, without the supervisor."""
-    pids = {name: pid for name, pid in _pids(system).items() if name != "supervisor"}
-    return {name: stat_cpu_seconds(Path(f"/proc/{pid}/stat")) for name, pid in pids.items()}
+    """Return the processor time of each process since its start, without the supervisor; of all embedders together."""
+    return {
+        name: sum(stat_cpu_seconds(Path(f"/proc/{pid}/stat")) for pid in pids)
+        for name, pids in _pids(system).items()
+        if name != "supervisor"
+    }
 
 
-def _pids(system: System) -> Mapping[str, int]:
-    """Return the pids by name; the worker's only child is its embedder."""
+def _pids(system: System) -> Mapping[str, Sequence[int]]:
+    """Return the pids by name; the worker's children are embedders, one for each model that is loaded."""
     worker = system.pid("worker")
-    [embedder] = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
-    broker, gateway, supervisor = system.pid("broker"), system.pid("gateway"), system.supervisor
-    return {"worker": worker, "embedder": int(embedder), "broker": broker, "gateway": gateway, "supervisor": supervisor}
+    embedders = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    return {
+        "worker": [worker],
+        "embedder": [*map(int, embedders)],
+        "broker": [system.pid("broker")],
+        "gateway": [system.pid("gateway")],
+        "supervisor": [system.supervisor],
+    }
 
 
 def stat_cpu_seconds(stat: Path, *, with_ended_children: bool = False) -> float:

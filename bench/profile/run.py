@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from modestream_client import MemoryClient
 
+from bench.harness.asking import Latency, ask
 from bench.harness.report import Report
 from bench.harness.system import System
 from bench.harness.texts import distinct_questions, mixed_turns, short_turns
 from bench.ingest import ingest
-from bench.profile.asking import Latency, ask
 from bench.profile.counters import Counters
 from bench.profile.sampler import SamplerUnavailable, sample_while
 from bench.profile.samples import stage_costs

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from bench.harness.asking import Latency
 from bench.harness.report import Report
-from bench.profile.asking import Latency
 from bench.profile.counters import Costs
 
 Unit = Literal["turn", "question"]
