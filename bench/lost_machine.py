@@ -48,10 +48,10 @@ MAX_S = 3600.0
 class ToldReport(Report):
     """Tells each row at once, too: a run takes minutes, and may be ended."""
 
-    def number(self, key: str, name: str, value: float, unit: str) -> None:
+    def number(self, key: str, name: str, value: float, unit: str, wanted: str = "") -> None:
         """Add a number."""
         sys.stderr.write(f"{time.strftime('%H:%M:%S')} {key}: {value:.1f} {unit}\n")
-        super().number(key, name, value, unit)
+        super().number(key, name, value, unit, wanted)
 
     def fact(self, key: str, name: str, value: object) -> None:
         """Add any other value."""

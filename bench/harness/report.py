@@ -18,10 +18,10 @@ class Report:
         self._values[key] = round(value, 3)
         self._rows.append((name, f"{value:.2f}", wanted))
 
-    def number(self, key: str, name: str, value: float, unit: str) -> None:
-        """Add a number with its unit."""
+    def number(self, key: str, name: str, value: float, unit: str, wanted: str = "") -> None:
+        """Add a number with its unit, and with its target, which is for the machine of the project's figures."""
         self._values[key] = round(value, 4)
-        self._rows.append((name, f"{value:,.1f} {unit}", ""))
+        self._rows.append((name, f"{value:,.1f} {unit}", wanted))
 
     def cost(self, key: str, name: str, ms: float, whole: float, wanted: str = "") -> None:
         """Add milliseconds of processor time, as a share of `whole` too, with the budget."""
