@@ -43,12 +43,16 @@ class DerivedColumns:
         self.order = order
         self._query_independent = QueryIndependentFeatures(np.zeros(0, np.int64))
         self._numbers: tuple[Sequence[str], IntArray] = (), np.zeros(0, np.int64)
+        self._candidates: tuple[Sequence[str], IntArray] = self._numbers
 
     def numbers_of(self, found: Nearest) -> IntArray:
         """Return the number of each memory found, that after the last for one that is not indexed.
 
         Those of a table of ids of which a good part is found are kept: each is a place of memory somewhere else.
         """
+        candidates, numbers = self._candidates
+        if candidates is found.table:
+            return numbers[found.rows]
         table, numbers = self._numbers
         if table is not found.table or len(numbers) != len(table):
             if MIN_FOUND_SHARE * len(found) < len(found.table):
@@ -56,6 +60,10 @@ class DerivedColumns:
             numbers = self._numbers_of(found.table)
             self._numbers = found.table, numbers
         return numbers[found.rows]
+
+    def keep_candidates(self, memory_ids: Sequence[str], numbers: IntArray) -> None:
+        """Keep the numbers of the memories among which a question is about to find some."""
+        self._candidates = memory_ids, numbers
 
     def _numbers_of(self, memory_ids: Sequence[str]) -> IntArray:
         unknown = len(self.columns.live)

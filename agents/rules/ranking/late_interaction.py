@@ -27,8 +27,14 @@ def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: Memo
     order = columns.order()
     nearest = np.array([columns.number_of[one] for one in near if one in columns.number_of], np.int64)
     chosen = np.concatenate([nearest, _best(lexical["words"], admitted), _best(lexical["around"], admitted)])
-    wide = np.unique(np.concatenate([chosen, order.before[chosen], order.after[chosen]]))
-    return [columns.id_of[number] for number in wide[wide != MISSING].tolist()]
+    # One place more, at the end: `MISSING` is the last place of an array.
+    mask = np.zeros(len(admitted) + 1, np.bool_)
+    for numbers in (chosen, order.before[chosen], order.after[chosen]):
+        mask[numbers] = True
+    wide = np.flatnonzero(mask[:MISSING])
+    memory_ids = list(map(columns.id_of.__getitem__, wide.tolist()))
+    columns.derived().keep_candidates(memory_ids, wide)
+    return memory_ids
 
 
 def _best(scores: FloatArray, admitted: Mask) -> IntArray:

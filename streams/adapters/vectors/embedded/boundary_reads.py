@@ -84,19 +84,21 @@ async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
 async def score_rows(
     tokens: TokenCache, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
 ) -> tuple[Nearest, list[str]]:
-    """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed."""
+    """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed.
+
+    Each id comes once. What is found are rows of `memory_ids`.
+    """
     steps = QuestionSteps.of(question)
-    found: list[str] = []
-    scores = [np.zeros(0)]
+    places, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
     unpacked: list[str] = []
-    # In the order of the keys, so that neighbours are in one block.
-    for page in batches(sorted(memory_ids), POINT_PAGE_SIZE):
-        ids, page_scores, missing = tokens.scores(space, where, steps, page)
+    for start in range(0, len(memory_ids), POINT_PAGE_SIZE):
+        page = memory_ids[start : start + POINT_PAGE_SIZE]
+        page_places, page_scores, missing = tokens.scores(space, where, steps, page)
         unpacked += missing
-        found += ids
+        places.append(start + page_places)
         scores.append(page_scores)
         await asyncio.sleep(0)
-    return best_of(found, np.arange(len(found)), np.concatenate(scores), len(found)), unpacked
+    return best_of(memory_ids, np.concatenate(places), np.concatenate(scores), len(memory_ids)), unpacked
 
 
 async def point_ids(shard: CollectionShard, boundary: str, max_points: int, pause: Pause) -> set[str]:

@@ -118,7 +118,7 @@ class EdgeIndex:
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
         if (shard := await self._opening.readable(space)) is not None and shard.has_packed_tokens:
-            ids = None if memory_ids is None else list(dict.fromkeys(memory_ids))
+            ids = None if memory_ids is None else _each_once(memory_ids)
             return await self._maxsim_of_rows(shard, space, question, where, limit, ids)
         ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         return await self._maxsim_of_engine(space, question, where, limit, ids)
@@ -273,3 +273,8 @@ class EdgeIndex:
         # The packed vectors first: they must be on the disk before the engine's points are.
         self._packed.sync()
         shard.sync_log()
+
+
+def _each_once(memory_ids: Sequence[str]) -> Sequence[str]:
+    """Return ids without repetitions, the same sequence if it has none: its caller knows it."""
+    return memory_ids if len(frozenset(memory_ids)) == len(memory_ids) else list(dict.fromkeys(memory_ids))

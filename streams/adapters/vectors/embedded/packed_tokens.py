@@ -9,7 +9,7 @@ from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.packed_rows import FilterFields, PackedTokens, RowStart
 from streams.adapters.vectors.embedded.row_table import ROW_BYTES, RowTable
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, ScoreArray
+from streams.adapters.vectors.embedded.scoring import Mask, QuestionSteps, RowNumbers, ScoreArray
 from streams.adapters.vectors.embedded.token_columns import TokenColumns
 
 
@@ -76,7 +76,7 @@ class TokenRows:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
         return self._table.rows_of(memory_ids)
 
-    def scores(self, steps: QuestionSteps, where: MemoryFilter, rows: RowNumbers) -> tuple[list[str], ScoreArray]:
-        """Return the memories of these rows that the filter admits and that have token vectors; their MaxSim."""
-        rows = rows[self._table.admitted_mask(where, rows) & self._tokens.has_tokens(rows)]
-        return self._table.ids_of(rows), self._tokens.maxsim(rows, steps)
+    def scores(self, steps: QuestionSteps, where: MemoryFilter, rows: RowNumbers) -> tuple[Mask, ScoreArray]:
+        """Return which of these rows the filter admits and have token vectors; the MaxSim of those."""
+        mask: Mask = self._table.admitted_mask(where, rows) & self._tokens.has_tokens(rows)
+        return mask, self._tokens.maxsim(rows[mask], steps)

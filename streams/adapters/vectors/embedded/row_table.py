@@ -90,10 +90,6 @@ class RowTable:
         mask: Mask = kinds[self._kind[rows]]
         return mask & time_mask(self._times[rows], where)
 
-    def ids_of(self, rows: RowNumbers) -> list[str]:
-        """Return the memories of these rows."""
-        return list(map(self.ids.__getitem__, rows.tolist()))
-
     def rows_of(self, memory_ids: Sequence[str]) -> RowNumbers:
         """Return the row of each of these memories, `NO_ROW` for an unknown one."""
         return np.fromiter(map(self.rows.get, memory_ids, repeat(NO_ROW)), np.int64, len(memory_ids))

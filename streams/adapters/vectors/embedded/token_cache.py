@@ -14,11 +14,11 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.packed_tokens import TokenRows
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.row_table import NO_ROW
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, ScoreArray
+from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, ScoreArray
 from streams.adapters.vectors.shared.vector_contract import validate_ids
 
-MAX_TOKEN_BYTES = 96 * 2**20
-"""The limit of the cache: 40,000 short memories."""
+MAX_TOKEN_BYTES = 160 * 2**20
+"""The limit of the cache: 65,000 short memories. Beyond it, rows of a boundary that go are read again."""
 
 CacheKey = tuple[str, str, str]
 """An index, a collection and a boundary."""
@@ -72,8 +72,8 @@ class TokenCache:
 
     def scores(
         self, space: VectorSpace, where: MemoryFilter, steps: QuestionSteps, memory_ids: Sequence[str]
-    ) -> tuple[list[str], ScoreArray, list[str]]:
-        """Return the memories that the filter admits, their scores, and the ids whose vectors are not packed.
+    ) -> tuple[RowNumbers, ScoreArray, list[str]]:
+        """Return places of the ids that the filter admits, their scores, and the ids whose vectors are not packed.
 
         Each id comes once. Raises Unavailable, and ValueError for an id that is no UUID in canonical form.
         """
@@ -83,11 +83,13 @@ class TokenCache:
             unknown = [memory_ids[number] for number in missing.tolist()]
             unpacked = self._read(space, where.boundary, rows, unknown)
             found_rows[missing] = rows.rows_of(unknown)
+        places = np.flatnonzero(found_rows != NO_ROW)
         # In order of rows: they were added in the order of their keys, so neighbours are read together.
-        found, scores = rows.scores(steps, where, np.sort(found_rows[found_rows != NO_ROW]))
+        places = places[np.argsort(found_rows[places])]
+        mask, scores = rows.scores(steps, where, found_rows[places])
         if len(missing):
             self._kept.shrink()
-        return found, scores, unpacked
+        return places[mask], scores, unpacked
 
     def forget(self, collection: str, memory_ids: Iterable[str]) -> None:
         """Drop rows that were written or removed."""

@@ -56,5 +56,6 @@ class TokenColumns:
         if rows[-1] - rows[0] == len(rows) - 1:
             tokens = self._tokens[firsts[0] : firsts[0] + counts.sum()]
         else:
-            tokens = self._tokens[np.repeat(firsts - starts, counts) + np.arange(counts.sum())]
+            # `take` copies rows in half of the time of an index.
+            tokens = self._tokens.take(np.repeat(firsts - starts, counts) + np.arange(counts.sum()), axis=0)
         return steps.maxsim(tokens, starts)

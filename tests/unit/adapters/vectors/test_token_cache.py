@@ -65,9 +65,10 @@ def ids(*numbers: int) -> list[str]:
 
 def read(cache: TokenCache, *numbers: int, where: MemoryFilter = WHERE) -> dict[str, float]:
     """Score these memories, all of them packed."""
-    found, scores, unpacked = cache.scores(SPACE, where, STEPS, ids(*numbers))
+    asked = ids(*numbers)
+    places, scores, unpacked = cache.scores(SPACE, where, STEPS, asked)
     assert unpacked == []
-    return dict(zip(found, scores.tolist(), strict=True))
+    return {asked[place]: score for place, score in zip(places.tolist(), scores.tolist(), strict=True)}
 
 
 def size_of(store: PackedVectors, count: int) -> int:

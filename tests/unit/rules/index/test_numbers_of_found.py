@@ -40,6 +40,16 @@ def test_kept_table_serves_other_questions(derived: DerivedColumns, number_of: d
     assert derived.numbers_of(nearest(table, 0)).tolist() == [7]
 
 
+def test_candidates_are_kept_beside_the_table(derived: DerivedColumns, number_of: dict[str, int]) -> None:
+    table, candidates = ["m7", "m1", "m0", "m3"], ["m3", "m9"]
+    derived.numbers_of(nearest(table, 3, 1))
+    derived.keep_candidates(candidates, np.array([3, 9]))
+    number_of.clear()
+    assert derived.numbers_of(nearest(candidates, 1)).tolist() == [9]
+    assert derived.numbers_of(nearest(table, 0)).tolist() == [7]
+    assert derived.numbers_of(nearest(["m3", "m9"], 1)).tolist() == [UNKNOWN], "other ids than those that are kept"
+
+
 def test_grown_table_and_another_one_are_read_anew(derived: DerivedColumns) -> None:
     table = ["m7", "m1"]
     derived.numbers_of(nearest(table, 0, 1))
