@@ -80,7 +80,7 @@ def neighbourhood_bm25(postings: Sequence[Postings], derived: DerivedColumns, do
 def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
     turns = np.concatenate([term.numbers, order.before[term.numbers], order.after[term.numbers]])
     counts = np.bincount(np.where(turns == MISSING, size, turns), np.tile(term.counts, 3), size)
-    numbers = np.flatnonzero(counts[:size])
+    numbers = np.flatnonzero(counts[:size] > 0)
     return Postings(numbers, counts[numbers].astype(np.int64))
 
 
@@ -95,7 +95,7 @@ def conversation_bm25(postings: Sequence[Postings], derived: DerivedColumns) -> 
 def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Postings:
     places = conversations[term.numbers]
     counts = np.bincount(np.where(places == MISSING, size, places), term.counts, size + 1)[:size]
-    numbers = np.flatnonzero(counts)
+    numbers = np.flatnonzero(counts > 0)
     return Postings(numbers, counts[numbers].astype(np.int64))
 
 
