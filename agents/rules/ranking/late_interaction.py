@@ -23,7 +23,10 @@ MAX_LEXICAL_CANDIDATES = 300
 
 
 def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: MemoryColumns, admitted: Mask) -> list[str]:
-    """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both."""
+    """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both.
+
+    Their numbers are kept beside the columns for what is found among them.
+    """
     order = columns.order()
     nearest = np.array([columns.number_of[one] for one in near if one in columns.number_of], np.int64)
     chosen = np.concatenate([nearest, _best(lexical["words"], admitted), _best(lexical["around"], admitted)])
