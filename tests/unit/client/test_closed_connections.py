@@ -1,0 +1,57 @@
+"""A request on a connection that the other side has reset, on uvloop: an error that aiokafka repeats it after."""
+
+import asyncio
+import socket
+import struct
+
+import uvloop
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaConnectionError
+from modestream_client.kafka.closed_connections import patch_closed_connections
+
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+class Encoded:
+    """A request, as far as a connection asks."""
+
+    def prepare(self, _: object) -> "Encoded":
+        """Return itself."""
+        return self
+
+    def build_request_header(self, **_: object) -> "Encoded":
+        """Return something to encode."""
+        return self
+
+    def encode(self) -> bytes:
+        """Return some bytes."""
+        return b"request"
+
+
+def test_request_on_a_reset_connection_is_a_kafka_error() -> None:
+    patch_closed_connections()
+    assert isinstance(uvloop.run(send_after_reset()), KafkaConnectionError)
+
+
+async def send_after_reset() -> BaseException | None:
+    """Send until that raises; return what it raises."""
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    connection = AIOKafkaConnection(host, port)
+    connection._reader, connection._writer = await asyncio.open_connection(host, port)
+    # Nothing reads: the loss is noticed by what is written.
+    connection._read_task = asyncio.get_running_loop().create_future()
+    theirs = await accepted.get()
+    theirs.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+    theirs.transport.abort()
+    problem = None
+    for _ in range(100):
+        try:
+            connection.send(Encoded()).close()
+        except RuntimeError as raised:
+            problem = raised
+            break
+        await asyncio.sleep(0)
+    server.close()
+    return problem
