@@ -12,7 +12,7 @@ from modestream_client import MemoryClient
 
 from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_FULL_SCAN_LIMIT
 from agents.rules.query.questions import parse_question
-from bench.harness.asking import ask
+from bench.harness.asking import ask, report_latency
 from bench.harness.report import Report
 from bench.harness.texts import distinct_questions
 from schemas.models.vectors import MemoryFilter
@@ -50,14 +50,11 @@ async def measure_questions_s(
 
 async def measure_callers(bootstrap: str, user: str, turns: Sequence[str], report: Report) -> None:
     """Report answers a second and latency, by callers of which each waits for its answer before it asks again."""
-    report.section(f"questions over Kafka by callers at once, a user of {len(turns)} memories")
     async with MemoryClient(bootstrap, timeout=30) as client:
         for callers, count in QUESTIONS_AT_ONCE.items():
             latency = await ask(client, user, distinct_questions(list(turns), count, callers), callers)
-            wanted = WANTED_AT_ONCE.get(callers, "")
-            report.number(f"callers_{callers}_per_s", f"callers: {callers}", latency.per_second, "1/s", wanted)
-            report.number(f"callers_{callers}_p50_ms", "p50", latency.p50_ms, "ms")
-            report.number(f"callers_{callers}_p95_ms", "p95", latency.p95_ms, "ms")
+            report.section(f"questions over Kafka, a user of {len(turns)} memories, callers at once: {callers}")
+            report_latency(report, f"callers_{callers}", latency, WANTED_AT_ONCE.get(callers, ""))
 
 
 def request_bytes(user: str, question: str) -> bytes:

@@ -28,8 +28,8 @@ ASKER = "asker-0"
 Part = Literal["gateway", "lists", "server"]
 """What can be measured alone."""
 
-ASKERS_TURNS, ASKERS_SEED = 600, 4
-"""Memories of that user, and which."""
+ASKERS_TURNS = 600
+"""Memories of that user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class Bench:
         self._sizes = sizes
         self._report = report
         self._progress = progress
+        self._askers_turns = mixed_turns(ASKERS_TURNS, 4)
 
     async def run(self, part: Part | None = None) -> None:
         """Run all measurements, or those of one part, and fill the report."""
@@ -168,14 +169,13 @@ class Bench:
         before = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
         p50, p95 = await measure_questions_s(system.bootstrap, ASKER, asked)
         after = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
-        await measure_callers(system.bootstrap, ASKER, mixed_turns(ASKERS_TURNS, ASKERS_SEED), self._report)
+        await measure_callers(system.bootstrap, ASKER, self._askers_turns, self._report)
         return asked, p50, p95, mean((before, after))
 
     async def _prepare_asker(self, system: System) -> list[str]:
         """Write the memories of the user of the timed questions; return the questions."""
-        turns = mixed_turns(ASKERS_TURNS, ASKERS_SEED)
-        await ingest(system.bootstrap, turns, "asker", users=1)
-        return questions(turns, self._sizes.questions, 5)
+        await ingest(system.bootstrap, self._askers_turns, "asker", users=1)
+        return questions(self._askers_turns, self._sizes.questions, 5)
 
     async def _report_question_parts(self, asked: list[str], p50: float, p95: float, echo: float) -> None:
         int8 = self._embedders[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from modestream_client import MemoryClient
 
-from bench.harness.asking import Latency, ask
+from bench.harness.asking import Latency, ask, report_latency
 from bench.harness.report import Report
 from bench.harness.system import System
 from bench.harness.texts import distinct_questions, mixed_turns, short_turns
@@ -13,7 +13,7 @@ from bench.ingest import ingest
 from bench.profile.counters import Counters
 from bench.profile.sampler import SamplerUnavailable, sample_while
 from bench.profile.samples import stage_costs
-from bench.profile.tables import Unit, report_costs, report_latency, report_stages
+from bench.profile.tables import Unit, report_costs, report_stages
 from bench.profile.threads import find_consumer_thread
 
 ASKER = "asker-0"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from bench.harness.asking import Latency
 from bench.harness.report import Report
 from bench.profile.counters import Costs
 
@@ -31,13 +30,6 @@ def report_stages(report: Report, key: str, stages: Mapping[str, float], samples
     whole = sum(stages.values())
     for stage, ms in stages.items():
         report.cost(_key(key, "stage", stage), f"  {stage}", ms, whole)
-
-
-def report_latency(report: Report, key: str, latency: Latency) -> None:
-    """Add percentiles of the round trip and questions a second."""
-    report.number(f"{key}_p50_ms", "round trip, p50", latency.p50_ms, "ms")
-    report.number(f"{key}_p95_ms", "round trip, p95", latency.p95_ms, "ms")
-    report.number(f"{key}_per_s", "questions a second", latency.per_second, "1/s")
 
 
 def _budget(unit: Unit, name: str) -> str:

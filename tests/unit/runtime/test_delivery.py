@@ -1,7 +1,7 @@
 """At-least-once delivery in order, under any order of completion and any failure."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -9,80 +9,7 @@ from hypothesis import strategies as some
 
 from schemas.messages.records import Record
 from streams.runtime.delivery import LOOK_INTERVAL_S, Delivery
-from tests.builders.turns import record
-
-
-class Event:
-    """One event of a stream; `settled` gets the offsets that were acknowledged, in order."""
-
-    def __init__(self, offset: int, settled: list[int]) -> None:
-        self.record = record(offset=offset)
-        self._settled = settled
-
-    def settle(self) -> None:
-        """Record the acknowledgement."""
-        self._settled.append(self.record.offset)
-
-    def leave(self) -> None:
-        """Do nothing: it is not acknowledged."""
-
-
-class Run:
-    """A delivery over `events` events that finish when the test says so."""
-
-    def __init__(self, events: int, window: int = 100, *, endless: bool = False, pause_s: float = 0) -> None:
-        self.begun: list[int] = []
-        self.settled: list[int] = []
-        self.batches: list[list[int]] = []
-        self.finishing = [asyncio.get_running_loop().create_future() for _ in range(events)]
-        self.before_begin: Callable[[int], Awaitable[None]] = nothing
-        self.before_settle: Callable[[list[int]], Awaitable[None]] = nothing
-        self._endless = endless
-        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=window, pause_s=pause_s)
-        self.task = asyncio.create_task(self.delivery.run(self._stream(events)))
-
-    async def _stream(self, events: int) -> AsyncIterator[Event]:
-        for offset in range(events):
-            yield Event(offset, self.settled)
-        if self._endless:
-            await asyncio.Event().wait()
-
-    async def _begin(self, taken: Record) -> Awaitable[int]:
-        await self.before_begin(taken.offset)
-        self.begun.append(taken.offset)
-        return self.finishing[taken.offset]
-
-    async def _settle(self, finished: Sequence[int]) -> None:
-        await self.before_settle(list(finished))
-        self.batches.append(list(finished))
-
-    async def finish(self, *offsets: int) -> None:
-        """Finish events and run all tasks until they block."""
-        for offset in offsets:
-            self.finishing[offset].set_result(offset)
-        await quiet()
-
-    async def until_settled(self, count: int) -> None:
-        """Wait for that many acknowledgements."""
-        async with asyncio.timeout(10):
-            while len(self.settled) < count:
-                await asyncio.sleep(0.01)
-
-    async def failure(self) -> BaseException:
-        """Return the exception that ended the run."""
-        with pytest.raises(ExceptionGroup) as ended:
-            await self.task
-        return ended.value.exceptions[0]
-
-
-async def nothing(_: object) -> None:
-    """Do nothing."""
-
-
-async def quiet() -> None:
-    """Run all tasks until they block."""
-    for _ in range(30):
-        await asyncio.sleep(0)
+from tests.harnesses.delivery import Event, Run, quiet
 
 
 @settings(max_examples=60)
@@ -205,29 +132,25 @@ async def test_single_event_is_settled_at_once() -> None:
     run.task.cancel()
 
 
-async def test_a_pause_ends_with_as_many_finished_as_are_settled_at_once() -> None:
-    run = Run(8, window=8, pause_s=60)
+@pytest.mark.parametrize(
+    ("events", "window", "early", "last", "settled"),
+    [
+        pytest.param(8, 8, (1, 3), 2, [1, 2], id="as many have finished in order as are settled at once"),
+        pytest.param(4, 100, (1, 2), 3, [1, 2, 3], id="nothing is under way"),
+    ],
+)
+async def test_a_pause_ends_when(
+    events: int, window: int, early: tuple[int, int], last: int, settled: list[int]
+) -> None:
+    run = Run(events, window, endless=True, pause_s=60)
     await quiet()
     await run.finish(0)
-    await run.finish(1, 3)
+    await run.finish(*early)
     await asyncio.sleep(4 * LOOK_INTERVAL_S)
-    assert run.batches == [[0]], "one that others wait behind does not end the pause"
-    await run.finish(2)
-    await run.until_settled(3)
-    assert run.batches == [[0], [1, 2]]
-    run.task.cancel()
-
-
-async def test_a_pause_ends_when_nothing_is_under_way() -> None:
-    run = Run(4, pause_s=60, endless=True)
-    await quiet()
-    await run.finish(0)
-    await run.finish(1, 2)
-    await asyncio.sleep(4 * LOOK_INTERVAL_S)
-    assert run.batches == [[0]], "another one is under way"
-    await run.finish(3)
-    await run.until_settled(4)
-    assert run.batches == [[0], [1, 2, 3]]
+    assert run.batches == [[0]], "what is under way does not end the pause"
+    await run.finish(last)
+    await run.until_settled(1 + len(settled))
+    assert run.batches == [[0], settled]
     run.task.cancel()
 
 

@@ -13,6 +13,7 @@ from streams.fair_queue import FairShare
 from streams.foreground import Foreground
 from streams.runtime.delivery import MAX_HELD_BYTES, Delivery
 from tests.builders.turns import record
+from tests.harnesses.delivery import quiet
 
 
 class Event:
@@ -78,11 +79,6 @@ class FairRun:
                 await asyncio.sleep(0.001)
         await quiet()
         return self.begun
-
-
-async def quiet() -> None:
-    for _ in range(60):
-        await asyncio.sleep(0)
 
 
 async def test_users_take_turns() -> None:

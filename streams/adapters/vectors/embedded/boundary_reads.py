@@ -91,11 +91,10 @@ async def score_rows(
     steps = QuestionSteps.of(question)
     places, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
     unpacked: list[str] = []
-    for start in range(0, len(memory_ids), POINT_PAGE_SIZE):
-        page = memory_ids[start : start + POINT_PAGE_SIZE]
+    for number, page in enumerate(batches(memory_ids, POINT_PAGE_SIZE)):
         page_places, page_scores, missing = tokens.scores(space, where, steps, page)
         unpacked += missing
-        places.append(start + page_places)
+        places.append(number * POINT_PAGE_SIZE + page_places)
         scores.append(page_scores)
         await asyncio.sleep(0)
     return best_of(memory_ids, np.concatenate(places), np.concatenate(scores), len(memory_ids)), unpacked
