@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 import uvloop
 from modestream_client.kafka.closed_connections import patch_closed_connections
+from modestream_client.kafka.ended_fetches import patch_ended_fetches
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.recorded_models import RecordedModels
@@ -289,6 +290,7 @@ def run_worker(settings: Settings) -> None:
     if settings.kafka_security is None or not settings.kafka_security.uses_tls:
         uvloop.install()
     patch_closed_connections()
+    patch_ended_fetches()
     parts = WorkerParts(settings)
     parts.wire()
     # Faust collects garbage for each table that it opens or closes: a tenth of a second each with the imports in it.

@@ -5,12 +5,14 @@ partitions are decoded, twice for the interpreter, and while the next request is
 partitions of one topic, and its records go straight to their agent: 2.5 ms less latency and processor time.
 
 Records are delivered one after another, in the order of each partition, each with the expected offset. Guaranteed: once
-`begin` or `leave` has returned, no record read before it is delivered; undelivered records are read again.
+`begin` or `leave` has returned, no record read before it is delivered; undelivered records are read again. A
+consumer that gets no response for a minute is replaced.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -37,6 +39,10 @@ MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
 
 BACKOFF_S = 0.2
 """The pause after an error."""
+
+SILENCE_S = 60.0
+"""After this time without a response for a partition another connection is made: the broker answers within
+`IDLE_POLL_TIMEOUT_MS`, and aiokafka repeats a request after 40 s. What is asked for no longer has no lag either."""
 
 log = structlog.get_logger()
 
@@ -65,6 +71,9 @@ class RequestReader:
         self._expected: dict[TP, int | None] = {}
         self._write_times: dict[TP, WriteTimes] = {}
         self._consumer: AIOKafkaConsumer | None = None
+        self._is_silent = False
+        self._responses: dict[TopicPartition, tuple[int | None, float]] = {}
+        """The last response for each partition, as the consumer tells it, and when it was seen first."""
         self._reading: asyncio.Task[None] | None = None
 
     def begin(self, offsets: Mapping[TP, int | None]) -> None:
@@ -115,17 +124,21 @@ class RequestReader:
         try:
             if previous is not None:
                 await asyncio.wait({previous})
-            await self._poll_forever(await self._connected())
+            await self._poll_until_silent(await self._connected())
+            while self._is_silent:
+                await self._poll_until_silent(await self._connected())
         except Exception as problem:
             log.exception("reading requests failed")
             await self._defect(problem)
 
-    async def _poll_forever(self, consumer: AIOKafkaConsumer) -> None:
+    async def _poll_until_silent(self, consumer: AIOKafkaConsumer) -> None:
+        """Poll while there is anything to read, and the broker answers."""
         consumer.assign([TopicPartition(*tp) for tp in self._expected])
         for tp, offset in self._expected.items():
             if offset:
                 consumer.seek(TopicPartition(*tp), offset)
-        while self._expected:
+        self._responses = {}
+        while self._expected and not self._is_silent:
             try:
                 await self._poll(consumer)
             except KafkaError as problem:
@@ -135,12 +148,14 @@ class RequestReader:
     async def _poll(self, consumer: AIOKafkaConsumer) -> None:
         with_room = [TopicPartition(*tp) for tp in self._expected if not self._is_full(tp)]
         if not with_room:
+            self._responses = {}
             await asyncio.sleep(BACKPRESSURE_POLL_TIMEOUT_MS / 1000)
             return
         all_have_room = len(with_room) == len(self._expected)
         timeout_ms = IDLE_POLL_TIMEOUT_MS if all_have_room else BACKPRESSURE_POLL_TIMEOUT_MS
         fetched = await consumer.getmany(*with_room, timeout_ms=timeout_ms)
         self._note_ends(consumer, with_room)
+        self._note_responses({partition: consumer.last_poll_timestamp(partition) for partition in with_room})
         for partition, records in fetched.items():
             tp = TP(*partition)
             for number, record in enumerate(records):
@@ -156,8 +171,18 @@ class RequestReader:
             if end is not None and response_ms is not None and (times := self._write_times.get(TP(*partition))):
                 times.note(end, response_ms, now_ms, steady_s)
 
+    def _note_responses(self, responses: Mapping[TopicPartition, int | None]) -> None:
+        """Note the last response for each partition that is asked for; see whether one has had none for too long."""
+        now, before = time.monotonic(), self._responses
+        self._responses = {
+            partition: seen if (seen := before.get(partition)) and seen[0] == response else (response, now)
+            for partition, response in responses.items()
+        }
+        self._is_silent = any(now - since > SILENCE_S for _, since in self._responses.values())
+
     async def _connected(self) -> AIOKafkaConsumer:
-        while self._consumer is None:
+        """Return the consumer; another one if it is silent. Until that has started, ends are those last reported."""
+        while self._consumer is None or self._is_silent:
             consumer = self._connect()
             try:
                 await consumer.start()
@@ -168,7 +193,11 @@ class RequestReader:
                 log.warning("connecting to read requests failed, retrying", problem=repr(problem))
                 await asyncio.sleep(BACKOFF_S)
             else:
-                self._consumer = consumer
+                replaced, self._consumer, self._is_silent = self._consumer, consumer, False
+                if replaced is not None:
+                    log.warning("no response to requests' fetches, connected again", silent_s=SILENCE_S)
+                    with suppress(KafkaError):
+                        await replaced.stop()
         return self._consumer
 
 

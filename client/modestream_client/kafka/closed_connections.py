@@ -1,29 +1,39 @@
-"""A request on a connection that was closed a moment ago, as uvloop tells it.
+"""Writing to a connection that was closed a moment ago, as uvloop tells it.
 
 A broker that is killed resets its connections. For a pass or two of the event loop aiokafka still takes such a
 connection for open. Written to it, asyncio drops the bytes, and the request fails once the loss is noticed; uvloop
-raises `RuntimeError`. That ends aiokafka's task that fetches, or the one that sends, without a word: the consumer reads
-nothing for good. Here it is the error that aiokafka repeats a request after.
+raises `RuntimeError`, which aiokafka does not expect: its task that fetches, or the one that sends, would end. Here it
+is the error that aiokafka repeats a request after.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
-_send = AIOKafkaConnection.send
+Write = Callable[..., Any]
+"""A method of a connection that writes to it."""
+
+_send, _send_sasl_token = AIOKafkaConnection.send, AIOKafkaConnection._send_sasl_token  # noqa: SLF001 (its own bytes)
 
 
 def patch_closed_connections() -> None:
     """Patch aiokafka for every connection of this process; it knows no error of a loop but `OSError`."""
-    AIOKafkaConnection.send = _send_if_open
+    AIOKafkaConnection.send = _if_open(_send)
+    AIOKafkaConnection._send_sasl_token = _if_open(_send_sasl_token)  # noqa: SLF001
 
 
-def _send_if_open(connection: Any, request: Any, expect_response: bool = True) -> Any:  # noqa: FBT002 - as aiokafka calls it
-    try:
-        return _send(connection, request, expect_response)
-    except KafkaError:
-        raise
-    except RuntimeError as closed:
-        connection.close(reason=CloseReason.CONNECTION_BROKEN)
-        raise KafkaConnectionError(f"the connection was closed: {closed}") from closed
+def _if_open(write: Write) -> Write:
+    @wraps(write)
+    def write_if_open(connection: Any, *what: Any, **how: Any) -> Any:
+        try:
+            return write(connection, *what, **how)
+        except KafkaError:
+            raise
+        except RuntimeError as closed:
+            connection.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"the connection was closed: {closed}") from closed
+
+    return write_if_open

@@ -20,6 +20,7 @@ from aiokafka.structs import RecordMetadata
 from modestream_client.failures import MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.clock import KafkaClock
 from modestream_client.kafka.closed_connections import patch_closed_connections
+from modestream_client.kafka.ended_fetches import patch_ended_fetches
 from modestream_client.kafka.producer import RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
@@ -98,6 +99,7 @@ async def open_connection(
     Raises `MemoryUnreachable` without a broker or reply topic.
     """
     patch_closed_connections()
+    patch_ended_fetches()
     async with AsyncExitStack() as stack:
         how = {"bootstrap_servers": bootstrap, **connection_options(security)}
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):

@@ -1,9 +1,12 @@
-"""A request on a connection that the other side has reset, on uvloop: an error that aiokafka repeats it after."""
+"""Writing to a connection that the other side has reset, on uvloop: an error that aiokafka repeats a request after."""
 
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 import uvloop
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
@@ -28,13 +31,27 @@ class Encoded:
         return b"request"
 
 
-def test_request_on_a_reset_connection_is_a_kafka_error() -> None:
+Write = Callable[[AIOKafkaConnection], Any]
+
+
+def request(connection: AIOKafkaConnection) -> None:
+    """Send a request, and wait for no response."""
+    connection.send(Encoded()).close()
+
+
+def login(connection: AIOKafkaConnection) -> None:
+    """Send a part of a login by SASL, and wait for no response."""
+    connection._send_sasl_token(b"token", expect_response=False).close()
+
+
+@pytest.mark.parametrize("write", [request, login])
+def test_writing_to_a_reset_connection_is_a_kafka_error(write: Write) -> None:
     patch_closed_connections()
-    assert isinstance(uvloop.run(send_after_reset()), KafkaConnectionError)
+    assert isinstance(uvloop.run(write_after_reset(write)), KafkaConnectionError)
 
 
-async def send_after_reset() -> BaseException | None:
-    """Send until that raises; return what it raises."""
+async def write_after_reset(write: Write) -> BaseException | None:
+    """Write until that raises; return what it raises."""
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
     server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -48,7 +65,7 @@ async def send_after_reset() -> BaseException | None:
     problem = None
     for _ in range(100):
         try:
-            connection.send(Encoded()).close()
+            write(connection)
         except RuntimeError as raised:
             problem = raised
             break

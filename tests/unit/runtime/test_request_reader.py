@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.types import TP
 
+from streams.runtime import request_reader
 from streams.runtime.request_reader import RequestReader
 
 FIRST, SECOND = TP("fetched", 0), TP("fetched", 1)
@@ -29,6 +31,9 @@ class Kafka:
         self.problems = list(problems)
         self.fetched: list[set[TP]] = []
         self.stopped = 0
+        self.poll_s = 0.02
+        self.silent: set[TopicPartition] = set()
+        """Partitions that are no longer asked for."""
         self._written = asyncio.Event()
 
     def write(self, tp: TP, *offsets: int) -> None:
@@ -54,14 +59,17 @@ class Kafka:
         return self.log[tp][-1] + 1 if tp in self.log else None
 
     def last_poll_timestamp(self, tp: TopicPartition) -> int | None:
-        return len(self.fetched) if tp in self.log else None
+        return None if tp not in self.log else 0 if tp in self.silent else len(self.fetched)
 
     async def getmany(self, *tps: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         self._fail()
         self.fetched.append({TP(*tp) for tp in tps})
-        while not (ready := {tp: read for tp in tps if (read := self._new(tp))}):
+        while not (ready := {tp: read for tp in tps if tp not in self.silent and (read := self._new(tp))}):
             self._written.clear()
-            await self._written.wait()
+            try:
+                await asyncio.wait_for(self._written.wait(), self.poll_s)
+            except TimeoutError:
+                return {}
         for tp, offsets in ready.items():
             self.positions[tp] = offsets[-1] + 1
         return {tp: [_record(tp, offset) for offset in offsets] for tp, offsets in ready.items()}
@@ -195,6 +203,40 @@ async def test_outages_are_retried_when_connecting_and_reading() -> None:
         await agent.has(2)
     assert agent.read == [(FIRST, 0, 0), (FIRST, 1, 1)]
     assert agent.defects == []
+
+
+async def test_consumer_without_responses_for_a_partition_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_reader, "SILENCE_S", 0.1)
+    broken, healthy, agent = Kafka(), Kafka([KafkaConnectionError()]), Agent()
+    for kafka in (broken, healthy):
+        kafka.write(FIRST, 0)
+        kafka.write(SECOND, 0)
+    consumers = iter((broken, healthy, healthy))
+    reader = RequestReader(lambda: cast("Any", next(consumers)), agent.take, agent.full.__contains__, agent.defect)
+    reader.begin({FIRST: 0, SECOND: 0})
+    await agent.has(2)
+    broken.silent.add(TopicPartition(*FIRST))
+    healthy.write(FIRST, 1)
+    assert reader.highwater(FIRST) == 1, "the end that was reported last"
+    await agent.has(3)
+    await reader.close()
+    assert sorted(agent.read) == [(FIRST, 0, 0), (FIRST, 1, 1), (SECOND, 0, 0)]
+    assert agent.defects == []
+    assert broken.stopped == 1
+
+
+async def test_full_agent_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_reader, "SILENCE_S", 0.05)
+    monkeypatch.setattr(request_reader, "BACKPRESSURE_POLL_TIMEOUT_MS", 10)
+    kafka, agent = Kafka(), Agent(full={FIRST})
+    kafka.write(FIRST, 0)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0})
+        await asyncio.sleep(0.2)
+        assert not kafka.stopped
+        agent.full.clear()
+        await agent.has(1)
+    assert kafka.stopped == 1
 
 
 async def test_other_errors_are_reported_as_defects() -> None:

@@ -1,0 +1,38 @@
+"""Reading goes on after an error that aiokafka does not expect.
+
+aiokafka reads in a task of its own. An error that it does not expect ends that task, and is only logged: each later
+poll of its consumer returns nothing, and as no end of a partition is learned either, nothing seems to be left to read.
+Here the task begins again where its consumer is: nothing is skipped, and nothing is read twice.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.errors import KafkaError
+
+BACKOFF_S = 0.2
+"""The pause after an error: one that comes again at once is no busy loop."""
+
+log = logging.getLogger(__name__)
+
+_fetch = Fetcher._fetch_requests_routine  # noqa: SLF001 (the task has no other name)
+
+
+def patch_ended_fetches() -> None:
+    """Patch aiokafka for every consumer that this process creates from now on."""
+    Fetcher._fetch_requests_routine = _fetch_until_closed  # noqa: SLF001
+
+
+async def _fetch_until_closed(fetcher: Any) -> None:
+    while True:
+        try:
+            await _fetch(fetcher)
+        except KafkaError as problem:
+            log.warning("reading from Kafka ended by %r, it begins again", problem.__cause__ or problem)
+            # The others are cancelled by the new run; one that ended by the error would end that, too.
+            fetcher._pending_tasks = {task for task in fetcher._pending_tasks if not task.done()}  # noqa: SLF001
+            await asyncio.sleep(BACKOFF_S)
+        else:
+            return
