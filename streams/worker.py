@@ -92,9 +92,10 @@ log = structlog.get_logger()
 MAX_TURN_LAG = 20
 """Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
 
-COLLECTION_THRESHOLDS = (5_000, 20, 20)
-"""Python's thresholds of garbage collection. With its own, of 700 objects, it took a fifteenth of a turn's processor
-time: records and events of a backlog are looked at while they are still used. One of 5,000 takes some 2 ms."""
+COLLECTION_THRESHOLDS = (50_000, 2, 20)
+"""Python's thresholds of garbage collection. Records and events of a backlog are looked at while they are still used:
+with Python's own, 700 objects, that took a fifteenth of a turn's processor time, with 5,000 a nineteenth, with these a
+fiftieth. A look at them takes some 40 ms, once in 1,500 turns, and at most 60 when the next older ones are included."""
 
 THREAD_SWITCH_INTERVAL_S = 0.0001
 """Python's thread switch interval. A question crosses four times between the event loop and the thread that reads from
