@@ -206,7 +206,7 @@ async def test_outages_are_retried_when_connecting_and_reading() -> None:
 
 
 async def test_consumer_without_responses_for_a_partition_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_reader, "SILENCE_S", 0.1)
+    monkeypatch.setattr(request_reader, "SILENCE_S", 2.0)
     broken, healthy, agent = Kafka(), Kafka([KafkaConnectionError()]), Agent()
     for kafka in (broken, healthy):
         kafka.write(FIRST, 0)
