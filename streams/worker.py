@@ -14,8 +14,7 @@ from typing import Any
 
 import structlog
 import uvloop
-from modestream_client.kafka.closed_connections import patch_closed_connections
-from modestream_client.kafka.ended_fetches import patch_ended_fetches
+from modestream_client.kafka.patches import patch_aiokafka
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.recorded_models import RecordedModels
@@ -290,8 +289,7 @@ def run_worker(settings: Settings) -> None:
     # connections take 30 s to close where data is still arriving (uvloop issue 471), and a start closes several.
     if settings.kafka_security is None or not settings.kafka_security.uses_tls:
         uvloop.install()
-    patch_closed_connections()
-    patch_ended_fetches()
+    patch_aiokafka()
     parts = WorkerParts(settings)
     parts.wire()
     # Faust collects garbage for each table that it opens or closes: a tenth of a second each with the imports in it.

@@ -22,6 +22,7 @@ from faust.types import TP
 
 from streams.runtime.fence import running_time
 from streams.runtime.isolation import next_offset, readable_end
+from streams.runtime.response_watch import SILENCE_S, ResponseWatch
 from streams.runtime.write_times import WriteTimes
 from streams.settings import KafkaConnection
 
@@ -39,10 +40,6 @@ MAX_PARTITION_FETCH_BYTES = 16 * 1024 * 1024
 
 BACKOFF_S = 0.2
 """The pause after an error."""
-
-SILENCE_S = 60.0
-"""After this time without a response for a partition another connection is made: the broker answers within
-`IDLE_POLL_TIMEOUT_MS`, and aiokafka repeats a request after 40 s. What is asked for no longer has no lag either."""
 
 log = structlog.get_logger()
 
@@ -71,9 +68,7 @@ class RequestReader:
         self._expected: dict[TP, int | None] = {}
         self._write_times: dict[TP, WriteTimes] = {}
         self._consumer: AIOKafkaConsumer | None = None
-        self._is_silent = False
-        self._responses: dict[TopicPartition, tuple[int | None, float]] = {}
-        """The last response for each partition, as the consumer tells it, and when it was seen first."""
+        self._watch = ResponseWatch()
         self._reading: asyncio.Task[None] | None = None
 
     def begin(self, offsets: Mapping[TP, int | None]) -> None:
@@ -124,9 +119,10 @@ class RequestReader:
         try:
             if previous is not None:
                 await asyncio.wait({previous})
-            await self._poll_until_silent(await self._connected())
-            while self._is_silent:
+            while True:
                 await self._poll_until_silent(await self._connected())
+                if not self._watch.is_silent:
+                    return
         except Exception as problem:
             log.exception("reading requests failed")
             await self._defect(problem)
@@ -137,8 +133,8 @@ class RequestReader:
         for tp, offset in self._expected.items():
             if offset:
                 consumer.seek(TopicPartition(*tp), offset)
-        self._responses = {}
-        while self._expected and not self._is_silent:
+        self._watch = ResponseWatch()
+        while self._expected and not self._watch.is_silent:
             try:
                 await self._poll(consumer)
             except KafkaError as problem:
@@ -148,14 +144,14 @@ class RequestReader:
     async def _poll(self, consumer: AIOKafkaConsumer) -> None:
         with_room = [TopicPartition(*tp) for tp in self._expected if not self._is_full(tp)]
         if not with_room:
-            self._responses = {}
+            self._watch.note({})
             await asyncio.sleep(BACKPRESSURE_POLL_TIMEOUT_MS / 1000)
             return
         all_have_room = len(with_room) == len(self._expected)
         timeout_ms = IDLE_POLL_TIMEOUT_MS if all_have_room else BACKPRESSURE_POLL_TIMEOUT_MS
         fetched = await consumer.getmany(*with_room, timeout_ms=timeout_ms)
         self._note_ends(consumer, with_room)
-        self._note_responses({partition: consumer.last_poll_timestamp(partition) for partition in with_room})
+        self._watch.note({partition: consumer.last_poll_timestamp(partition) for partition in with_room})
         for partition, records in fetched.items():
             tp = TP(*partition)
             for number, record in enumerate(records):
@@ -171,18 +167,9 @@ class RequestReader:
             if end is not None and response_ms is not None and (times := self._write_times.get(TP(*partition))):
                 times.note(end, response_ms, now_ms, steady_s)
 
-    def _note_responses(self, responses: Mapping[TopicPartition, int | None]) -> None:
-        """Note the last response for each partition that is asked for; see whether one has had none for too long."""
-        now, before = time.monotonic(), self._responses
-        self._responses = {
-            partition: seen if (seen := before.get(partition)) and seen[0] == response else (response, now)
-            for partition, response in responses.items()
-        }
-        self._is_silent = any(now - since > SILENCE_S for _, since in self._responses.values())
-
     async def _connected(self) -> AIOKafkaConsumer:
         """Return the consumer; another one if it is silent. Until that has started, ends are those last reported."""
-        while self._consumer is None or self._is_silent:
+        while self._consumer is None or self._watch.is_silent:
             consumer = self._connect()
             try:
                 await consumer.start()
@@ -193,7 +180,7 @@ class RequestReader:
                 log.warning("connecting to read requests failed, retrying", problem=repr(problem))
                 await asyncio.sleep(BACKOFF_S)
             else:
-                replaced, self._consumer, self._is_silent = self._consumer, consumer, False
+                replaced, self._consumer, self._watch = self._consumer, consumer, ResponseWatch()
                 if replaced is not None:
                     log.warning("no response to requests' fetches, connected again", silent_s=SILENCE_S)
                     with suppress(KafkaError):

@@ -19,8 +19,8 @@ from aiokafka.structs import RecordMetadata
 
 from modestream_client.failures import MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.clock import KafkaClock
-from modestream_client.kafka.closed_connections import patch_closed_connections
-from modestream_client.kafka.ended_fetches import patch_ended_fetches
+from modestream_client.kafka.ended_fetches import READ_BACKOFF_S
+from modestream_client.kafka.patches import patch_aiokafka
 from modestream_client.kafka.producer import RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
@@ -29,9 +29,6 @@ MAX_RECORD_BYTES = 8 << 20
 
 LOG_APPEND_TIME = 1
 """The type of timestamps that a broker gives."""
-
-READ_BACKOFF_S = 0.2
-"""The pause after an error of the consumer, so that an outage is no busy loop."""
 
 RecordHeaders = Iterable[tuple[str, bytes]]
 OnRecord = Callable[[RecordHeaders, bytes | None], bool]
@@ -98,8 +95,7 @@ async def open_connection(
 
     Raises `MemoryUnreachable` without a broker or reply topic.
     """
-    patch_closed_connections()
-    patch_ended_fetches()
+    patch_aiokafka()
     async with AsyncExitStack() as stack:
         how = {"bootstrap_servers": bootstrap, **connection_options(security)}
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):

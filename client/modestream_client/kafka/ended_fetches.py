@@ -12,8 +12,8 @@ from typing import Any
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 
-BACKOFF_S = 0.2
-"""The pause after an error: one that comes again at once is no busy loop."""
+READ_BACKOFF_S = 0.2
+"""The pause after an error of a consumer, so that an outage is no busy loop."""
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,6 @@ async def _fetch_until_closed(fetcher: Any) -> None:
             log.warning("reading from Kafka ended by %r, it begins again", problem.__cause__ or problem)
             # The others are cancelled by the new run; one that ended by the error would end that, too.
             fetcher._pending_tasks = {task for task in fetcher._pending_tasks if not task.done()}  # noqa: SLF001
-            await asyncio.sleep(BACKOFF_S)
+            await asyncio.sleep(READ_BACKOFF_S)
         else:
             return

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any, cast
 
 import pytest
@@ -11,13 +11,11 @@ from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.types import TP
 
-from streams.runtime import request_reader
+from streams.runtime import request_reader, response_watch
 from streams.runtime.request_reader import RequestReader
+from tests.harnesses.request_reading import Agent
 
 FIRST, SECOND = TP("fetched", 0), TP("fetched", 1)
-
-Read = tuple[TP, int, int | None]
-"""Partition, offset, expected offset."""
 
 
 class Kafka:
@@ -82,44 +80,15 @@ class Kafka:
             raise self.problems.pop(0)
 
 
-@dataclass
-class Agent:
-    """Records what is delivered; blocks while `busy`."""
-
-    read: list[Read] = field(default_factory=list)
-    full: set[TP] = field(default_factory=set)
-    defects: list[BaseException] = field(default_factory=list)
-    busy: bool = False
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    async def take(self, tp: TP, record: ConsumerRecord[bytes, bytes], expected: int | None) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self.busy)
-            self.read.append((tp, record.offset, expected))
-            self._changed.notify_all()
-
-    async def defect(self, problem: BaseException) -> None:
-        async with self._changed:
-            self.defects.append(problem)
-            self._changed.notify_all()
-
-    async def has(self, count: int) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: len(self.read) >= count or self.defects)
-
-    async def rests(self) -> None:
-        async with self._changed:
-            self.busy = False
-            self._changed.notify_all()
-
-
 def _record(tp: TopicPartition, offset: int) -> ConsumerRecord[bytes, bytes]:
     return ConsumerRecord(tp.topic, tp.partition, offset, 0, 0, None, b"", None, 0, 0, ())
 
 
 @asynccontextmanager
-async def reading(kafka: Kafka, agent: Agent) -> AsyncIterator[RequestReader]:
-    reader = RequestReader(lambda: cast("Any", kafka), agent.take, agent.full.__contains__, agent.defect)
+async def reading(kafka: Kafka, agent: Agent, later: Kafka | None = None) -> AsyncIterator[RequestReader]:
+    """Read with one consumer; `later` is that of each connection after the first one."""
+    consumers = chain((kafka,), repeat(later or kafka))
+    reader = RequestReader(lambda: cast("Any", next(consumers)), agent.take, agent.full.__contains__, agent.defect)
     try:
         yield reader
     finally:
@@ -206,27 +175,25 @@ async def test_outages_are_retried_when_connecting_and_reading() -> None:
 
 
 async def test_consumer_without_responses_for_a_partition_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_reader, "SILENCE_S", 2.0)
+    monkeypatch.setattr(response_watch, "SILENCE_S", 2.0)
     broken, healthy, agent = Kafka(), Kafka([KafkaConnectionError()]), Agent()
     for kafka in (broken, healthy):
         kafka.write(FIRST, 0)
         kafka.write(SECOND, 0)
-    consumers = iter((broken, healthy, healthy))
-    reader = RequestReader(lambda: cast("Any", next(consumers)), agent.take, agent.full.__contains__, agent.defect)
-    reader.begin({FIRST: 0, SECOND: 0})
-    await agent.has(2)
-    broken.silent.add(TopicPartition(*FIRST))
-    healthy.write(FIRST, 1)
-    assert reader.highwater(FIRST) == 1, "the end that was reported last"
-    await agent.has(3)
-    await reader.close()
+    async with reading(broken, agent, healthy) as reader:
+        reader.begin({FIRST: 0, SECOND: 0})
+        await agent.has(2)
+        broken.silent.add(TopicPartition(*FIRST))
+        healthy.write(FIRST, 1)
+        assert reader.highwater(FIRST) == 1, "the end that was reported last"
+        await agent.has(3)
     assert sorted(agent.read) == [(FIRST, 0, 0), (FIRST, 1, 1), (SECOND, 0, 0)]
     assert agent.defects == []
     assert broken.stopped == 1
 
 
 async def test_full_agent_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_reader, "SILENCE_S", 0.05)
+    monkeypatch.setattr(response_watch, "SILENCE_S", 0.05)
     monkeypatch.setattr(request_reader, "BACKPRESSURE_POLL_TIMEOUT_MS", 10)
     kafka, agent = Kafka(), Agent(full={FIRST})
     kafka.write(FIRST, 0)
