@@ -84,7 +84,7 @@ def _served(settings: GatewaySettings, meters: Meters, secret: bytes) -> Served:
     def at(successor: Successor | None) -> Served:
         return _served(settings if successor is None else settings.at(successor), meters, secret)
 
-    return Served(build_app(settings, meters, record, secret), record, at)
+    return Served(build_app(settings, meters, record, secret), record, settings.gateway_trusted_proxies, at)
 
 
 def _cookie_secret(settings: GatewaySettings) -> bytes:

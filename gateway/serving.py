@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import uvicorn
@@ -36,6 +36,7 @@ class Served:
 
     app: FastAPI
     record: DeploymentRecord
+    trusted_proxies: Sequence[str]
     at: Callable[[Successor | None], "Served"]
 
 
@@ -45,8 +46,11 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
-def server_of(app: FastAPI) -> uvicorn.Server:
-    """Return the HTTP server of an app; it listens where it is told."""
+def server_of(app: FastAPI, trusted_proxies: Sequence[str] = ()) -> uvicorn.Server:
+    """Return the HTTP server of an app; it listens where it is told.
+
+    The address of a request is the one that a trusted proxy names in `X-Forwarded-For`, else that of the connection.
+    """
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -54,6 +58,9 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         server_header=False,
+        # Its default is to believe everybody on loopback.
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
@@ -82,7 +89,7 @@ async def serve(served: Served, listening: socket.socket) -> int:
 
 async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:
     """Serve; return True after a signal, False where the deployment serves no longer."""
-    server = server_of(served.app)
+    server = server_of(served.app, served.trusted_proxies)
 
     async def end_with_the_deployment() -> None:
         await served.record.until_ended()

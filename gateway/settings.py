@@ -4,7 +4,7 @@ import ipaddress
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 from pydantic_settings import NoDecode
 
 from gateway.connection_settings import ConnectionSettings, parted
@@ -12,6 +12,26 @@ from gateway.http.limits import Limits
 from gateway.keys.oidc import OidcSettings
 
 DEFAULT_PORT = 8080
+
+MIN_SECRET_CHARACTERS = 32
+"""Shorter secrets of cookies can be guessed: a signed cookie tells whether a guess was right."""
+
+
+def long_enough(secret: SecretStr) -> SecretStr:
+    """Return a secret. Raises ValueError for one that is too short."""
+    if len(secret) < MIN_SECRET_CHARACTERS:
+        raise ValueError(f"a secret has at least {MIN_SECRET_CHARACTERS} characters, such as of `openssl rand -hex 32`")
+    return secret
+
+
+def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return addresses and networks as they are. Raises ValueError for what is neither."""
+    for text in texts:
+        try:
+            ipaddress.ip_network(text)
+        except ValueError as problem:
+            raise ValueError(f"{problem}; give addresses or networks, such as 10.0.0.0/8") from None
+    return texts
 
 
 class GatewaySettings(ConnectionSettings):
@@ -32,8 +52,14 @@ class GatewaySettings(ConnectionSettings):
     gateway_oidc: OidcSettings | None = None
     """Access tokens of an identity provider: JSON."""
 
-    gateway_cookie_secret: SecretStr | None = None
-    """Signs the cookies of the pages; several gateways behind one address need the same. None: a new one each start."""
+    gateway_cookie_secret: Annotated[SecretStr, AfterValidator(long_enough)] | None = None
+    """Signs the cookies of the pages, 32 characters or more; several gateways behind one address need the same. None: a
+    new one each start."""
+
+    gateway_trusted_proxies: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(parted), AfterValidator(networks)
+    ] = ()
+    """Addresses and networks of proxies whose `X-Forwarded-For` is believed, parted by commas."""
 
     gateway_metrics_bind: str | None = None
     """Address and port of `/metrics`, which needs no key; None: it is served nowhere."""

@@ -1,10 +1,14 @@
 """Signing in with a key: a signed cookie that holds the id of the key, not the key, for twelve hours.
 
-Guaranteed: a key that is revoked or has expired ends its sessions; the cookie opens the pages and nothing else.
+Guaranteed: a key that is revoked or has expired ends its sessions, a sign-out ends its own in this process; the cookie
+opens the pages and nothing else.
 """
 
+import secrets
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import jwt
 from starlette.datastructures import Headers
@@ -22,8 +26,16 @@ SESSION = timedelta(hours=12)
 ALGORITHM = "HS256"
 
 SECURE_COOKIE = "__Host-ms"
+"""The cookie's name behind TLS: browsers let no other domain set one of this prefix."""
+
 PLAIN_COOKIE = "ms"
 """The cookie's name on plain HTTP, which browsers admit at loopback alone."""
+
+SESSION_ID_BYTES = 12
+"""Random bytes of a session's id: unique among the sessions of twelve hours."""
+
+MAX_SIGNED_OUT = 100_000
+"""Sessions that are remembered as signed out, at most, the latest ones: 15 MB."""
 
 
 class KnownKeys(Protocol):
@@ -42,6 +54,9 @@ class SignIn:
         self._callers = callers
         self._keys = keys
         self._secret = secret
+        self._signed_out: dict[str, float] = {}
+        """Ids of sessions that were signed out, with the time at which their cookie expires, in seconds since the
+        epoch, oldest sign-out first."""
         self.is_needed = keys is not None
         self.is_open = isinstance(callers, OpenCallers)
         """True where every caller may do everything, without a key."""
@@ -58,45 +73,61 @@ class SignIn:
         key = Headers({"x-api-key": form.optional("key") or ""})
         caller = await self._callers.caller_of(key, address)
         answer = RedirectResponse(_own_page(form.optional("next")), 303)
-        is_secure = _is_secure(request)
         answer.set_cookie(
-            SECURE_COOKIE if is_secure else PLAIN_COOKIE,
+            _cookie_name(request.headers),
             self._token(caller.name),
             max_age=int(SESSION.total_seconds()),
-            secure=is_secure,
+            secure=_is_behind_tls(request.headers),
             httponly=True,
             samesite="strict",
         )
         return answer
 
     async def close_session(self, request: Request) -> Response:
-        """Take the cookie back."""
+        """End the session, also for copies of its cookie, and take the cookie back."""
+        claims = self._claims(request.headers)
+        if claims is not None:
+            self._sign_out(claims["jti"], claims["exp"])
         answer = RedirectResponse(f"{PAGES}/sign-in", 303)
-        is_secure = _is_secure(request)
-        name = SECURE_COOKIE if is_secure else PLAIN_COOKIE
-        answer.delete_cookie(name, secure=is_secure, httponly=True, samesite="strict")
+        is_secure = _is_behind_tls(request.headers)
+        answer.delete_cookie(_cookie_name(request.headers), secure=is_secure, httponly=True, samesite="strict")
         return answer
 
     def _signed_in(self, headers: Headers) -> Caller | None:
-        cookies = cookie_parser(headers.get("cookie", ""))
-        token = cookies.get(SECURE_COOKIE) or cookies.get(PLAIN_COOKIE)
-        if token is None or self._keys is None:
+        claims = self._claims(headers)
+        return None if claims is None or self._keys is None else self._keys.caller_by_id(claims["sub"])
+
+    def _claims(self, headers: Headers) -> Mapping[str, Any] | None:
+        """Return the claims of the session's cookie; None where there is no session."""
+        token = cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers))
+        if token is None:
             return None
         try:
-            required = {"require": ["exp", "sub"]}
+            required = {"require": ["exp", "sub", "jti"]}
             claims = jwt.decode(token, self._secret, algorithms=[ALGORITHM], options=required)  # type: ignore[arg-type]
         except jwt.InvalidTokenError:
             return None
-        return self._keys.caller_by_id(claims["sub"])
+        return None if claims["jti"] in self._signed_out else claims
+
+    def _sign_out(self, session_id: str, expires: float) -> None:
+        self._signed_out[session_id] = expires
+        # All sessions are equally long, so that the one that was signed out first is among the first to expire.
+        while next(iter(self._signed_out.values())) < time.time() or len(self._signed_out) > MAX_SIGNED_OUT:
+            del self._signed_out[next(iter(self._signed_out))]
 
     def _token(self, key_id: str) -> str:
-        until = datetime.now(UTC) + SESSION
-        return jwt.encode({"sub": key_id, "exp": until}, self._secret, algorithm=ALGORITHM)
+        session_id = secrets.token_urlsafe(SESSION_ID_BYTES)
+        claims = {"sub": key_id, "jti": session_id, "exp": datetime.now(UTC) + SESSION}
+        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
 
 
-def _is_secure(request: Request) -> bool:
-    """True behind TLS: the gateway's own, or that of the proxy before it."""
-    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
+def _cookie_name(headers: Headers) -> str:
+    return SECURE_COOKIE if _is_behind_tls(headers) else PLAIN_COOKIE
+
+
+def _is_behind_tls(headers: Headers) -> bool:
+    """True where a proxy ended TLS. Any sender is believed: who lies gets a cookie that is of no use to it."""
+    return headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https"
 
 
 def _own_page(address: str | None) -> str:

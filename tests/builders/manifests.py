@@ -46,9 +46,12 @@ def config() -> dict[str, str]:
     return dict(one.split("=", 1) for one in generated["literals"])
 
 
+SECRET = "a secret of more than thirty-two characters"
+
+
 def environment_of(workload: str) -> dict[str, str]:
-    """Return the environment of a workload's container; secrets are `secret`."""
-    own = {one["name"]: one.get("value", "secret") for one in container_of(workload)["env"]}
+    """Return the environment of a workload's container; secrets are `SECRET`."""
+    own = {one["name"]: one.get("value", SECRET) for one in container_of(workload)["env"]}
     return config() | own
 
 

@@ -45,6 +45,12 @@ def test_limits_are_json_without_unknown_names(monkeypatch: pytest.MonkeyPatch) 
         settings()
 
 
+@pytest.mark.parametrize("secret", ["", "a", "a" * 31])
+def test_a_cookie_secret_that_can_be_guessed_is_refused(secret: str) -> None:
+    with pytest.raises(ValidationError, match="at least 32"):
+        settings(gateway_cookie_secret=secret)
+
+
 def test_a_port_that_is_taken_is_replaced_by_a_free_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.up.ports.is_free", lambda _: False)
     assert choose_http_port(None) != 8080

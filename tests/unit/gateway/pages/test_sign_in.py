@@ -25,6 +25,8 @@ POLICY = Policy.model_validate_json('{"principals": {"app": [{"user_id": "u1", "
 
 SECRET = b"a secret of thirty-two characters"
 
+BEHIND_TLS = {"X-Forwarded-Proto": "https"}
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -97,6 +99,40 @@ async def test_a_session_can_be_closed(http: httpx.AsyncClient, key: str) -> Non
     await sign_in_with(http, key)
     await http.post("/admin/sign-out")
     assert (await http.get("/admin/memories?user=u1")).status_code == 303
+
+
+async def test_the_cookie_of_a_closed_session_opens_nothing(http: httpx.AsyncClient, key: str) -> None:
+    await sign_in_with(http, key)
+    copied = http.cookies["ms"]
+    await http.post("/admin/sign-out")
+    http.cookies.set("ms", copied)
+    assert (await http.get("/admin/memories?user=u1")).status_code == 303
+
+
+async def test_another_session_of_the_key_stays_open(http: httpx.AsyncClient, key: str) -> None:
+    await sign_in_with(http, key)
+    copied = http.cookies["ms"]
+    await sign_in_with(http, key)
+    await http.post("/admin/sign-out")
+    http.cookies.set("ms", copied)
+    assert (await http.get("/admin/memories?user=u1")).status_code == 200
+
+
+async def test_behind_tls_the_cookie_is_bound_to_the_host(http: httpx.AsyncClient, key: str) -> None:
+    opened = await http.post("/admin/sign-in", data={"key": key, "next": ""}, headers=BEHIND_TLS)
+    assert opened.headers["set-cookie"].startswith("__Host-ms=")
+
+
+async def test_behind_tls_a_cookie_that_a_sibling_domain_could_set_is_none(http: httpx.AsyncClient, key: str) -> None:
+    await sign_in_with(http, key)
+    answer = await http.get("/admin/memories?user=u1", headers=BEHIND_TLS)
+    assert answer.status_code == 303
+
+
+async def test_without_tls_the_cookie_of_tls_is_none(http: httpx.AsyncClient, key: str) -> None:
+    await sign_in_with(http, key)
+    answer = await http.get("/admin/memories?user=u1", headers={"Cookie": f"__Host-ms={http.cookies['ms']}; ms="})
+    assert answer.status_code == 303
 
 
 @pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "/admin\\evil", "/administrator", ""])
