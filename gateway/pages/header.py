@@ -1,5 +1,7 @@
 """The head of every page: where one is, and the pickers of user, project and mode."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gateway.pages.notices import notice_of
@@ -8,6 +10,7 @@ from gateway.service.access import PROJECT
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
+from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
 
 MAX_PROJECTS = 200
@@ -60,7 +63,7 @@ async def header_of(service: MemoryService, view: View, title: str, active: str)
     if view.user is None:
         return Header(title, active, notice=notice)
     projects = await _projects(service, view) if view.projects is None else view.projects
-    boundary = service.users.boundary(view.caller, view.user)
+    boundary = await boundary_of(service, view)
     modes = {name: int(mode["memories"]) for name, mode in (boundary or {}).get("modes", {}).items()}
     return Header(
         title,
@@ -78,11 +81,24 @@ async def projects_of(service: MemoryService, view: View, call: Call) -> frozens
     return frozenset(str(one["scope"][PROJECT]) for one in listed["items"])
 
 
+async def boundary_of(service: MemoryService, view: View) -> Json | None:
+    """Return the numbers of the chosen user; none where they have to be asked for while the worker is away."""
+    with _worker_may_be_away():
+        return await service.users.boundary(view.call(PROJECTS_S))
+    return None
+
+
 async def _projects(service: MemoryService, view: View) -> frozenset[str]:
-    """Return the user's projects; none while the worker is away: what the gateway knows is shown all the same."""
-    try:
+    with _worker_may_be_away():
         return await projects_of(service, view, view.call(PROJECTS_S))
+    return frozenset()
+
+
+@contextmanager
+def _worker_may_be_away() -> Iterator[None]:
+    """Pass over a worker that does not answer: what the gateway knows is shown all the same."""
+    try:
+        yield
     except Refused as refused:
         if refused.code not in ("unavailable", "timeout"):
             raise
-        return frozenset()

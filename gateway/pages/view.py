@@ -110,8 +110,8 @@ def view_of(request: Request, service: MemoryService, scope_fields: frozenset[st
     return View(
         caller,
         user,
-        query.get("project") or None,
-        _one_mode(query.get("mode")),
+        _chosen(query.get("project")),
+        _chosen(query.get("mode")),
         request.scope["path"],
         query,
         request_id_of(request),
@@ -119,13 +119,11 @@ def view_of(request: Request, service: MemoryService, scope_fields: frozenset[st
     )
 
 
-def _one_mode(named: str | None) -> str | None:
+def _chosen(named: str | None) -> str | None:
+    """Return what a parameter names; None where it names all, or nothing."""
     return None if named in (None, "", ANY_VALUE) else named
 
 
 def _only_user(service: MemoryService, caller: Caller, query: dict[str, str]) -> str | None:
     """Return the user of a deployment that has one; None where there is a choice, and where all users are asked for."""
-    if query.get(EVERYONE):
-        return None
-    items = service.users.list(caller, "", 2, None)["items"]
-    return service.boundary_fields.name(items[0]["scope"]) if len(items) == 1 else None
+    return None if query.get(EVERYONE) else service.users.only_user(caller)

@@ -23,9 +23,10 @@ def user_routes(service: MemoryService) -> APIRouter:
 
     @router.get("/v1/users", operation_id="list_users", summary="List the users that the caller may see")
     async def list_users(
-        caller: CallerOf, prefix: Prefix = "", limit: Limit = 50, cursor: Cursor = None
+        request: Request, caller: CallerOf, prefix: Prefix = "", limit: Limit = 50, cursor: Cursor = None
     ) -> JSONResponse:
-        return JSONResponse(service.users.list(caller, prefix, limit, cursor))
+        call = Call.within(caller, "", request_id=request_id_of(request))
+        return JSONResponse(await service.users.list(call, prefix, limit, cursor))
 
     @router.get("/v1/deployment", operation_id="get_deployment", summary="Totals over all users, and the state")
     async def get_deployment(request: Request, caller: CallerOf, prefer: Preference = None) -> JSONResponse:

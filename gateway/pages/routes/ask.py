@@ -71,7 +71,7 @@ class Questions:
 
     async def modes(self, view: View) -> Json:
         """Search in every mode by itself, side by side: their scores are of different spaces."""
-        boundary = self._service.users.boundary(view.caller, view.user or "") or {}
+        boundary = await self._service.users.boundary(view.call()) or {}
         counts = {name: int(mode["memories"]) for name, mode in boundary.get("modes", {}).items()}
         names = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:MAX_BESIDE]
         fields = {**_question(view), "top_k": BESIDE_TOP_K}

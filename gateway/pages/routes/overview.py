@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.charts import by_period, chart_of
 from gateway.pages.criteria import criteria_of_deployment, criteria_of_user
 from gateway.pages.forms import read_form
+from gateway.pages.header import boundary_of
 from gateway.pages.live import live_answer
 from gateway.pages.pages import Pages, see
 from gateway.pages.view import PAGES, View
@@ -48,7 +49,7 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
 
         async def render() -> str:
             template = "parts/deployment_numbers.html" if view.user is None else "parts/user_numbers.html"
-            return pages.text(view, template, **_numbers(pages, view, await numbers.value()))
+            return pages.text(view, template, **await _numbers(pages, view, await numbers.value()))
 
         return live_answer(render, pages.service.users)
 
@@ -83,7 +84,7 @@ class _Kept:
 
 async def _user(pages: Pages, view: View, user: str) -> Response:
     health = await _state(pages, view)
-    numbers = _numbers(pages, view, health)
+    numbers = await _numbers(pages, view, health)
     growth = (health or {}).get("growth") or {"unit": "day", "periods": ()}
     memories = int((numbers["boundary"] or {}).get("memories", 0))
     return await pages.render(
@@ -100,9 +101,10 @@ async def _user(pages: Pages, view: View, user: str) -> Response:
 
 async def _deployment(pages: Pages, view: View) -> Response:
     users = pages.service.users
-    listed = users.list(view.caller, view.query.get("prefix", ""), USERS_SHOWN, view.query.get("cursor") or None)
+    call = Call.within(view.caller, "", WAIT_S, view.request_id)
+    listed = await users.list(call, view.query.get("prefix", ""), USERS_SHOWN, view.query.get("cursor") or None)
     health = await _state(pages, view)
-    numbers = _numbers(pages, view, health)
+    numbers = await _numbers(pages, view, health)
     return await pages.render(
         view,
         "deployment.html",
@@ -128,12 +130,11 @@ async def _state(pages: Pages, view: View) -> Json | None:
         return None
 
 
-def _numbers(pages: Pages, view: View, state: Json | None) -> dict[str, Any]:
+async def _numbers(pages: Pages, view: View, state: Json | None) -> dict[str, Any]:
     """Return what the live part shows: boundaries of now, and the worker's last answer."""
-    users = pages.service.users
     if view.user is None:
-        return {"totals": _limited(users.totals(view.caller)), "state": state or {}}
-    boundary = users.boundary(view.caller, view.user)
+        return {"totals": _limited(pages.service.users.totals(view.caller)), "state": state or {}}
+    boundary = await boundary_of(pages.service, view)
     compared = _compared(state or {})
     return {"boundary": boundary, "state": state or {}, "modes": _modes(boundary, state), "compared": compared}
 

@@ -29,6 +29,27 @@ def filled(*users: str) -> Boundaries:
     return boundaries
 
 
+OF_P1 = Caller(principal="app", grants=(Grant.model_validate({"user_id": "u1", "project_id": "p1"}),))
+"""A caller that may read one of the projects of `u1`."""
+
+P1: dict[str, Any] = {
+    "scope": {"user_id": "u1", "project_id": "p1"},
+    "memories": 2,
+    "conversations": 1,
+    "first": "2026-03-01T09:30:00Z",
+    "last": "2026-03-02T09:30:00Z",
+    "modes": {"code": 2},
+}
+
+
+def service_for_p1() -> MemoryService:
+    """A service with nine memories of u1, two of them in p1, and a worker that narrows lists to what is granted."""
+    wire, boundaries = FakeWire(), Boundaries()
+    boundaries.apply(b"u1", record("u1", memories=9))
+    wire.results["list.v1"] = {"items": [P1], "next": None, "total": 1}
+    return MemoryService(wire, boundaries=boundaries)
+
+
 def names(page: dict[str, Any]) -> list[str]:
     return [one["boundary"] for one in page["items"]]
 
@@ -84,14 +105,17 @@ def test_modes_that_are_gone_are_not_kept() -> None:
     assert len(boundaries._modes) == 1
 
 
-def test_pages_have_every_user_once() -> None:
-    users = MemoryService(FakeWire(), boundaries=filled("a1", "b1", "a3", "a2", "a4")).users
-    first = users.list(Caller(), "a", 3, None)
+async def test_pages_have_every_user_once() -> None:
+    call, users = (
+        Call.within(Caller(), ""),
+        MemoryService(FakeWire(), boundaries=filled("a1", "b1", "a3", "a2", "a4")).users,
+    )
+    first = await users.list(call, "a", 3, None)
     assert names(first) == ["a1", "a2", "a3"]
-    second = users.list(Caller(), "a", 3, first["next"])
+    second = await users.list(call, "a", 3, first["next"])
     assert (names(second), second["next"]) == (["a4"], None)
     with pytest.raises(Refused, match="cursor"):
-        users.list(Caller(), "b", 3, first["next"])
+        await users.list(call, "b", 3, first["next"])
 
 
 @pytest.mark.parametrize(
@@ -106,9 +130,28 @@ def test_pages_have_every_user_once() -> None:
 )
 async def test_a_caller_sees_its_own_users(caller: Caller, seen: list[str]) -> None:
     service = MemoryService(FakeWire(), boundaries=filled("u1", "u2", "u3"))
-    assert names(service.users.list(caller, "", 50, None)) == seen
     call = Call.within(caller, "u1")
+    assert names(await service.users.list(call, "", 50, None)) == seen
     assert (await service.users.deployment(call))["boundaries"] == len(seen)
+
+
+async def test_a_caller_of_one_project_sees_the_numbers_of_that_project() -> None:
+    [shown] = (await service_for_p1().users.list(Call.within(OF_P1, ""), "", 50, None))["items"]
+    assert {name: shown[name] for name in ("projects", "conversations", "memories")} == {
+        "projects": 1,
+        "conversations": 1,
+        "memories": 2,
+    }
+
+
+async def test_a_caller_of_one_project_sees_the_modes_of_that_project() -> None:
+    shown = await service_for_p1().users.boundary(Call.within(OF_P1, "u1"))
+    assert shown is not None
+    assert shown["modes"] == {"code": {"memories": 2, "embedder": None}}
+
+
+def test_totals_have_no_numbers_of_a_user_that_is_seen_in_part() -> None:
+    assert service_for_p1().users.totals(OF_P1)["memories"] == 0
 
 
 async def test_the_state_names_no_topic_and_no_address() -> None:

@@ -82,7 +82,8 @@ async def test_a_user_is_forgotten_only_by_keys_that_manage_all(wire: FakeWire, 
 
 
 async def test_the_way_there_is_on_the_pages_of_the_user_and_of_the_memories(wire: FakeWire) -> None:
-    wire.results["list.v1"] = {"items": [listed_memory("m1", "First")], "next": None, "total": 1}
+    memories = {"items": [listed_memory("m1", "First")], "next": None, "total": 1}
+    wire.results["list.v1"] = lambda sent: memories if sent["what"] == "memories" else {"items": [], "next": None}
     boundaries = Boundaries()
     told(boundaries, "ana")
     service = MemoryService(wire, boundaries=boundaries)

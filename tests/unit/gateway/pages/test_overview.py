@@ -74,6 +74,13 @@ async def test_a_user_shows_numbers_and_state(service: MemoryService) -> None:
     assert page.count("<rect") == 2
 
 
+async def test_a_star_for_the_project_is_all_projects(service: MemoryService, wire: FakeWire) -> None:
+    async with pages_over(service) as http:
+        await http.get("/admin?user=u1&project=*")
+    [health] = [record for record in wire.records if record.get("command") == "health"]
+    assert health["scope"] == {"user_id": "u1"}
+
+
 async def test_an_embedder_is_compared_by_a_job(service: MemoryService, wire: FakeWire, boundaries: Boundaries) -> None:
     told(boundaries, "u1", embedder="code-embedder")
     found = {
