@@ -58,7 +58,7 @@ def server_of(app: FastAPI, trusted_proxies: Sequence[str] = ()) -> uvicorn.Serv
         log_config=None,
         access_log=False,
         server_header=False,
-        # Its default is to believe everybody on loopback.
+        # By default every sender on loopback is believed.
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         timeout_keep_alive=KEEP_ALIVE_S,

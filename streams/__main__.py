@@ -25,6 +25,8 @@ SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 
 def main() -> None:
     """Run a command and exit with its code."""
+    # Data, logs and backups have what people said: they are for their owner alone.
+    os.umask(0o077)
     settings = _read(Settings)
     options = _parser(settings).parse_args()
     sys.exit(options.run(options, settings))
@@ -140,7 +142,15 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     probe = readiness_probe(settings.topic_prefix, settings.scope_model)
     check_scope_fields(options.data_dir, settings.scope_model)
     fleet = _fleet_options(options.data_dir, options.workers, settings)
-    return asyncio.run(run_up(UpOptions(options.data_dir, options.port, probe, options.http_port, fleet)))
+    up = UpOptions(
+        data_dir=options.data_dir,
+        port=options.port,
+        probe=probe,
+        http_port=options.http_port,
+        fleet=fleet,
+        worker_secrets=settings.worker_secrets,
+    )
+    return asyncio.run(run_up(up))
 
 
 def _fleet_options(data_dir: Path, number: int, settings: Settings) -> "FleetOptions":

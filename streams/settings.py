@@ -228,6 +228,12 @@ class Settings(BaseSettings):
         return {"bootstrap_servers": self.bootstrap_servers, **connection_options(self.kafka_security)}
 
     @property
+    def worker_secrets(self) -> frozenset[str]:
+        """Names of the environment variables with secrets that a worker alone needs."""
+        keys = {profile.api_key_env for _, profile in self.llm_profiles.items() if profile.api_key_env}
+        return frozenset({*keys, "MODESTREAM_QDRANT_API_KEY"})
+
+    @property
     def models(self) -> Path:
         """The directory of exported models."""
         return self.model_dir or self.data_dir / "models"

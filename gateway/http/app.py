@@ -70,6 +70,7 @@ def create_app(
         title="modestream",
         summary="Conversation memory: remember turns, search, list, assemble contexts.",
         version="1",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -75,10 +75,10 @@ class CheckHosts:
         if len(hosts) != 1 or not self._allowed.admits(hosts[0]):
             log.warning("refused host %.100r: is it one of GATEWAY_HOSTS?", ",".join(hosts))
             return Refused("misdirected", "this host is not served here; the operator sets the names of this gateway")
-        origin = headers.get("origin")
-        if origin is not None and not self._allowed.admits_origin(origin, hosts[0]):
+        origins = headers.getlist("origin")
+        if not all(self._allowed.admits_origin(origin, hosts[0]) for origin in origins):
             return Refused("not_allowed", "pages of this origin may not call this gateway")
-        if origin is None and headers.get("sec-fetch-site", "none") not in SAME_SITES:
+        if not origins and headers.get("sec-fetch-site", "none") not in SAME_SITES:
             return Refused("not_allowed", "pages of other sites may not call this gateway")
         return None
 

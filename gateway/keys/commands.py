@@ -58,7 +58,7 @@ def _add(options: argparse.Namespace, path: Path) -> int:
         label=options.label,
         expires=options.expires,
     )
-    KeyFile.read(path).with_key(key).write(path)
+    KeyFile.change(path, lambda keys: keys.with_key(key))
     sys.stderr.write(f"key {key.id} of {key.principal}; it is shown this once:\n")
     sys.stdout.write(f"{secret}\n")
     return 0
@@ -73,9 +73,8 @@ def _list(_: argparse.Namespace, path: Path) -> int:
 
 
 def _revoke(options: argparse.Namespace, path: Path) -> int:
-    keys = KeyFile.read(path)
-    if all(key.id != options.id for key in keys.keys):
+    if all(key.id != options.id for key in KeyFile.read(path).keys):
         sys.stderr.write(f"there is no key {options.id}\n")
         return 1
-    keys.without(options.id).write(path)
+    KeyFile.change(path, lambda keys: keys.without(options.id))
     return 0

@@ -2,12 +2,15 @@
 
     {"keys": [{"id": "k1", "sha256": "…", "principal": "app", "user_id": null, "label": "phone app", "expires": null}]}
 
-Guaranteed: written as a whole or not at all, readable by its owner alone.
+Guaranteed: written as a whole or not at all, readable by its owner alone; changes of several processes follow one
+another.
 """
 
+import fcntl
 import hashlib
 import os
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Self
@@ -60,6 +63,14 @@ class KeyFile(BaseModel, frozen=True, extra="forbid"):
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
+
+    @classmethod
+    def change(cls, path: Path, change: Callable[[Self], Self]) -> None:
+        """Replace the file by what `change` makes of it. Raises OSError, ValueError, and what `change` raises."""
+        # A file of its own: the lock of the file itself would go with it when it is replaced.
+        with os.fdopen(os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            change(cls.read(path)).write(path)
 
     def with_key(self, key: Key) -> Self:
         """Add a key."""

@@ -126,7 +126,7 @@ def _cookie_name(headers: Headers) -> str:
 
 
 def _is_behind_tls(headers: Headers) -> bool:
-    """True where a proxy ended TLS. Any sender is believed: who lies gets a cookie that is of no use to it."""
+    """True where a proxy ended TLS. Any sender is believed: one that lies gets a cookie of no use to it."""
     return headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https"
 
 

@@ -4,6 +4,7 @@ Guaranteed: acknowledged records survive a kill and a restart on the same direct
 """
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,7 +34,11 @@ METADATA_TIMEOUT_MS = 5000
 class KafkaBroker:
     """One broker on `127.0.0.1:port` with its records in a data directory."""
 
-    def __init__(self, layout: Layout, port: int, installation: KafkaInstallation) -> None:
+    def __init__(
+        self, layout: Layout, port: int, installation: KafkaInstallation, without: Collection[str] = ()
+    ) -> None:
+        """Its environment is the supervisor's `without` the variables of these names."""
+        self._without = without
         self._layout = layout
         self._port = port
         self._installation = installation
@@ -84,7 +89,7 @@ class KafkaBroker:
         logging = self._layout.run / "log4j2.xml"
         logging.write_text(LOG4J_CONFIG, encoding="utf-8")
         command = self._installation.command(main, *arguments, logging=logging)
-        return await Child.start(self._layout, "broker", command, {})
+        return await Child.start(self._layout, "broker", command, {}, without=self._without)
 
 
 async def is_broker_reachable(bootstrap: str) -> bool:

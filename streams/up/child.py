@@ -7,7 +7,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,14 +58,17 @@ class Child:
         command: Sequence[str],
         environment: Mapping[str, str],
         *,
+        without: Collection[str] = (),
         stdin: int = asyncio.subprocess.DEVNULL,
         is_replacement: bool = False,
     ) -> "Child":
-        """Start `command`. `environment` is added to the supervisor's own. Raises OSError.
+        """Start `command`. `environment` is added to the supervisor's own, which it gets `without` some names.
 
+        Raises OSError.
         A replacement has a pid file of its own until it succeeds the child of this name.
         """
         pid_file = layout.pid_file(name + REPLACEMENT_SUFFIX if is_replacement else name)
+        inherited = {variable: value for variable, value in os.environ.items() if variable not in without}
         with layout.log(name).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *("/bin/sh", "-c", WRITE_PID_THEN_BECOME, str(pid_file), *command),
@@ -73,7 +76,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, **environment, CHILD_MARK_VARIABLE: child_mark(layout, name)},
+                env={**inherited, **environment, CHILD_MARK_VARIABLE: child_mark(layout, name)},
             )
         return cls(process, pid_file)
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,12 +34,17 @@ def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event
     return ServiceSpec("broker", layout.log("broker"), STOP_TIMEOUT_S, broker.start, watch)
 
 
-def gateway_service(layout: Layout, command: Sequence[str], bootstrap: str, port: int) -> ServiceSpec:
-    """Describe the gateway at a loopback port. It serves again by itself when the broker is back."""
+def gateway_service(
+    layout: Layout, command: Sequence[str], bootstrap: str, port: int, without: Collection[str]
+) -> ServiceSpec:
+    """Describe the gateway at a loopback port. It serves again by itself when the broker is back.
+
+    Its environment is the supervisor's `without` the variables of these names.
+    """
     environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}"}
 
     async def start() -> Child:
-        return await Child.start(layout, "gateway", command, environment)
+        return await Child.start(layout, "gateway", command, environment, without=without)
 
     async def watch(_: Child) -> str:
         return await _forever()
@@ -86,6 +91,8 @@ class UpOptions:
     cache: Path = field(default_factory=default_cache_dir)
     """Kafka's jars, shared by all data directories."""
     print_line: PrintLine = print_line
+    worker_secrets: frozenset[str] = frozenset()
+    """Names of environment variables that broker and gateway do not get."""
 
 
 async def run_system(options: UpOptions, layout: Layout, on_fleet: Callable[[Fleet], None]) -> None:
@@ -93,7 +100,8 @@ async def run_system(options: UpOptions, layout: Layout, on_fleet: Callable[[Fle
 
     `on_fleet` is called with the workers before they start.
     """
-    broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.print_line))
+    installation = await install_kafka(options.cache, layout, options.print_line)
+    broker = KafkaBroker(layout, options.port, installation, options.worker_secrets)
     await broker.format()
     system = _System(options, layout, broker)
     on_fleet(system.fleet)
@@ -113,7 +121,9 @@ class _System:
         }
         self.fleet = Fleet(options.fleet, layout, environment, options.print_line)
         self._http_port = choose_http_port(options.http_port)
-        gateway = gateway_service(layout, options.gateway, broker.bootstrap, self._http_port)
+        gateway = gateway_service(
+            layout, options.gateway, broker.bootstrap, self._http_port, without=options.worker_secrets
+        )
         self._gateway = SupervisedChild(gateway, options.print_line)
         self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.print_line)
 

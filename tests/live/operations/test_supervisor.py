@@ -52,6 +52,17 @@ def accepts(bootstrap: str) -> bool:
         return client.connect_ex((host, int(port))) == 0
 
 
+async def test_the_worker_alone_has_the_keys_of_models(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_MODEL_KEY", "secret")
+    with supervised(directory, free_port()) as up:
+        await up.line()
+        has_key = {
+            name: b"TOY_MODEL_KEY" in Path(f"/proc/{up.pid_of(name)}/environ").read_bytes()
+            for name in ("broker", "gateway", "worker")
+        }
+    assert has_key == {"broker": False, "gateway": False, "worker": True}
+
+
 # SIGINT is that of Ctrl-C: below.
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])
 async def test_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:

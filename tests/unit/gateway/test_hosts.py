@@ -42,6 +42,11 @@ async def test_a_page_of_another_origin_writes_nothing(
     assert wire.sent == []
 
 
+async def test_a_second_origin_is_looked_at_too(http: httpx.AsyncClient) -> None:
+    headers = [("Origin", "http://localhost"), ("Origin", "https://evil.example")]
+    assert (await http.get("/v1/me", headers=headers)).status_code == 403
+
+
 async def test_an_own_page_is_served(http: httpx.AsyncClient) -> None:
     headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
     assert (await http.post("/v1/users/u1/turns", json=TURN, headers=headers)).status_code == 201

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -223,3 +224,19 @@ def test_keys_are_added_listed_and_revoked(tmp_path: Path, capsys: pytest.Captur
     assert run("revoke", key.id) == 1
     assert KeyFile.read(path).keys == ()
     assert run("add", "--principal", "app", "--expires", "soon") == 1
+
+
+def test_keys_that_are_added_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    threads = [
+        threading.Thread(
+            target=KeyFile.change,
+            args=(path, lambda keys, n=n: keys.with_key(Key(id=f"k{n}", sha256=digest_of(f"{n}"), principal="app"))),
+        )
+        for n in range(50)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(KeyFile.read(path).keys) == 50

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,13 @@ def test_key_in_a_profile_is_not_printed() -> None:
     ended = started(LLM_PROFILES=json.dumps({"default": profile}))
     assert "setting MODESTREAM_LLM_PROFILES.default.api_key: " in ended.stderr
     assert "do-not-print-me" not in ended.stderr
+
+
+def test_what_is_stored_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        # Refused after the folders are made.
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "streams", "up", "--data-dir", str(tmp_path / "data"), "--port", port]
+        subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()}
+    assert modes == {"run": 0o700, "logs": 0o700}

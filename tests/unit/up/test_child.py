@@ -57,6 +57,15 @@ async def test_output_and_errors_are_appended_to_the_log(layout: Layout, start: 
     assert layout.log("worker").read_text() == "as given\nwrong\nagain\n"
 
 
+async def test_a_child_does_not_get_the_variables_that_are_not_for_it(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL_KEY", "secret")
+    child = await Child.start(layout, "broker", ("/bin/sh", "-c", 'echo "<$MODEL_KEY>"'), {}, without={"MODEL_KEY"})
+    await child.wait()
+    assert layout.log("broker").read_text() == "<>\n"
+
+
 async def test_child_leads_a_session(start: Start) -> None:
     child = await start("sleep", "600")
     assert os.getsid(child.pid) == child.pid

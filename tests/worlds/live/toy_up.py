@@ -22,5 +22,13 @@ if __name__ == "__main__":
 
     worker = (sys.executable, str(Path(__file__).with_name("toy_worker.py")))
     gateway = (sys.executable, str(Path(__file__).with_name("toy_gateway.py")))
-    options = UpOptions(directory, port, probe, 0, FleetOptions(command=worker, liveness_interval_s=0.1), gateway)
+    options = UpOptions(
+        data_dir=directory,
+        port=port,
+        probe=probe,
+        http_port=0,
+        fleet=FleetOptions(command=worker, liveness_interval_s=0.1),
+        gateway=gateway,
+        worker_secrets=frozenset({"TOY_MODEL_KEY"}),
+    )
     sys.exit(asyncio.run(run_up(options)))
