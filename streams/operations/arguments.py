@@ -78,7 +78,7 @@ def _copying(name: str, options: argparse.Namespace, settings: Settings) -> Coro
         return migrate(_migration(options), settings)
     if name == "backup":
         return back_up(options.to, settings)
-    return restore(RestoreOptions(options.folder, options.principal, options.check), settings)
+    return restore(RestoreOptions(options.folder, options.principal, options.check, options.digest), settings)
 
 
 def _add_model_change(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +112,8 @@ def _add_restoring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="folder", required=True, type=Path, metavar="DIR", help="the folder of the backup"
     )
-    parser.add_argument("--check", action="store_true", help="compare the checksums, and write nothing")
+    parser.add_argument("--check", action="store_true", help="compare all files with the manifest, and write nothing")
+    parser.add_argument("--digest", metavar="HEX", help="refuse any other backup: the digest that `backup` printed")
     parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 

@@ -19,11 +19,12 @@ from streams.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class RestoreOptions:
-    """`check_only`: compare the checksums, and write nothing."""
+    """`check_only`: compare the checksums, and write nothing. `digest`: that of the backup; None for any."""
 
     folder: Path
     principal: str | None = None
     check_only: bool = False
+    digest: str | None = None
 
 
 async def back_up(folder: Path, settings: Settings) -> int:
@@ -42,7 +43,7 @@ async def back_up(folder: Path, settings: Settings) -> int:
     size = sum(one.size for one in segments)
     sys.stdout.write(
         f"backup: {writer.written} new offsets; {sum(one.records for one in segments)} records in {len(segments)} files"
-        f" of {size} bytes, {len(outcome.forgotten)} forgotten ids\n"
+        f" of {size} bytes, {len(outcome.forgotten)} forgotten ids\nbackup: digest {writer.manifest.digest}\n"
     )
     return 0
 
@@ -52,9 +53,10 @@ async def restore(options: RestoreOptions, settings: Settings) -> int:
 
     Return 0, or 1 if a command was refused.
     """
-    logs = BackupLogs(options.folder)
+    logs = BackupLogs(options.folder, options.digest)
     logs.check()
-    sys.stderr.write(f"{options.folder}: taken at {logs.manifest.taken_at}, all files are whole\n")
+    taken = f"taken at {logs.manifest.taken_at}, digest {logs.manifest.digest}"
+    sys.stderr.write(f"{options.folder}: {taken}; all files are as the manifest says\n")
     if options.check_only:
         return 0
     made = await read_service_record(settings)

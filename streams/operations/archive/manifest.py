@@ -3,15 +3,19 @@
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_json
 
 from schemas.internal.service import ServiceRecord
 from streams.adapters.durable_files import write_durably
 from streams.operations.copy.logs import Log, LogPartition
 
 MANIFEST = "manifest.json"
+
+FileName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9.-]*\z")]
+"""A file in the folder itself: no path leads out of it."""
 
 
 class InvalidBackup(ValueError):
@@ -21,7 +25,7 @@ class InvalidBackup(ValueError):
 class StoredFile(BaseModel, frozen=True):
     """A file of the backup, with its checksum."""
 
-    file: str
+    file: FileName
     sha256: str
     size: int
 
@@ -54,10 +58,12 @@ class Segment(StoredFile, frozen=True):
 class Manifest(BaseModel, frozen=True, populate_by_name=True):
     """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
 
-    `revisions` are those of the pipelines.
+    `revisions` are those of the pipelines. `digest` is the SHA-256 of all else, as hex digits: a manifest that was
+    changed has another one.
     """
 
     schema_: Literal["backup.v1"] = Field(default="backup.v1", alias="schema")
+    digest: str = ""
     taken_at: str
     service: ServiceRecord
     segments: tuple[Segment, ...] = ()
@@ -72,17 +78,33 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
         """Return the offset that the next segment of a partition begins with."""
         return max((one.next for one in self.of(place)), default=0)
 
+    def computed_digest(self) -> str:
+        """Return the digest of what the manifest says."""
+        return hashlib.sha256(to_json(self.model_dump(mode="json", exclude={"digest"}))).hexdigest()
+
+    def signed(self) -> Self:
+        """Return it with its digest."""
+        return self.model_copy(update={"digest": self.computed_digest()})
+
     def save(self, folder: Path) -> None:
         """Write it; after a power cut the folder has the former one or this one."""
         write_durably(folder / MANIFEST, self.model_dump_json(by_alias=True, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Read it; None if there is none. Raises InvalidBackup."""
+        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written."""
         path = folder / MANIFEST
         if not path.exists():
             return None
         try:
-            return cls.model_validate_json(path.read_bytes())
+            manifest = cls.model_validate_json(path.read_bytes())
         except ValidationError as problem:
             raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem
+        if manifest.digest != manifest.computed_digest():
+            reason = "was changed after it was written, its digest differs" if manifest.digest else "has no digest"
+            raise InvalidBackup(f"{path} {reason}; use another copy of the backup")
+        for segment in manifest.segments:
+            if not 0 <= segment.partition < manifest.service.partitions:
+                there = manifest.service.partitions
+                raise InvalidBackup(f"{segment.file} is of partition {segment.partition}, and there are {there}")
+        return manifest

@@ -14,28 +14,42 @@ from streams.operations.copy.logs import LOGS, LogPartition, Outcome, Positions
 class BackupLogs:
     """Reads the logs of a backup; implements `LogSource`. One file of each partition is in memory."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises InvalidBackup for a folder without a whole backup."""
+    def __init__(self, folder: Path, digest: str | None = None) -> None:
+        """Raises InvalidBackup for a folder without a whole backup, or with one that has another `digest`."""
         manifest = Manifest.load(folder)
         if manifest is None or manifest.outcome is None:
             raise InvalidBackup(f"{folder} has no whole backup: back up into it again")
+        if digest not in (None, manifest.digest):
+            raise InvalidBackup(f"{folder} is not the backup with the digest {digest}, but {manifest.digest}")
         self._folder = folder
         self._open: dict[LogPartition, tuple[Segment, list[Record]]] = {}
         self.manifest = manifest
         self.partitions = manifest.service.partitions
 
     def check(self) -> None:
-        """Compare the checksums of all files, and the places at which they begin and end. Raises InvalidBackup."""
+        """Compare all files with the manifest: checksums, records, where they begin and end. Raises InvalidBackup."""
         for place in self._places():
             expected = 0
             for segment in self.manifest.of(place):
                 if segment.first != expected:
                     raise InvalidBackup(f"{segment.file} begins at {segment.first}, not at {expected}")
                 expected = segment.next
-                segment.check(self._folder)
+                self._check_records(segment)
         for stored in (self.manifest.outcome, self.manifest.revisions):
             if stored is not None:
                 stored.check(self._folder)
+
+    def _check_records(self, segment: Segment) -> None:
+        offsets = [record.offset for record in self._records(segment)]
+        if len(offsets) != segment.records:
+            raise InvalidBackup(f"{segment.file} has {len(offsets)} records, and the manifest says {segment.records}")
+        within = range(segment.first, segment.next)
+        if (
+            not within
+            or offsets != sorted({*offsets})
+            or any(end not in within for end in (*offsets[:1], *offsets[-1:]))
+        ):
+            raise InvalidBackup(f"{segment.file} has other records than those from {segment.first} to {segment.next}")
 
     async def ends(self) -> Positions:
         """Return the offsets after the last records."""

@@ -100,8 +100,8 @@ class BackupWriter:
         return StoredFile(file=name, sha256=hashlib.sha256(packed).hexdigest(), size=len(packed))
 
     def _save(self, manifest: Manifest) -> None:
-        self.manifest = manifest
-        manifest.save(self._folder)
+        self.manifest = manifest.signed()
+        self.manifest.save(self._folder)
 
 
 def _digest(known: object) -> str:

@@ -1,6 +1,8 @@
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,3 +141,67 @@ async def test_backup_of_another_deployment_is_not_continued(tmp_path: Path) -> 
     other = ServiceRecord.of(Scope, 2, "memory.", ["turn.v1"])
     with pytest.raises(InvalidBackup, match="partitions is 1 there and 2 here"):
         BackupWriter(tmp_path, filled(2), other, EntryBuilder(2, Scope, Scope))
+
+
+def rewritten(folder: Path, change: Callable[[dict[str, Any]], None], *, signed: bool = True) -> Path:
+    """Change the manifest of a backup, with the digest that fits if `signed`."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    change(manifest)
+    if signed:
+        manifest["digest"] = Manifest.model_validate(manifest).computed_digest()
+    path.write_text(json.dumps(manifest))
+    return folder
+
+
+async def test_a_manifest_that_lacks_its_last_segment_is_found(tmp_path: Path) -> None:
+    await back_up(tmp_path, filled(3))
+    with pytest.raises(InvalidBackup, match="changed after it was written"):
+        BackupLogs(rewritten(tmp_path, lambda manifest: manifest["segments"].pop(), signed=False))
+
+
+async def test_a_manifest_without_a_digest_is_found(tmp_path: Path) -> None:
+    await back_up(tmp_path, filled(3))
+    with pytest.raises(InvalidBackup, match="digest"):
+        BackupLogs(rewritten(tmp_path, lambda manifest: manifest.pop("digest"), signed=False))
+
+
+@pytest.mark.parametrize("partition", [-1, 1, 99])
+async def test_a_segment_of_a_partition_that_is_not_there_is_found(tmp_path: Path, partition: int) -> None:
+    await back_up(tmp_path, filled(3))
+    rewritten(tmp_path, lambda manifest: manifest["segments"][0].update(partition=partition))
+    with pytest.raises(InvalidBackup, match=f"partition {partition}"):
+        BackupLogs(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["../evil.gz", "/etc/passwd", "..", "a/b", ""])
+async def test_a_file_outside_of_the_folder_is_refused(tmp_path: Path, file: str) -> None:
+    await back_up(tmp_path, filled(3))
+    manifest = json.loads((tmp_path / "manifest.json").read_bytes())
+    manifest["segments"][0]["file"] = file
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InvalidBackup, match=r"segments\.0\.file"):
+        BackupLogs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"records": 2}, {"next": 2}, {"next": 0}], ids=["fewer records", "ends before its last", "ends at 0"]
+)
+async def test_a_segment_with_other_records_than_the_manifest_says_is_found(
+    tmp_path: Path, wrong: dict[str, int]
+) -> None:
+    await back_up(tmp_path, filled(3))
+    rewritten(tmp_path, lambda manifest: manifest["segments"][0].update(wrong))
+    with pytest.raises(InvalidBackup, match="turns-0-"):
+        BackupLogs(tmp_path).check()
+
+
+async def test_a_backup_of_another_digest_is_refused(tmp_path: Path) -> None:
+    await back_up(tmp_path, filled(3))
+    with pytest.raises(InvalidBackup, match="is not the backup"):
+        BackupLogs(tmp_path, digest="0" * 64)
+
+
+async def test_a_backup_of_its_digest_is_read(tmp_path: Path) -> None:
+    writer = await back_up(tmp_path, filled(3))
+    BackupLogs(tmp_path, digest=writer.manifest.digest).check()
