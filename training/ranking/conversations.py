@@ -47,9 +47,11 @@ class Conversation:
     questions: Sequence[LabelledQuestion]
 
 
-def read_conversations(folder: Path = OWN) -> list[Conversation]:
-    """Return all conversations of a folder, sorted by name."""
-    return [_conversation(path.stem, _sample(path)) for path in sorted(folder.glob("conv-*.json"))]
+def read_conversations(path: Path = OWN) -> list[Conversation]:
+    """Return all conversations of a folder, sorted by name, or of a file with a list of them, as LoCoMo's."""
+    if path.is_file():
+        return [_conversation(sample["sample_id"], sample) for sample in json.loads(path.read_text())]
+    return [_conversation(one.stem, _sample(one)) for one in sorted(path.glob("conv-*.json"))]
 
 
 def _sample(path: Path) -> Json:
