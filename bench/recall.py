@@ -164,22 +164,36 @@ async def measure(conversations: Sequence[Conversation]) -> list[Row]:
         return [*rows, await measure_product(conversations, Path(folder))]
 
 
-def page_of(rows: Sequence[Row], conversations: Sequence[Conversation], command: str) -> str:
+def page_of(rows: Sequence[Row], conversations: Sequence[Conversation]) -> str:
     """Return the page of a run."""
     turns = sum(len(one.turns) for one in conversations)
     questions = sum(len(one.questions) for one in conversations)
-    names = ", ".join(one.name for one in conversations)
+    names = " ".join(one.name for one in conversations)
     heads = " | ".join(f"recall@{k}" for k in KS)
     return f"""\
-# What is found, beside others
+# Recall, beside other systems
 
-Printed by `{command}` on {datetime.now(UTC):%Y-%m-%d}, and written by no hand. Evidence recall in per cent: the share
-of the evidence among the first turns found. {questions} questions on {turns} turns of {names}, with {MODEL} in
-every row and no language model.
+Evidence recall in per cent: the share of the evidence among the first turns found, {questions} questions on
+{turns:,} turns, with {MODEL} in every row and no language model. Printed by the second command on
+{datetime.now(UTC):%Y-%m-%d}.
 
 | system | {heads} |
 | --- |{" --- |" * len(KS)}
-""" + "".join(f"{row}\n" for row in rows)
+{"".join(f"{row}{chr(10)}" for row in rows)}
+The conversations are five of LoCoMo's ten (`data/locomo10.json` of snap-research/LoCoMo, CC BY-NC 4.0), which are no
+part of this repository. The first command needs [uv](https://docs.astral.sh/uv/) and downloads mem0, its models and the
+embedding model.
+
+```sh
+uv run bench/peers/mem0_recall.py locomo10.json --only {names} > peers.jsonl
+python -m bench.recall locomo10.json --only {names} --peers peers.jsonl --write
+```
+
+Every conversation is a user of its own. A turn is `speaker: text [image: caption]`, or the same as fields where a
+system has them. "cosine" and "qdrant-edge" are exact searches in shards of Qdrant Edge; the fused one joins {PREFETCH}
+candidates by vectors and {PREFETCH} by its BM25 by reciprocal rank, k {RRF_K}. modestream starts with its defaults, is
+given the turns over Kafka, and is asked once all have their vectors.
+"""
 
 
 def main() -> None:
@@ -194,12 +208,12 @@ def main() -> None:
         one
         for path in options.paths
         for one in read_conversations(path)
-        if options.only in (None, []) or one.name in options.only
+        if options.only is None or one.name in options.only
     ]
     *others, product = asyncio.run(measure(conversations))
     peers = [] if options.peers is None else [json.loads(line) for line in options.peers.read_text().splitlines()]
     rows = sorted([*others, *(Row(one["system"], tuple(one["recall"])) for one in peers)], key=lambda row: row.recall)
-    page = page_of([*rows, product], conversations, "python -m bench.recall")
+    page = page_of([*rows, product], conversations)
     sys.stdout.write(page)
     if options.write:
         PAGE.write_text(page)

@@ -67,6 +67,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def rows(page: Path, head: str) -> list[list[str]]:
+    """The cells of the table with this head, row by row."""
+    [table] = re.findall(rf"^{re.escape(head)}\n\|[-| ]+\|\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
 def defined_names(body: list[ast.stmt]) -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -192,3 +198,26 @@ def test_tests_of_the_bounds_exist() -> None:
         if not file.exists() or (name and f"def {name}(" not in file.read_text()):
             missing.append(one)
     assert missing == []
+
+
+RECALL = "| system | recall@5 | recall@10 |"
+
+
+def test_readme_has_the_recall_of_the_run_in_the_repository() -> None:
+    assert rows(README, RECALL) == rows(DOCS / "recall.md", RECALL)
+
+
+def test_readme_has_the_costs_of_the_capacity_page() -> None:
+    measured = {
+        (what, figure) for _, what, figure, _ in rows(DOCS / "capacity.md", "| # | what | figure | measured by |")
+    }
+    shown = {(what, figure) for what, figure in rows(README, "| what | figure |")}
+    assert shown - measured == set()
+
+
+def test_readme_has_the_recall_of_the_ranking_report() -> None:
+    [report] = re.findall(
+        r"## Variant `tokens`.*?\| \*\*all\*\* \| ([\d. /]+) \|", (DOCS / "ranking_report.md").read_text(), re.DOTALL
+    )
+    [shown] = re.findall(r"ranked by weights fitted without it: ([\d. /]+)\n", README.read_text())
+    assert shown == report
