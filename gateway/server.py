@@ -44,6 +44,8 @@ from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.measured import MeasuredWire
 
+log = logging.getLogger(__name__)
+
 
 def run_gateway(settings: GatewaySettings) -> int:
     """Serve until a signal; return the exit code."""
@@ -56,6 +58,12 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     # Destructive calls are told of at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
+    if settings.gateway_keys is None and settings.gateway_oidc is None:
+        log.warning(
+            "no keys: every program on this machine that can open %s may read and write all memories, and edit the"
+            " pipelines; set GATEWAY_KEYS to change that",
+            settings.gateway_bind,
+        )
     meters = Meters()
     try:
         served = _served(settings, meters, _cookie_secret(settings))

@@ -14,6 +14,7 @@ from typing import Any
 from modestream_client.failures import MemoryClientError
 
 from schemas.scope_models import some_scope
+from schemas.state.policies import OPERATOR
 from streams.operations.deployment import client_of
 from streams.settings import Settings
 
@@ -36,7 +37,7 @@ def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
     rollback.add_argument("revision", type=int)
     rollback.add_argument("--note", help="why; it is kept with the revision")
     for verb in (show, edit, revisions, rollback):
-        verb.add_argument("--principal", help="the operator, where the deployment has a policy")
+        verb.add_argument("--principal", help=f"whose grants count where the deployment has a policy ({OPERATOR})")
 
 
 def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int:

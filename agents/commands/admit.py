@@ -3,6 +3,7 @@
 from typing import Any
 
 from agents.ports.authorizer import Authorizer
+from agents.rules.access.grants import require_operator
 from agents.rules.access.limits import RequestLimits
 from schemas.messages.commands import OPERATING_COMMANDS, READING_COMMANDS, Command
 from schemas.state.policies import Permission
@@ -12,7 +13,7 @@ class Admit:
     """Requests in, permitted and narrowed requests out."""
 
     def __init__(self, authorizer: Authorizer | None = None, limits: RequestLimits | None = None) -> None:
-        """Without an `authorizer` every request is permitted."""
+        """Without an `authorizer` every request is permitted, but those of operators."""
         self._authorizer = authorizer
         self._limits = limits or RequestLimits()
 
@@ -39,10 +40,13 @@ class Admit:
         Its handler refuses what reaches further: only the handler knows which modes are those of one project.
         """
         command = command.by(principal)
-        if self._authorizer is None:
-            return command
         if command.command in OPERATING_COMMANDS:
-            self._authorizer.permit_operating(principal)
+            if self._authorizer is None:
+                require_operator(principal)
+            else:
+                self._authorizer.permit_operating(principal)
+            return command
+        if self._authorizer is None:
             return command
         act: Permission = "read" if command.command in READING_COMMANDS else "manage"
         self._authorizer.permit(principal, act, command.scope)

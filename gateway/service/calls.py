@@ -15,14 +15,15 @@ class Caller:
     """The sender of a call.
 
     `principal` goes to the service with every request. `grants` are what the policy gives it; None: no policy, so
-    everything. `own_user` is the only user that it may name; None: any that its grants admit. `name` stands in logs and
-    limits, and is never a key.
+    everything but operating, which without a policy needs `is_operator`. `own_user` is the only user that it may name;
+    None: any that its grants admit. `name` stands in logs and limits, and is never a key.
     """
 
     name: str = "anonymous"
     principal: str | None = None
     own_user: str | None = None
     grants: tuple[Grant, ...] | None = None
+    is_operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)

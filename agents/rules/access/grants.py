@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from schemas.failures import Rejected
 from schemas.scopes import Scope, Selector
-from schemas.state.policies import Grant, Permission, Policy
+from schemas.state.policies import OPERATOR, Grant, Permission, Policy
 
 PRINCIPAL_HEADER = "principal"
 """The header with the sender's principal."""
@@ -23,6 +23,20 @@ def require_operating(policy: Policy, principal: str | None) -> None:
     """Raise Rejected, `not_allowed`, unless a grant for all users and projects has the permission `operate`."""
     if not any(grant.is_for_all for grant in _grants(policy, principal, "operate")):
         raise _refused(principal, "operate")
+
+
+def require_operator(principal: str | None) -> None:
+    """Raise Rejected, `not_allowed`, unless the sender says that it is the operator: for deployments without a policy.
+
+    A header is no proof, as with a policy: it keeps other clients from operating by mistake, and Kafka's own access
+    control decides about writing commands.
+    """
+    if principal != OPERATOR:
+        message = (
+            "commands on the pipelines need the permission `operate`, which the file of the setting AUTHORIZATION"
+            " grants; without that file they are for `python -m streams pipeline` and for a gateway without keys"
+        )
+        raise Rejected("not_allowed", message)
 
 
 def permitted_projects(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
+from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
@@ -215,7 +216,7 @@ class KafkaTarget:
     async def _ask(self, topic: str, record: Json) -> Reply:
         """Send a request until it is answered. Raises MemoryServiceError."""
         key = self._settings.scope_model.boundary_fields.key(record["scope"]).encode()
-        own = () if self._principal is None else (("principal", self._principal.encode()),)
+        own = (("principal", (self._principal or OPERATOR).encode()),)
         while True:
             with self._replies.expect() as pending:
                 headers = (*own, *self._reply_headers(pending.correlation_id))

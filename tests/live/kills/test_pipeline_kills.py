@@ -6,6 +6,7 @@ from typing import Any
 
 from modestream_client import MemoryClient
 
+from schemas.state.policies import OPERATOR
 from tests.builders.own_steps import STAMP
 from tests.worlds.live.flow import USERS, Flow, FlowTurn
 from tests.worlds.live.processes import Deployment
@@ -22,19 +23,20 @@ TURNS_BETWEEN = 40
 
 
 async def test_edits_under_load_and_kills_lose_and_double_no_turn(deployment: Deployment) -> None:
+    deployment.more["PIPELINE_PACKAGES"] = '["tests"]'
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)
         publishing = asyncio.create_task(flow.publish(range((len(EDITS) + 1) * TURNS_BETWEEN)))
         for number, edit in enumerate(EDITS, start=1):
             await flow.until_accepted(number * TURNS_BETWEEN)
-            made = await client.command("edit_pipeline", {"edits": [edit]})
+            made = await client.command("edit_pipeline", {"edits": [edit]}, principal=OPERATOR)
             assert made["revision"] == number
             await worker.kill()
             worker = await deployment.ready()
         await publishing
         await flow.check()
-        listed = await client.command("list_revisions")
+        listed = await client.command("list_revisions", principal=OPERATOR)
         assert [one["number"] for one in listed["revisions"]] == [3, 2, 1, 0]
         for user in range(USERS):
             mine = [turn for turn in flow.accepted if turn.user_id == f"u{user}"]

@@ -7,10 +7,10 @@ import pytest
 from agents.commands.admit import Admit
 from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
-from schemas.messages.commands import Command
+from schemas.messages.commands import OPERATING_COMMANDS, Command
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scopes import Scope
-from schemas.state.policies import Policy
+from schemas.state.policies import OPERATOR, Policy
 from streams.adapters.authorization.policy_file import PolicyFile
 
 
@@ -100,6 +100,19 @@ def test_other_command_knows_the_projects_that_its_sender_manages(
     principal: str, projects: tuple[str, ...] | None
 ) -> None:
     assert admitted(principal, "forget").permitted_projects == projects
+
+
+@pytest.mark.parametrize("command", sorted(OPERATING_COMMANDS))
+@pytest.mark.parametrize("principal", [None, "app", "Operator"])
+def test_without_authorization_nobody_but_the_operator_may_operate(command: str, principal: str | None) -> None:
+    message = Command(command=command, scope=Scope(user_id="u"))
+    with pytest.raises(Rejected, match=r"not_allowed: .*AUTHORIZATION"):
+        Admit().admit(message, "manage", principal)
+    assert Admit().admit(message, "manage", OPERATOR).author == OPERATOR
+
+
+def test_with_authorization_the_name_of_the_operator_grants_nothing() -> None:
+    assert not is_admitted(OPERATOR, "edit_pipeline")
 
 
 def test_without_authorization_a_command_is_permitted_in_all_projects() -> None:
