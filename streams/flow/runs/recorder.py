@@ -115,7 +115,7 @@ class RunRecorder:
                 request=request_of(record),
                 input=short_input(message, texts=self.options.texts),
                 warnings=() if answer is None else tuple(one.code for one in answer.warnings),
-                outcome=None if answer is None else short_outcome(answer.result),
+                outcome=None if answer is None else short_outcome(answer.result, texts=self.options.texts),
                 failure=failure,
                 **times_of(run.timer, self.clock.now()),
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 from modestream_client.assembled import AssembleResult
 
+from agents.rules.context.capsules import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -39,7 +40,7 @@ def short_input(message: Any, *, texts: bool) -> Short:
     return {}
 
 
-def short_outcome(result: Any) -> Short:
+def short_outcome(result: Any, *, texts: bool) -> Short:
     """Return what came out of it."""
     if isinstance(result, TurnAccepted):
         return result.model_dump(mode="json", exclude={"memory_id"})
@@ -49,7 +50,7 @@ def short_outcome(result: Any) -> Short:
         return {**ids, "strategy": result.strategy, "modes": result.modes[:MAX_NAMES], **diagnostics}
     if isinstance(result, AssembleResult):
         return {
-            **_ids("memories", result.references),
+            **_ids("memories", (_reference(one, texts=texts) for one in result.references)),
             "tokens": result.tokens.get("total", 0),
             "sections": {name: len(ids) for name, ids in result.sections.items() if ids},
             "interaction_mode": result.interaction_mode,
@@ -115,6 +116,11 @@ def _consolidation(body: Mapping[str, Any]) -> Short:
 def _ids(name: str, memory_ids: Iterable[str]) -> Short:
     every = list(memory_ids)
     return {name: len(every), f"{name}_ids": every[:MAX_IDS]}
+
+
+def _reference(memory_id: str, *, texts: bool) -> str:
+    """Return an id; that of a category's summary has the category's name, which a user or a model has written."""
+    return CATEGORY_ID_PREFIX.rstrip(":") if memory_id.startswith(CATEGORY_ID_PREFIX) and not texts else memory_id
 
 
 def _text(name: str, text: str, *, texts: bool) -> Short:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from modestream_client.assembled import AssembleResult
 
 from agents.ports.run_timer import ModelCall, current_run, step
 from schemas.failures import Poison, Rejected, Unavailable
@@ -79,6 +80,18 @@ async def test_texts_are_recorded_where_the_deployment_allows_them() -> None:
     harness.problem = Rejected("invalid_value", "the mode 'x' is not declared", "mode")
     await harness.process(question())
     assert harness.recorded[1]["failure"]["message"] == "the mode 'x' is not declared"
+
+
+@pytest.mark.parametrize(("texts", "shown"), [(False, ["category", "m1"]), (True, ["category:p1/my divorce", "m1"])])
+async def test_the_name_of_a_category_is_recorded_only_where_texts_are(texts: bool, shown: list[str]) -> None:
+    harness = questions(RunOptions(sample=1, texts=texts))
+    context = AssembleResult.model_construct(
+        references=["category:p1/my divorce", "m1"], tokens={"total": 9}, sections={}, dropped=[], sticky=[],
+        breaches=[], interaction_mode="GENERAL",
+    )  # fmt: skip
+    harness.result = HandlerResult(SuccessReply(context))
+    await harness.process(question())
+    assert harness.recorded[0]["outcome"]["memories_ids"] == shown
 
 
 async def test_the_text_of_a_turn_is_never_recorded() -> None:
