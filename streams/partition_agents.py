@@ -67,7 +67,7 @@ class Agents:
         spaces: Callable[[int], VectorSpaces],
         revision: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`spaces` returns the vector spaces of a partition, `revision` the number of the pipelines' current one."""
+        """`spaces` returns the vector spaces of a partition, `revision` a number that grows as the pipelines switch."""
         self._build = build
         self._revision = revision
         self._built: dict[int, tuple[int, PartitionAgents]] = {}

@@ -23,6 +23,9 @@ DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 KafkaConnection = Mapping[str, Any]
 """Arguments of aiokafka's clients: `bootstrap_servers`, and those of TLS and SASL."""
 
+PackageName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+"""The dotted name of a Python package or module."""
+
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 """Kafka's isolation levels of a consumer."""
 
@@ -95,6 +98,9 @@ class Settings(BaseSettings):
 
     prompt_versions: dict[str, str] = Field(default_factory=dict)
     """Versions of templates that are used in place of the project's, by name: JSON, `{"rerank": "rerank-acme-1"}`."""
+
+    pipeline_packages: frozenset[PackageName] = frozenset()
+    """Packages that own steps of the pipelines may come from, each with all below it: JSON, `["acme"]`. Empty: none."""
 
     llm_concurrency: int = Field(default=8, ge=1)
     """Turns that language models read concurrently; each profile has a limit of its own in addition."""

@@ -112,7 +112,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
     event_reader = partial(EventReader, replies=ctx.replies, deaths=ctx.deaths, recent=ctx.recent)
 
-    prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text)
+    prepare = PrepareTurns(ctx.pipelines, stores, ctx.read_text, meters)
     turns = RememberTurns(remember_at, stores, topics, meters, ctx.foreground, prepare, ctx.recent)
     changes = ApplyChanges(
         remember_at,
@@ -228,7 +228,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     # They take long and go on where they were: kills from outside could count for one of their records.
     resuming = (topics.changes, topics.jobs, topics.consolidate)
     counted = [
-        one if one.topic in resuming else replace(one, step=CountedStep(one.step, one.name, ctx.deaths))
+        replace(one, step=CountedStep(one.step, one.name, ctx.deaths, counts_kills=one.topic not in resuming))
         for one in all_steps
     ]
     return [replace(one, step=TracedStep(one.step, one.name)) for one in counted]

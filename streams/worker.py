@@ -27,7 +27,6 @@ from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import (
     build_models,
@@ -38,6 +37,7 @@ from streams.bootstrap.adapters import (
 )
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
+from streams.bootstrap.configured_steps import open_pipelines
 from streams.bootstrap.context import build_context
 from streams.bootstrap.deployment_records import DeploymentRecords
 from streams.bootstrap.general_mode import GeneralMode
@@ -57,7 +57,6 @@ from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
 from streams.flow.support.pipeline_history import PipelineHistory
-from streams.flow.support.pipelines import Pipelines
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
@@ -136,7 +135,7 @@ class WorkerParts:
         self.texts = TextProcesses()
         self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
         history = PipelineHistory(self.pipeline_log.write)
-        self.pipelines = Pipelines(history, PythonSteps(), self.models.language, end_refused)
+        self.pipelines = open_pipelines(settings, history, self.models.language, end_refused)
         self.ctx = build_context(
             self.app,
             settings,
@@ -204,7 +203,7 @@ class WorkerParts:
         self.service = await self.records.agree(created, self.general)
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
-        self.pipelines.start()
+        await self.pipelines.start()
         # Not before: a directory that a refused worker has marked would refuse the right settings.
         save_scope_fields(self.settings.data_dir, self.settings.scope_model)
         await self.embedders.start()
@@ -277,7 +276,7 @@ class WorkerParts:
         language = dict(self.language.status())
         service = self.service.model_dump(mode="json", exclude={"schema_"})
         models = {"language_model": language or "none", "embedders": self.embedders.status()}
-        rebuilt = {"rebuilt": self.set_aside.names()}
+        rebuilt = {"rebuilt": self.set_aside.names(), "pipelines": self.pipelines.status()}
         return {**self.status(), **models, **rebuilt, "service": service}
 
 

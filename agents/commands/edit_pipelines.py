@@ -12,10 +12,8 @@ from pydantic_core import to_json
 
 from agents.ports.clock import Clock
 from agents.ports.command_types import CommandResult, parse_arguments
-from agents.ports.pipelines import InstalledSteps, Revisions
+from agents.ports.pipelines import Revisions, RunnablePipelines
 from agents.rules.pipelines.editing import apply_edits
-from agents.rules.pipelines.validation import Available, check_topology
-from agents.rules.pipelines.views import build_pipeline_view
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
@@ -31,21 +29,18 @@ Change = Callable[[Revision], Topology]
 class EditPipelines:
     """Commands in, revisions out."""
 
-    def __init__(
-        self, partition: int, revisions: Revisions, installed: InstalledSteps, available: Available, clock: Clock
-    ) -> None:
+    def __init__(self, partition: int, revisions: Revisions, pipelines: RunnablePipelines, clock: Clock) -> None:
         """`partition` is part of what identifies a command."""
         self._partition = partition
         self._revisions = revisions
-        self._installed = installed
-        self._available = available
+        self._pipelines = pipelines
         self._clock = clock
 
     async def get_pipeline(self, command: Command, _offset: int) -> CommandResult:
         """Show a revision with all steps, their contracts and settings. Raises Rejected `not_found`."""
         number = parse_arguments(GetPipeline, command).revision
         revision = self._revisions.current() if number is None else self._find(number)
-        return CommandResult(self._view(revision))
+        return CommandResult(await self._view(revision))
 
     async def list_revisions(self, command: Command, _offset: int) -> CommandResult:
         """List the last revisions, latest first."""
@@ -60,9 +55,9 @@ class EditPipelines:
         about = {"note": wanted.note}
         if wanted.dry_run:
             current = self._expected(wanted.expected_revision)
-            topology = self._checked(apply_edits(current.topology, wanted.edits))
+            topology = await self._checked(apply_edits(current.topology, wanted.edits))
             draft = current.model_copy(update={"topology": topology, "hash": topology.digest})
-            return CommandResult({**self._view(draft), "dry_run": True})
+            return CommandResult({**await self._view(draft), "dry_run": True})
         return await self._make(
             command, offset, wanted.expected_revision, lambda one: apply_edits(one.topology, wanted.edits), about
         )
@@ -79,12 +74,12 @@ class EditPipelines:
     ) -> CommandResult:
         request = f"{self._partition}:{offset}:{hashlib.sha256(to_json(command.arguments)).hexdigest()[:16]}"
         if (made := self._revisions.made_by(request)) is not None:
-            return CommandResult(self._view(made))
+            return CommandResult(await self._view(made))
         for _ in range(MAX_ATTEMPTS):
             current = self._expected(expected)
-            topology = self._checked(change(current))
+            topology = await self._checked(change(current))
             if topology == current.topology:
-                return CommandResult(self._view(current))
+                return CommandResult(await self._view(current))
             revision = Revision(
                 number=current.number + 1,
                 parent=current.number,
@@ -96,7 +91,7 @@ class EditPipelines:
                 **about,
             )
             if await self._revisions.append(revision):
-                return CommandResult(self._view(revision))
+                return CommandResult(await self._view(revision))
         raise Rejected("conflict", "the pipelines are being edited by others; look at them, and try again")
 
     def _expected(self, expected: int | None) -> Revision:
@@ -106,8 +101,8 @@ class EditPipelines:
             raise Rejected("conflict", message, "arguments.expected_revision")
         return current
 
-    def _checked(self, topology: Topology) -> Topology:
-        check_topology(topology, self._installed.contract, self._available)
+    async def _checked(self, topology: Topology) -> Topology:
+        await self._pipelines.check(topology)
         return topology
 
     def _find(self, number: int) -> Revision:
@@ -116,5 +111,5 @@ class EditPipelines:
             raise Rejected("not_found", f"there is no revision {number}", "arguments.revision")
         return found
 
-    def _view(self, revision: Revision) -> dict[str, Any]:
-        return build_pipeline_view(revision, self._installed.contract)
+    async def _view(self, revision: Revision) -> dict[str, Any]:
+        return await self._pipelines.describe(revision)

@@ -9,10 +9,13 @@ from schemas.models.language import AnswerT, ModelAnswer, Prompt
 class LanguageModel(Protocol):
     """Models behind named profiles; a step (`understand.turn`) or its role (`understand`) selects the profile.
 
-    Calls may be concurrent; each profile limits their number.
+    `profile` names one instead, whatever step and role would select. No other one takes its place: of a profile that
+    there is not, `ask` raises `Unavailable`. Calls may be concurrent; each profile limits their number.
     """
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
+    async def ask(
+        self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
+    ) -> ModelAnswer[AnswerT]:
         """Return a validated answer, after retries and at most one repair.
 
         Raises `Unavailable` if the same prompt may succeed later: the model is down or too slow, limits the rate, has
@@ -20,10 +23,10 @@ class LanguageModel(Protocol):
         answers are invalid or it refuses this text.
         """
 
-    def available(self, step: str, role: str) -> bool:
+    def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True if a call of this step may be made now; False if no profile is set."""
 
-    async def until_available(self, step: str, role: str) -> None:
+    async def until_available(self, step: str, role: str, profile: str | None = None) -> None:
         """Wait until `available`. After an outage one waiting caller may probe; the others keep waiting.
 
         Never returns if no profile is set.

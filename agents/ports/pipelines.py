@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agents.ports.language_model import LanguageModel
 from agents.rules.pipelines.contract import StepContract
 from schemas.messages.replies import ReplyWarning
-from schemas.state.pipelines import PlacedStep, Revision
+from schemas.state.pipelines import PlacedStep, Revision, Topology
 
 
 class Revisions(Protocol):
@@ -48,11 +48,31 @@ One that is no coroutine function is called in a thread.
 class InstalledSteps(Protocol):
     """The classes of own steps that the deployment has installed."""
 
+    async def load(self, topology: Topology, limit_s: float) -> None:
+        """Import what a topology names, each module within a time limit.
+
+        Returns also where a module can't be imported: `contract` says why. Nothing that a module does, such as an
+        exit, reaches the caller.
+        """
+
     def contract(self, step: PlacedStep) -> StepContract:
-        """Return the contract of a step's class. Raises Rejected, rule `unknown_class`, if there is no such class."""
+        """Return the contract of a step's class, after `load`.
+
+        Raises Rejected, rule `unknown_class` or `unlisted_package`, if there is no such class, or none is allowed.
+        """
 
     def build(self, step: PlacedStep, config: BaseModel, ports: StepPorts) -> OwnStep:
         """Construct a step. Raises Rejected, rule `unknown_class`, if its constructor fails."""
+
+
+class RunnablePipelines(Protocol):
+    """What this worker can run of the pipelines."""
+
+    async def check(self, topology: Topology) -> None:
+        """Raise Rejected, with the rule that is broken, unless the worker can run this topology."""
+
+    async def describe(self, revision: Revision) -> dict[str, Any]:
+        """Return a revision with its steps, as commands show it."""
 
 
 class OwnResult(NamedTuple):

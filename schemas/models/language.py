@@ -59,8 +59,13 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
         """Yield all profiles with their names."""
         yield from self.root.items()
 
-    def profile_for(self, step: str, role: str) -> str | None:
-        """Return the profile name of a step: the step's own, else its role's, else `default`; None without profiles."""
+    def profile_for(self, step: str, role: str, chosen: str | None = None) -> str | None:
+        """Return the profile name of a step: the step's own, else its role's, else `default`; None without profiles.
+
+        `chosen` is the name of a profile that counts instead: it or, where there is none of that name, None.
+        """
+        if chosen is not None:
+            return chosen if chosen in self.root else None
         by_role = {role: name for name, profile in self.root.items() for role in profile.roles}
         by_name = by_role | {name: name for name in self.root}
         return next((by_name[wanted] for wanted in (step, role, DEFAULT_PROFILE) if wanted in by_name), None)

@@ -27,7 +27,6 @@ from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.former_root import move_former_root
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
-from streams.flow.runs.timed_models import TimedModels
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
@@ -129,4 +128,4 @@ def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier())
-    return WorkerModels(embedders, TimedModels(language), reader, TiktokenCounter())
+    return WorkerModels(embedders, language, reader, TiktokenCounter())

@@ -150,9 +150,7 @@ class BuildAgents:
             commands=HandleCommands(
                 partition, memories, stores.modes, models.embedders, health, clock, spaces.former_serves
             ),
-            edit_pipelines=EditPipelines(
-                partition, pipelines.history, pipelines.installed, self._steps.available, clock
-            ),
+            edit_pipelines=EditPipelines(partition, pipelines.history, pipelines, clock),
             intend=intend,
             categorize=self._categorize(partition, stores, spaces, active),
             suggest_modes=SuggestModes(memories, words, index, spaces),
@@ -234,4 +232,4 @@ def build_agents(
     """Return the agents of a worker, those of a partition built on first use."""
     build = BuildAgents(settings, models, indexes, ctx, deployment)
     embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
-    return Agents(build, embed, build.spaces, lambda: ctx.pipelines.current.number)
+    return Agents(build, embed, build.spaces, lambda: ctx.pipelines.switches)

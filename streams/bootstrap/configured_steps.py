@@ -4,6 +4,9 @@ Enters: the settings, and the pipelines of a revision. Leaves: the agents of the
 templates and limits.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from agents.consolidation.consolidate import RunLimits
 from agents.context.assemble import ContextLimits
 from agents.ports.language_model import LanguageModel
@@ -22,8 +25,11 @@ from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
-from streams.adapters.language.chosen_profile import model_of
+from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
+from streams.flow.runs.timed_models import TimedModels
+from streams.flow.support.pipeline_history import PipelineHistory
+from streams.flow.support.pipelines import Pipelines
 from streams.settings import Settings
 
 STEP_PROMPTS = {
@@ -36,6 +42,25 @@ STEP_PROMPTS = {
 """The names of the steps' prompt templates."""
 
 
+def open_pipelines(
+    settings: Settings, history: PipelineHistory, language: LanguageModel, on_defect: Callable[[], None]
+) -> Pipelines:
+    """Return the pipelines of a worker, not yet started, with what its settings have for them.
+
+    Ends the process if a prompt template can't be used.
+    """
+    prompts = open_prompts(settings)
+    profiles = frozenset(name for name, _ in settings.llm_profiles.items())
+    templates = {step: frozenset(prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
+    return Pipelines(
+        history,
+        PythonSteps(settings.pipeline_packages),
+        available=Available(profiles, templates),
+        model_of=partial(TimedModels, language),
+        on_defect=on_defect,
+    )
+
+
 class ConfiguredSteps:
     """Reads the settings of steps, one revision at a time."""
 
@@ -43,13 +68,6 @@ class ConfiguredSteps:
         self._settings = settings
         self._language = language
         self._prompts = open_prompts(settings)
-
-    @property
-    def available(self) -> Available:
-        """What an edit of the pipelines may name."""
-        profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
-        templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
-        return Available(profiles, templates)
 
     def asks_model(self, active: ActivePipelines) -> bool:
         """True if a language model is asked about every turn."""
@@ -65,7 +83,7 @@ class ConfiguredSteps:
         """Return the language models of a step, and the template of its prompt."""
         config = active.config(step)
         assert isinstance(config, ModelConfig)
-        return model_of(self._language, config.profile), self._template(config, step)
+        return TimedModels(self._language, step, config.profile), self._template(config, step)
 
     def rerank(self, active: ActivePipelines) -> Rerank:
         """Return the agent that orders hits."""
@@ -74,7 +92,7 @@ class ConfiguredSteps:
             # A class of the deployment is in its place.
             config = RerankConfig()
         return Rerank(
-            model_of(self._language, config.profile),
+            TimedModels(self._language, "retrieve.rerank", config.profile),
             self._template(config, "retrieve.rerank"),
             config.candidates or chosen.rerank_candidates,
             config.timeout_s or chosen.rerank_timeout_s,
@@ -87,7 +105,7 @@ class ConfiguredSteps:
         chosen, config = self._settings, active.config("retrieve.route")
         assert isinstance(config, RouteConfig)
         return JudgeLayers(
-            model_of(self._language, config.profile),
+            TimedModels(self._language, "retrieve.route", config.profile),
             self._template(config, "retrieve.route"),
             config.timeout_s or chosen.sufficiency_timeout_s,
             by_default=chosen.sufficiency == "model" if config.by_model is None else config.by_model,

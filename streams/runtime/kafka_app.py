@@ -166,7 +166,10 @@ def start_agent(
         forwarding = asyncio.create_task(_forward(stream, inbox, app))
         try:
             await delivery.run(inbox)
-        except Exception:
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            # An exit too: of the whole process, not of this agent alone.
             log.exception("agent failed", agent=name)
             on_defect()
         finally:

@@ -58,6 +58,12 @@ class Unreliable:
     async def __call__(self, turn: Turn) -> Any:
         if "raise" in turn.content:
             raise RuntimeError(turn.content)
+        if "exit" in turn.content:
+            raise SystemExit(turn.content)
+        if "interrupt" in turn.content:
+            raise KeyboardInterrupt
+        if "cancel" in turn.content:
+            raise asyncio.CancelledError
         if "hang" in turn.content:
             await asyncio.sleep(3600)
         if "steal" in turn.content:

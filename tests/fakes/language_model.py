@@ -54,9 +54,11 @@ class FakeLanguageModel:
         else:
             self._up.set()
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
+    async def ask(
+        self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
+    ) -> ModelAnswer[AnswerT]:
         """Answer by the current behaviour, also if it changes while the call is held."""
-        name = self._profiles.profile_for(step, role)
+        name = self._profiles.profile_for(step, role, profile)
         if name is None:
             raise Unavailable("no language model is configured")
         self.asked.append(prompt)
@@ -71,13 +73,13 @@ class FakeLanguageModel:
             self._errors[name] = str(problem)
             raise
 
-    def available(self, step: str, role: str) -> bool:
+    def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True unless it is down."""
-        return self._profiles.profile_for(step, role) is not None and self._up.is_set()
+        return self._profiles.profile_for(step, role, profile) is not None and self._up.is_set()
 
-    async def until_available(self, step: str, role: str) -> None:
+    async def until_available(self, step: str, role: str, profile: str | None = None) -> None:
         """Wait until it is not `down`."""
-        if self._profiles.profile_for(step, role) is None:
+        if self._profiles.profile_for(step, role, profile) is None:
             await asyncio.Event().wait()
         await self._up.wait()
 

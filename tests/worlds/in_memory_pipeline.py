@@ -4,7 +4,7 @@ models, vector index, tables and clock. No broker, no network."""
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -25,9 +25,9 @@ from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.pipelines.installed_steps import PythonSteps
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
+from streams.bootstrap.configured_steps import open_pipelines
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
@@ -108,6 +108,7 @@ class InMemoryPipeline(PipelineRequests):
     deaths: DeathCounts = field(default_factory=DeathCounts)
     pipeline_log: FakePipelineLog = field(default_factory=FakePipelineLog)
     pipelines: Pipelines = field(default_factory=shipped_pipelines)
+    more_settings: Mapping[str, Any] = field(default_factory=dict)
     boundaries: BoundaryChanges = field(default_factory=BoundaryChanges)
     run_options: RunOptions = field(default_factory=RunOptions)
     arrows: set[Arrow] = field(default_factory=set)
@@ -115,7 +116,11 @@ class InMemoryPipeline(PipelineRequests):
 
     def __post_init__(self) -> None:
         self.settings = Settings(
-            data_dir=self.directory, partitions=self.partitions, llm_profiles=self.profiles, _env_file=None
+            data_dir=self.directory,
+            partitions=self.partitions,
+            llm_profiles=self.profiles,
+            _env_file=None,
+            **{"pipeline_packages": {"tests", "acme"}, **self.more_settings},
         )
         self.language = FakeLanguageModel(profiles=self.profiles)
         self.names = topics_with_prefix(self.settings.topic_prefix)
@@ -152,10 +157,9 @@ class InMemoryPipeline(PipelineRequests):
         self.commit = self._commit_of(words)
         self.progress = AppliedOffsets()
         self.boundaries = BoundaryChanges()
-        self.pipelines = Pipelines(
-            await self.pipeline_log.history(), PythonSteps(), self.language, lambda: self.defects.append("pipelines")
-        )
-        self.pipelines.start()
+        history = await self.pipeline_log.history()
+        self.pipelines = open_pipelines(self.settings, history, self.language, lambda: self.defects.append("pipelines"))
+        await self.pipelines.start()
         agents, ctx = self.wire(words, self.commit)
         await PartitionPreparer(self.topics.committed, self._log_end, ctx).prepare(range(self.partitions))
         queue, reembedding = self._background_workers(agents, ctx)

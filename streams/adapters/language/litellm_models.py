@@ -32,10 +32,13 @@ class LiteLLMModels:
         """Load LiteLLM now, so that the first prompt does not wait for it."""
         await self._library.load()
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        endpoint = self._endpoint(step, role)
+    async def ask(
+        self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
+    ) -> ModelAnswer[AnswerT]:
+        endpoint = self._endpoint(step, role, profile)
         if endpoint is None:
-            raise Unavailable("no language model is configured: set LLM_PROFILES")
+            named = "no language model is configured" if profile is None else f"there is no profile {profile!r}"
+            raise Unavailable(f"{named}: set LLM_PROFILES")
         request = CompletionRequest(prompt, answer, endpoint.profile.structured_output)
         calls: list[Completion] = []
         try:
@@ -48,12 +51,12 @@ class LiteLLMModels:
         self._meters.answered(endpoint.name, "valid" if len(calls) == 1 else "repaired")
         return _model_answer(value, endpoint, prompt, calls)
 
-    def available(self, step: str, role: str) -> bool:
-        endpoint = self._endpoint(step, role)
+    def available(self, step: str, role: str, profile: str | None = None) -> bool:
+        endpoint = self._endpoint(step, role, profile)
         return endpoint is not None and endpoint.available
 
-    async def until_available(self, step: str, role: str) -> None:
-        endpoint = self._endpoint(step, role)
+    async def until_available(self, step: str, role: str, profile: str | None = None) -> None:
+        endpoint = self._endpoint(step, role, profile)
         if endpoint is None:
             await asyncio.Event().wait()
         else:
@@ -65,8 +68,8 @@ class LiteLLMModels:
     async def close(self) -> None:
         await self._library.close()
 
-    def _endpoint(self, step: str, role: str) -> Endpoint | None:
-        name = self._profiles.profile_for(step, role)
+    def _endpoint(self, step: str, role: str, profile: str | None) -> Endpoint | None:
+        name = self._profiles.profile_for(step, role, profile)
         return None if name is None else self._endpoints[name]
 
     async def _answer(

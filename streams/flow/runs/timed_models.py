@@ -1,4 +1,7 @@
-"""Language models whose calls are noted in the run that asks: profile, time, tokens, cost, and why one failed."""
+"""The language models of one step of the pipelines, whose calls are noted in the run that asks.
+
+Noted are the step's name in the pipelines, profile, time, tokens, cost, and why a call failed.
+"""
 
 from asyncio import CancelledError
 from collections.abc import Mapping
@@ -14,30 +17,35 @@ from schemas.models.language import AnswerT, ModelAnswer, Prompt, Unanswerable
 class TimedModels:
     """Implements `agents.ports.language_model.LanguageModel` over other models."""
 
-    def __init__(self, models: LanguageModel) -> None:
+    def __init__(self, models: LanguageModel, step: str, profile: str | None = None) -> None:
+        """`step` is its name in the pipelines; `profile` the one that they have chosen for it, None for none."""
         self._models = models
+        self._step = step
+        self._profile = profile
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
+    async def ask(
+        self, step: str, role: str, prompt: Prompt, answer: type[AnswerT], profile: str | None = None
+    ) -> ModelAnswer[AnswerT]:
         """Ask, and note the call; one that its caller gave up has the failure `timeout`."""
-        run = current_run()
+        chosen, run = profile or self._profile, current_run()
         if run is None:
-            return await self._models.ask(step, role, prompt, answer)
+            return await self._models.ask(step, role, prompt, answer, chosen)
         began = perf_counter()
         try:
-            answered = await self._models.ask(step, role, prompt, answer)
+            answered = await self._models.ask(step, role, prompt, answer, chosen)
         except (Unavailable, Unanswerable, CancelledError) as problem:
-            run.add_model(ModelCall(step, began, perf_counter(), failure=_failure(problem)))
+            run.add_model(ModelCall(self._step, began, perf_counter(), chosen, failure=_failure(problem)))
             raise
-        _note(run, step, began, answered)
+        _note(run, self._step, began, answered)
         return answered
 
-    def available(self, step: str, role: str) -> bool:
+    def available(self, step: str, role: str, profile: str | None = None) -> bool:
         """True if a call of this step may be made now."""
-        return self._models.available(step, role)
+        return self._models.available(step, role, profile or self._profile)
 
-    async def until_available(self, step: str, role: str) -> None:
+    async def until_available(self, step: str, role: str, profile: str | None = None) -> None:
         """Wait until `available`."""
-        await self._models.until_available(step, role)
+        await self._models.until_available(step, role, profile or self._profile)
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the states of the profiles."""

@@ -9,16 +9,18 @@ from streams.flow.support.death_counts import DeathCounts, noted, record_name
 
 
 class CountedStep:
-    """Runs another step. What records share, in `settle`, counts for none of them.
+    """Runs another step. What records share, in `settle`, counts for none of them."""
 
-    Not for steps that take long and go on where they were: kills from outside could count for one record there.
-    """
+    def __init__(self, step: Step, consumer: str, deaths: DeathCounts, *, counts_kills: bool = True) -> None:
+        """`consumer` names the step: a record that two of them read may kill in one alone.
 
-    def __init__(self, step: Step, consumer: str, deaths: DeathCounts) -> None:
-        """`consumer` names the step: a record that two of them read may kill in one alone."""
+        Without `counts_kills` only what its code raises counts: for steps that take long and go on where they were,
+        where kills from outside could count for one record.
+        """
         self._step = step
         self._consumer = consumer
         self._deaths = deaths
+        self._counts_kills = counts_kills
         self.window = step.window
         self.pause_s = step.pause_s
         self.fair_share = step.fair_share
@@ -26,13 +28,14 @@ class CountedStep:
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Begin with a record, and note it."""
         name = record_name(self._consumer, record)
-        return self._finish(await noted(self._step.begin(record), name, self._deaths), name)
+        begun = await noted(self._step.begin(record), name, self._deaths, counts_kills=self._counts_kills)
+        return self._finish(begun, name)
 
     async def settle(self, finished: Sequence[Any]) -> None:
         """Settle the step."""
         await self._step.settle(finished)
 
     async def _finish(self, finishing: Awaitable[Any], name: bytes) -> Any:
-        result = await noted(finishing, name, self._deaths)
+        result = await noted(finishing, name, self._deaths, counts_kills=self._counts_kills)
         self._deaths.finish(name)
         return result

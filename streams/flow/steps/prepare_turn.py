@@ -16,15 +16,17 @@ from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText
 from agents.rules.memory.versions import has_same_text, identify_turn, memory_to_read
 from agents.rules.text.embedding_text import lexical_text, whole_text
-from schemas.failures import Rejected
+from schemas.failures import Rejected, Unavailable
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.flow.stores.stores import Stores
+from streams.flow.support.backoff import until_available
 from streams.flow.support.pipelines import Pipelines
 from streams.flow.support.text_reading import ReadLongText
+from streams.observability.metrics import Meters
 
 INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
 
@@ -36,20 +38,38 @@ class PrepareTurns:
     pipelines: Pipelines
     stores: Stores
     read_text: ReadLongText
+    meters: Meters
 
     async def __call__(self, turn: Turn, record: Record) -> tuple[Turn, ReadText | None]:
         """Return the turn to store, and its items if they must be read before. Raises Rejected if a step fails.
 
-        All of it is by the revision that counts at the call.
+        All of it is by the revision that is in force at the call. While the one that counts can't run here, and has a
+        step that must not be skipped, it waits: Kafka holds the turns.
         """
-        active = self.pipelines.current
+        active = await self._in_force()
         if self.pipelines.have_prepared_turns:
             turn = await self._turn(turn, record, active)
         return turn, await self._read(turn, record, active)
 
     async def items(self, memory: Memory, understanding: Understanding | None = None) -> ReadText | None:
         """Return the items of a memory likewise."""
-        return await self._items(memory, understanding, self.pipelines.current)
+        return await self._items(memory, understanding, await self._in_force())
+
+    async def _in_force(self) -> ActivePipelines:
+        if not self._held():
+            return self.pipelines.current
+
+        async def unless_held() -> ActivePipelines:
+            if reason := self._held():
+                raise Unavailable(reason)
+            return self.pipelines.current
+
+        return await until_available(unless_held, "pipelines", self.meters)
+
+    def _held(self) -> str | None:
+        """Return why turns wait; None if they don't."""
+        refused = self.pipelines.current.refused_places
+        return refused.get(INGEST) or refused.get(EXTRACT_ITEMS)
 
     async def _turn(self, turn: Turn, record: Record, active: ActivePipelines) -> Turn:
         identity = identify_turn(turn, moment_of(record.timestamp_ms))
@@ -94,7 +114,7 @@ class PrepareTurns:
 
     async def _as_before(self, turn: Turn, known: Memory) -> Turn | None:
         """Return the turn as the revision that made a memory prepared it; None if that can't be told any more."""
-        then = self.pipelines.at(known.revision)
+        then = await self.pipelines.at(known.revision)
         if then is None or then.own_steps(INGEST) == self.pipelines.current.own_steps(INGEST):
             return None
         try:

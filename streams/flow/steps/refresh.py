@@ -74,7 +74,7 @@ class RefreshRun:
         self._turns = turns
         self._limits = limits
         self._is_over = is_over
-        self._prepare = PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text)
+        self._prepare = PrepareTurns(ctx.pipelines, ctx.stores, ctx.read_text, ctx.meters)
         self._done: dict[str, None] = {}
         """Turns with a note of this job, whose costs count."""
         self._calls = self._remaining = 0

@@ -80,7 +80,7 @@ class RememberTurns:
         """
         self._recent = recent
         self._foreground = foreground
-        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
+        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread, meters)
         self._remember_at = remember_at
         self._stores = stores
         self._topics = topics
@@ -150,7 +150,7 @@ class RememberEvents:
         `recent` keeps what is published.
         """
         self._recent = recent
-        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread)
+        self._prepare = prepare or PrepareTurns(shipped_pipelines(), stores, read_in_thread, meters)
         self._reader = reader
         self._remember_at = remember_at
         self._stores = stores

@@ -7,7 +7,8 @@ warning, and no other one anything.
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import structlog
@@ -30,6 +31,10 @@ from schemas.state.pipelines import PlacedStep, Revision
 log = structlog.get_logger()
 
 
+ModelOf = Callable[[str], LanguageModel]
+"""Returns the language models of the step with this name."""
+
+
 class _Own(NamedTuple):
     """An own step, constructed."""
 
@@ -41,12 +46,13 @@ class _Own(NamedTuple):
 class RevisionPipelines:
     """Implements `agents.ports.pipelines.ActivePipelines` for one revision."""
 
-    def __init__(self, revision: Revision, installed: InstalledSteps, language: LanguageModel | None = None) -> None:
+    def __init__(self, revision: Revision, installed: InstalledSteps, model_of: ModelOf | None = None) -> None:
         """Construct the own steps. Raises Rejected if the revision names a class that is not installed here."""
         self.revision = revision
         self.number = revision.number
         self._installed = installed
-        self._language = language
+        self._model_of = model_of
+        self._refused: Mapping[str, str] = {}
         steps = revision.topology.steps()
         self._on = {one.step_id for one in steps if one.enabled and one.implementation is None}
         self._configs = {one.step_id: read_config(one, contract_of(one, installed.contract)) for one in steps}
@@ -61,9 +67,22 @@ class RevisionPipelines:
         return self._configs[step_id]
 
     def has_own(self, place: str) -> bool:
-        return place in self._own
+        return place in self._own or place in self._refused
+
+    def without(self, places: Mapping[str, str], steps: Collection[str]) -> "RevisionPipelines":
+        """Return the same, where nothing passes these places, each with the reason, and these steps are off."""
+        less = copy(self)
+        less._refused, less._on = places, self._on - set(steps)  # noqa: SLF001 - its own
+        return less
+
+    @property
+    def refused_places(self) -> Mapping[str, str]:
+        """The places that nothing passes, each with the reason."""
+        return self._refused
 
     async def run_own(self, place: str, state: Mapping[str, Any]) -> OwnResult:
+        if place in self._refused:
+            raise Rejected("unavailable", self._refused[place])
         produces = BUILT_IN[place].opens or ""
         value, warnings = state.get(produces), []
         for step in self._own.get(place, ()):
@@ -73,8 +92,11 @@ class RevisionPipelines:
             try:
                 with run_timer.step(step.contract.step_id):
                     value = await _produced(step, produces, before)
-            except Exception as problem:
-                # Messages of exceptions may have texts of memories: the log of the worker names the step and the kind.
+            except BaseException as problem:
+                if not isinstance(problem, Exception) and _is_cancelled(problem):
+                    raise
+                # Also an exit, or a cancellation that only the step has raised: no step ends the worker. Messages of
+                # exceptions may have texts of memories: the log of the worker names the step and the kind.
                 log.warning("own step failed", step=step.contract.step_id, problem=type(problem).__name__)
                 warnings.append(_warning_of(step, produces, problem))
         return OwnResult(value, warnings)
@@ -87,7 +109,8 @@ class RevisionPipelines:
         contract, config = self._installed.contract(step), self._configs[step.step_id]
         assert isinstance(config, OwnStepConfig)
         has_model = "language_model" in contract.capabilities
-        call = self._installed.build(step, config, StepPorts(self._language if has_model else None))
+        model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
+        call = self._installed.build(step, config, StepPorts(model))
         return _Own(contract, config, call)
 
 
@@ -101,7 +124,15 @@ async def _produced(step: _Own, produces: str, before: Mapping[str, Any]) -> Any
     return product_of(returned, produces, before)
 
 
-def _warning_of(step: _Own, produces: str, problem: Exception) -> ReplyWarning:
+def _is_cancelled(problem: BaseException) -> bool:
+    """True for the cancellation of the task that runs the step, or its end with the event loop."""
+    task = asyncio.current_task()
+    return isinstance(problem, GeneratorExit) or (
+        isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
+    )
+
+
+def _warning_of(step: _Own, produces: str, problem: BaseException) -> ReplyWarning:
     """Return the warning about a step that is skipped. Raises Rejected for one that must not be."""
     if isinstance(problem, TimeoutError):
         reason = f"it did not end within {step.config.timeout_s} s"

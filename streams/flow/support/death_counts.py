@@ -3,9 +3,11 @@
 Code of events runs on the event loop, for one record at a time. `noted` writes a record's name whenever its code runs
 and clears it whenever that waits: for Kafka, a store, a model, a pause. So a process that ends by `kill -9`, for want
 of memory, in native code, or as silent leaves the name of one record at most, and an outage counts for none. The next
-process counts a death of that record. After `MAX_DEATHS` the record is refused; one that finishes before is forgotten.
+process counts a death of that record. An exception that ends the agent and comes from the code itself, such as an
+exit, is a death as well. After `MAX_DEATHS` the record is refused; one that finishes before is forgotten.
 """
 
+import asyncio
 import mmap
 from collections.abc import Awaitable, Generator
 from pathlib import Path
@@ -27,6 +29,9 @@ SLOT_BYTES = 512
 
 FILE_BYTES = SLOT_BYTES * (1 + MAX_SUSPECTS)
 
+CODE_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
+"""What only code raises, from what it was given. Others may be an outage: of Kafka, a disk, the memory."""
+
 Result = TypeVar("Result")
 
 log = structlog.get_logger()
@@ -47,9 +52,11 @@ class DeathCounts:
         if self._map[0]:
             self._count(self._map[1:SLOT_BYTES].partition(b"\n")[0])
 
-    def enter(self, name: bytes) -> None:
-        """Note a record: its code runs from now on."""
+    def enter(self, name: bytes, *, counts_kills: bool = True) -> None:
+        """Note a record: its code runs from now on. Without `counts_kills` the end of the process is no death of it."""
         self._running = name
+        if not counts_kills:
+            return
         line = name + b"\n"
         if len(line) < SLOT_BYTES:
             self._map[1 : 1 + len(line)] = line
@@ -71,14 +78,28 @@ class DeathCounts:
             del self._deaths[name]
             self._save()
 
+    def died(self, name: bytes, problem: BaseException) -> None:
+        """Count a death by an exception that ends the agent, and so the process."""
+        deaths = self._add(name)
+        log.error(
+            "the code of a record ends this process",
+            record=name.decode(errors="replace"),
+            problem=type(problem).__name__,
+            deaths=deaths,
+        )
+
     def _count(self, name: bytes) -> None:
+        deaths = self._add(name)
+        log.warning(
+            "the last process ended while it handled a record", record=name.decode(errors="replace"), deaths=deaths
+        )
+
+    def _add(self, name: bytes) -> int:
         deaths = self._deaths.pop(name, 0) + 1
         self._deaths[name] = deaths
         self._save()
         self.leave()
-        log.warning(
-            "the last process ended while it handled a record", record=name.decode(errors="replace"), deaths=deaths
-        )
+        return deaths
 
     def _save(self) -> None:
         for oldest in list(self._deaths)[:-MAX_SUSPECTS]:
@@ -93,29 +114,43 @@ def record_name(consumer: str, record: Record) -> bytes:
     return f"{consumer} {record.partition} {record.offset} {record.timestamp_ms}".encode()
 
 
-async def noted(awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts) -> Result:
-    """Await, with the record noted while its code runs. What is awaited in tasks and threads of its own is not."""
-    return await _Noted(awaitable, name, deaths)
+async def noted(awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts, *, counts_kills: bool = True) -> Result:
+    """Await, with the record noted while its code runs. What is awaited in tasks and threads of its own is not.
+
+    Raises RuntimeError for an exit, or whatever else is neither an Exception nor a cancellation: it would end the event
+    loop, and not the process.
+    """
+    return await _Noted(awaitable, name, deaths, counts_kills=counts_kills)
 
 
 class _Noted(Awaitable[Result]):
     """An awaitable in steps from one wait to the next."""
 
-    __slots__ = ("_awaitable", "_deaths", "_name")
+    __slots__ = ("_awaitable", "_counts_kills", "_deaths", "_name")
 
-    def __init__(self, awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts) -> None:
-        self._awaitable, self._name, self._deaths = awaitable, name, deaths
+    def __init__(self, awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts, *, counts_kills: bool) -> None:
+        self._awaitable, self._name, self._deaths, self._counts_kills = awaitable, name, deaths, counts_kills
 
     def __await__(self) -> Generator[Any, Any, Result]:
         steps: Any = self._awaitable.__await__()
         raised: BaseException | None = None
         while True:
-            self._deaths.enter(self._name)
+            self._deaths.enter(self._name, counts_kills=self._counts_kills)
             try:
                 awaited = next(steps) if raised is None else steps.throw(raised)
             except StopIteration as end:
                 result: Result = end.value
                 return result
+            except (Exception, asyncio.CancelledError) as problem:
+                if isinstance(problem, CODE_ERRORS):
+                    self._deaths.died(self._name, problem)
+                raise
+            except BaseException as problem:
+                if problem is raised:
+                    # Thrown in from outside: the coroutine is being closed.
+                    raise
+                self._deaths.died(self._name, problem)
+                raise RuntimeError(f"the code of a record raised {type(problem).__name__}") from problem
             finally:
                 self._deaths.leave()
             try:

@@ -10,7 +10,7 @@ UNDERSTAND = "memorize.understand"
 
 async def with_own_steps(event: Understood, memory: Memory, pipelines: Pipelines) -> Understood:
     """Return the answer after own steps; without one where a step fails: asked again, it would fail again."""
-    active = pipelines.at(event.revision)
+    active = await pipelines.at(event.revision)
     if active is None or event.found is None or not active.has_own(UNDERSTAND):
         return event
     try:

@@ -22,14 +22,18 @@ MAX_APPEND_S = 15.0
 Write = Callable[[Revision], Awaitable[None]]
 """Writes a revision to the topic; returns when Kafka has it."""
 
-OnChanged = Callable[[Revision], None]
-"""Called when another revision counts."""
+OnChanged = Callable[[Revision], Awaitable[None]]
+"""Awaited when another revision counts, before the edit that has made it is answered."""
+
+
+async def _leave(_revision: Revision) -> None:
+    """Nothing is to be done yet."""
 
 
 class PipelineHistory:
     """Implements `agents.ports.pipelines.Revisions`."""
 
-    def __init__(self, write: Write, on_changed: OnChanged = lambda _: None) -> None:
+    def __init__(self, write: Write, on_changed: OnChanged = _leave) -> None:
         self.on_changed = on_changed
         self._write = write
         self._revisions = [shipped_revision()]
@@ -71,7 +75,7 @@ class PipelineHistory:
             topology = in_this_release(revision.topology)
             self._revisions.append(revision.model_copy(update={"topology": topology}))
             self._by_request[revision.request] = self._revisions[-1]
-            self.on_changed(self._revisions[-1])
+            await self.on_changed(self._revisions[-1])
         async with self._news:
             self._news.notify_all()
 

@@ -1,19 +1,27 @@
-"""The pipelines in force in this worker: those of the current revision, and of earlier ones where a record asks."""
+"""The pipelines in force in this worker: those of the current revision, and of earlier ones where a record asks.
 
-from collections.abc import Callable
+Guaranteed: a revision is in force only if all that it names is here: classes, profiles, templates. Otherwise the last
+one before it that can run is in force. What own steps of the refused one must see is not handled without them then, and
+a step whose profile is missing asks no other one: it is off.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from pydantic import BaseModel
 
-from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import InstalledSteps, OwnStep, StepPorts
 from agents.rules.pipelines.contract import StepContract
-from agents.rules.pipelines.places import has_own_at
+from agents.rules.pipelines.places import has_own_at, own_steps, steps_not_to_skip
 from agents.rules.pipelines.refusals import refuse
 from agents.rules.pipelines.releases import shipped_revision
+from agents.rules.pipelines.validation import Available, check_topology, steps_without_profile
+from agents.rules.pipelines.views import build_pipeline_view
 from schemas.failures import Rejected, Unavailable
-from schemas.state.pipelines import PlacedStep, Revision
-from streams.flow.support.active_pipelines import RevisionPipelines
+from schemas.state.pipelines import PlacedStep, Revision, Topology
+from streams.flow.support.active_pipelines import ModelOf, RevisionPipelines
 from streams.flow.support.pipeline_history import PipelineHistory
 
 log = structlog.get_logger()
@@ -21,69 +29,158 @@ log = structlog.get_logger()
 INGEST = "memorize.ingest"
 """The built-in step after which own steps may change a turn."""
 
+EDIT_IMPORT_S = 8.0
+"""Time limit of an import that an edit waits for: callers over HTTP wait 10 s unless they say otherwise."""
+
+IMPORT_S = 30.0
+"""Time limit of an import at a start, when all of a machine's workers may import at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRevision:
+    """A revision that counts and can't run in this worker; `problem` begins with the rule that it breaks here."""
+
+    revision: int
+    problem: str
+
 
 class Pipelines:
-    """Switches between two events: an event that has begun ends with the revision that it began with."""
+    """Implements `agents.ports.pipelines.RunnablePipelines`; switches between two events.
+
+    An event that has begun ends with the revision that it began with.
+    """
 
     def __init__(
         self,
         history: PipelineHistory,
         installed: InstalledSteps,
-        language: LanguageModel | None = None,
+        available: Available | None = None,
+        model_of: ModelOf | None = None,
         on_defect: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_defect` is called where a revision can't run here: its turns would be stored otherwise than it says."""
+        """`available` are profiles and templates of this worker; `on_defect` is called if it can run no revision."""
         self.history = history
-        self.installed = installed
-        self._language = language
+        self._installed = installed
+        self._available = available or Available()
+        self._model_of = model_of
         self._on_defect = on_defect
-        self.current = RevisionPipelines(shipped_revision(), installed, language)
+        self.current = RevisionPipelines(shipped_revision(), installed, model_of)
+        self.switches = 0
+        """Grows with each switch."""
+        self.refused: RefusedRevision | None = None
+        """The revision that counts, if another one is in force because this worker can't run it."""
         self.have_prepared_turns = False
         """True if own steps change turns, or have done so in any revision."""
         self._earlier: dict[int, RevisionPipelines | None] = {}
 
-    def start(self) -> None:
-        """Put the revision in force that was read last, and from now on each one that is read.
-
-        Earlier ones are not: their classes may be gone.
-        """
+    async def start(self) -> None:
+        """Put the revision in force that was read last, and from now on each one that is read."""
         every = self.history.latest(self.history.current().number + 1)
         self.have_prepared_turns = any(has_own_at(one.topology, INGEST) for one in every)
-        self._switch(self.history.current())
+        await self._switch(self.history.current())
         self.history.on_changed = self._switch
 
     def in_force(self) -> tuple[int, str]:
-        """Return number and hash of the current revision, for run records."""
+        """Return number and hash of the revision in force, for run records."""
         revision = self.current.revision
         return revision.number, revision.hash
 
-    def at(self, number: int) -> RevisionPipelines | None:
-        """Return the pipelines of a revision; None if it can't run here any more."""
+    def status(self) -> dict[str, Any]:
+        """Return the part of `health` that is about the pipelines."""
+        refused = self.refused and {"revision": self.refused.revision, "problem": self.refused.problem}
+        return {"revision": self.history.current().number, "running": self.current.number, "refused": refused}
+
+    async def check(self, topology: Topology) -> None:
+        """Raise Rejected, with the rule that is broken, unless the worker can run this topology."""
+        await self._runnable(self.history.current().model_copy(update={"topology": topology}), EDIT_IMPORT_S)
+
+    async def describe(self, revision: Revision) -> dict[str, Any]:
+        """Return a revision as commands show it, with the one that is in force, and why, if it is another one."""
+        await self._installed.load(revision.topology, EDIT_IMPORT_S)
+        status = self.status()
+        shown = build_pipeline_view(revision, self._installed.contract)
+        return {**shown, "running": status["running"], "refused": status["refused"]}
+
+    async def at(self, number: int) -> RevisionPipelines | None:
+        """Return the pipelines of a revision; None if its classes are not here any more."""
         if number == self.current.number:
             return self.current
         if number not in self._earlier:
-            self._earlier[number] = self._made(self.history.find(number))
+            self._earlier[number] = await self._made(self.history.find(number))
         return self._earlier[number]
 
-    def _made(self, revision: Revision | None) -> RevisionPipelines | None:
+    async def _made(self, revision: Revision | None) -> RevisionPipelines | None:
+        if revision is None:
+            return None
         try:
-            return None if revision is None else RevisionPipelines(revision, self.installed, self._language)
+            await self._installed.load(revision.topology, IMPORT_S)
+            return RevisionPipelines(revision, self._installed, self._model_of)
         except Rejected:
             return None
 
-    def _switch(self, revision: Revision) -> None:
+    async def _runnable(self, revision: Revision, import_s: float = IMPORT_S) -> RevisionPipelines:
+        """Return the pipelines of a revision, with all that they name. Raises Rejected if something is missing."""
+        await self._installed.load(revision.topology, import_s)
+        check_topology(revision.topology, self._installed.contract, self._available)
+        return RevisionPipelines(revision, self._installed, self._model_of)
+
+    async def _switch(self, revision: Revision) -> None:
+        refused, active = None, None
         try:
-            self.current = RevisionPipelines(revision, self.installed, self._language)
+            active = await self._runnable(revision)
         except Rejected as problem:
-            log.critical("a revision can't run here", revision=revision.number, problem=problem.message)
+            refused = RefusedRevision(revision.number, problem.message)
+            active = await self._last_before(revision, refused)
+        if active is None:
+            log.critical("no revision of the pipelines can run here", revision=revision.number)
             self._on_defect()
             return
+        self.current, self.refused, self.switches = active, refused, self.switches + 1
         self.have_prepared_turns = self.have_prepared_turns or self.current.has_own(INGEST)
-        log.info("pipelines switched", revision=revision.number, hash=revision.hash[:12], author=revision.author)
+        if refused is None:
+            log.info("pipelines switched", revision=revision.number, hash=revision.hash[:12], author=revision.author)
+            return
+        log.critical(
+            "a revision of the pipelines can't run here; add what is missing and restart, or roll it back",
+            revision=refused.revision,
+            problem=refused.problem,
+            running=active.number,
+            held=sorted(active.refused_places),
+        )
+
+    async def _last_before(self, revision: Revision, refused: RefusedRevision) -> RevisionPipelines | None:
+        """Return the last pipelines before a revision that can run; None if there are none."""
+        for number in range(revision.number - 1, -1, -1):
+            earlier = self.history.find(number)
+            try:
+                active = None if earlier is None else await self._runnable(earlier)
+            except Rejected:
+                continue
+            if active is not None:
+                held = _places_to_hold(revision.topology, active.revision.topology, refused)
+                return active.without(held, steps_without_profile(revision.topology, self._available))
+        return None
+
+
+def _places_to_hold(wanted: Topology, running: Topology, refused: RefusedRevision) -> Mapping[str, str]:
+    """Return the places where the running pipelines lack a step that must not be skipped, each with the reason.
+
+    Without such a step the worker would store, or show, what the step is there to keep out.
+    """
+    there = {(place, one.step_id, one.implementation) for place, one in own_steps(running)}
+    return {
+        place: f"revision {refused.revision} of the pipelines can't run here, and {one.step_id} must not be skipped: "
+        f"{refused.problem}"
+        for place, one in steps_not_to_skip(wanted)
+        if (place, one.step_id, one.implementation) not in there
+    }
 
 
 class NothingInstalled:
     """Implements `agents.ports.pipelines.InstalledSteps` of a deployment without own steps."""
+
+    async def load(self, _topology: Topology, _limit_s: float) -> None:
+        """Import nothing."""
 
     def contract(self, step: PlacedStep) -> StepContract:
         """Refuse: there is no class."""

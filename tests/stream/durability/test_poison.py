@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from schemas.messages.records import Headers, Record
-from streams.flow.support.death_counts import DeathCounts, record_name
+from streams.flow.consolidation.run_consolidations import RunConsolidations
+from streams.flow.steps.answer import AnswerQuery
+from streams.flow.support.death_counts import MAX_DEATHS, DeathCounts, record_name
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
 
@@ -34,6 +36,32 @@ async def test_turn_that_ended_three_processes_is_a_dead_letter(tmp_path: Path, 
     letters = [(one.value, one.header("dead_letter_code")) for one in pipeline.dead_letters()]
     assert letters == ([] if deaths < 3 else [(bad.value, b"poison")])
     assert reply.get("error", {}).get("code") == (None if deaths < 3 else "internal")
+
+
+@pytest.mark.parametrize("topic", ["retrieve", "consolidate"])
+async def test_request_whose_code_exits_ends_the_process_three_times_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    async def leave(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(AnswerQuery, "__call__", leave)
+    monkeypatch.setattr(RunConsolidations, "__call__", leave)
+    pipeline = InMemoryPipeline(tmp_path)
+    question = {"schema": "retrieve.v1", "query": "what?"} if topic == "retrieve" else {"schema": "consolidate.v1"}
+    message = {**question, "scope": {"user_id": "u1", "project_id": "p1"}}
+    await pipeline.publish(getattr(pipeline.names, topic), message, headers=REPLY)
+    for _ in range(MAX_DEATHS):
+        pipeline.deaths, pipeline.defects = DeathCounts(tmp_path / "f"), []
+        # The world of a worker that ends by a defect fails at its end.
+        with pytest.raises(AssertionError):
+            async with pipeline.running():
+                await pipeline.until(lambda: bool(pipeline.defects))
+        assert pipeline.defects == ["an agent ended"]
+    pipeline.deaths, pipeline.defects = DeathCounts(tmp_path / "f"), []
+    async with pipeline.running():
+        await pipeline.topics.settled()
+    assert [one.header("dead_letter_code") for one in pipeline.dead_letters()] == [b"poison"]
 
 
 async def test_question_is_a_dead_letter_too(tmp_path: Path) -> None:

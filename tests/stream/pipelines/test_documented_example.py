@@ -22,19 +22,22 @@ def block(language: str) -> str:
 
 
 async def test_example_keeps_card_numbers_out_and_is_rolled_back(
-    pipeline: InMemoryPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "acme.py").write_text(block("python"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "acme", raising=False)
-    reply = await pipeline.command("edit_pipeline", **json.loads(block("json")))
-    assert reply["result"]["revision"] == 1
-    await pipeline.remember("Pay with 4111 1111 1111 1111.")
-    assert await pipeline.texts("pay") == ["Pay with [card]."]
-    await pipeline.command("rollback_pipeline", revision=0)
-    await pipeline.remember("And 5500 0000 0000 0004.")
-    assert "And 5500 0000 0000 0004." in await pipeline.texts("and")
-    assert "Pay with [card]." in await pipeline.texts("pay")
+    [packages] = re.findall(r"MODESTREAM_PIPELINE_PACKAGES='(.*?)'", EXAMPLE)
+    world = InMemoryPipeline(tmp_path / "data", more_settings={"pipeline_packages": json.loads(packages)})
+    async with world.running() as pipeline:
+        reply = await pipeline.command("edit_pipeline", **json.loads(block("json")))
+        assert reply["result"]["revision"] == 1
+        await pipeline.remember("Pay with 4111 1111 1111 1111.")
+        assert await pipeline.texts("pay") == ["Pay with [card]."]
+        await pipeline.command("rollback_pipeline", revision=0)
+        await pipeline.remember("And 5500 0000 0000 0004.")
+        assert "And 5500 0000 0000 0004." in await pipeline.texts("and")
+        assert "Pay with [card]." in await pipeline.texts("pay")
 
 
 def test_page_names_every_step_setting_and_rule() -> None:

@@ -66,6 +66,9 @@ async def test_turn_without_an_id_keeps_the_id_of_what_was_published(pipeline: I
     ("text", "reason"),
     [
         ("please raise", "RuntimeError"),
+        ("please exit", "SystemExit"),
+        ("an interrupt", "KeyboardInterrupt"),
+        ("please cancel", "CancelledError"),
         ("please hang", "did not end within 0.05 s"),
         ("undeclared", "it returned ['items']"),
         ("steal it", "it changed scope"),

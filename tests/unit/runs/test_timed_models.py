@@ -19,19 +19,19 @@ async def ask(models: TimedModels) -> object:
 
 
 async def test_an_answer_is_noted_with_its_tokens() -> None:
-    models, timer = TimedModels(FakeLanguageModel()), RunTimer()
+    models, timer = TimedModels(FakeLanguageModel(), "memorize.understand"), RunTimer()
     await ask(models)
     with timer:
         await ask(models)
     [call] = timer.models
-    assert (call.step, call.profile, call.tokens_in, call.tokens_out) == ("understand.turn", "default", 1, 1)
+    assert (call.step, call.profile, call.tokens_in, call.tokens_out) == ("memorize.understand", "default", 1, 1)
     assert call.failure is None
     assert timer.began <= call.began <= call.ended
 
 
 async def test_failures_are_noted_and_go_on() -> None:
     language, timer = FakeLanguageModel(), RunTimer()
-    models = TimedModels(language)
+    models = TimedModels(language, "memorize.understand")
     with timer:
         language.become("down")
         with pytest.raises(Unavailable):

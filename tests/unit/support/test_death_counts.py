@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.failures import Poison
-from streams.flow.support.death_counts import FILE_BYTES, MAX_SUSPECTS, DeathCounts, noted, record_name
+from schemas.failures import Poison, Unavailable
+from streams.flow.support.death_counts import FILE_BYTES, MAX_DEATHS, MAX_SUSPECTS, DeathCounts, noted, record_name
 from tests.builders.turns import record
 
 BAD = record_name("memory.turns-Remember", record(b"bad", offset=7))
@@ -122,6 +122,50 @@ async def test_result_error_and_cancellation_pass(tmp_path: Path) -> None:
     future = asyncio.get_running_loop().create_future()
     future.set_result(3)
     assert await noted(future, BAD, deaths) == 3
+
+
+@pytest.mark.parametrize("problem", [SystemExit, KeyboardInterrupt, GeneratorExit, KeyError, TypeError])
+async def test_what_code_raises_against_its_agent_is_a_death(tmp_path: Path, problem: type[BaseException]) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise problem
+
+    for _ in range(MAX_DEATHS):
+        assert not refused(DeathCounts(tmp_path / "f"), BAD)
+        # An exit must not reach the event loop, which it would end without the process.
+        with pytest.raises((RuntimeError, LookupError, TypeError)):
+            await noted(fail(), BAD, DeathCounts(tmp_path / "f"))
+    assert refused(DeathCounts(tmp_path / "f"), BAD)
+
+
+@pytest.mark.parametrize("problem", [Unavailable("Kafka is away"), OSError("no space left"), asyncio.CancelledError()])
+async def test_outage_and_cancellation_are_no_death(tmp_path: Path, problem: BaseException) -> None:
+    async def fail() -> None:
+        raise problem
+
+    for _ in range(MAX_DEATHS):
+        with pytest.raises(type(problem)):
+            await noted(fail(), BAD, DeathCounts(tmp_path / "f"))
+    assert not refused(DeathCounts(tmp_path / "f"), BAD)
+
+
+async def test_coroutine_that_is_closed_is_no_death(tmp_path: Path) -> None:
+    deaths = DeathCounts(tmp_path / "f")
+    for _ in range(MAX_DEATHS):
+        waiting = noted(asyncio.sleep(60), BAD, deaths)
+        waiting.send(None)
+        waiting.close()
+    assert not refused(DeathCounts(tmp_path / "f"), BAD)
+
+
+async def test_kill_of_a_step_that_goes_on_where_it_was_is_no_death(tmp_path: Path) -> None:
+    marked = []
+
+    async def work() -> None:
+        marked.append((tmp_path / "f").read_bytes()[0])
+
+    await noted(work(), BAD, DeathCounts(tmp_path / "f"), counts_kills=False)
+    assert marked == [0]
 
 
 KILLED = """

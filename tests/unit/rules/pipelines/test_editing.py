@@ -1,5 +1,6 @@
 """Every rule of editing and validation, by the classes that a deployment could have installed."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from schemas.state.pipelines import Topology
 from streams.adapters.pipelines.installed_steps import PythonSteps
 
 STEPS = "tests.builders.own_steps"
-INSTALLED = PythonSteps()
+INSTALLED = PythonSteps({"tests"})
 AVAILABLE = Available(frozenset({"default", "fast"}), {"retrieve.rerank": frozenset({"rerank-1"})})
 EDITS: TypeAdapter[list[Edit]] = TypeAdapter(list[Edit])
 
@@ -26,6 +27,7 @@ def insert(name: str, at: str, cls: str = "RedactCards", op: str = "insert_after
 
 def edited(*edits: dict[str, Any], topology: Topology = DEFAULT_TOPOLOGY, available: Available = AVAILABLE) -> Topology:
     changed = apply_edits(topology, EDITS.validate_python([*edits]))
+    asyncio.run(INSTALLED.load(changed, 30))
     check_topology(changed, INSTALLED.contract, available)
     return changed
 
@@ -86,6 +88,7 @@ REFUSED = {
     "unknown_template": [{"op": "config", "step_id": "retrieve.rerank", "config": {"template": "rerank-99"}}],
     "capability_unavailable": [insert("retrieve.writes", "retrieve.rank", "Writes")],
     "unknown_class": [insert("memorize.redact", "memorize.ingest", "Missing")],
+    "unlisted_package": [insert("memorize.redact", "memorize.ingest") | {"implementation": "json.JSONDecoder"}],
     "invalid_config": [{"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 1}}],
 }  # fmt: skip
 
