@@ -169,7 +169,8 @@ class Settings(BaseSettings):
     """The scope model: dotted path of a Pydantic model, see `docs/operations.md`. It can't be changed later."""
 
     authorization: Path | None = None
-    """A file of grants to principals, see `docs/operations.md`; none: every Kafka producer may do everything."""
+    """A file of grants to principals, see `docs/operations.md`; none: every Kafka producer may do everything but
+    operate."""
 
     selector_combinations: int = Field(default=1000, ge=1)
     """Limit of scopes that one selector may match."""
