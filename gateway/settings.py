@@ -47,7 +47,7 @@ class GatewaySettings(ConnectionSettings):
     """Public names of this gateway, `host` or `host:port`, parted by commas; loopback is served in any case."""
 
     gateway_keys: Path | None = None
-    """A file of keys; without it and without tokens: loopback only, and every caller may do everything, also operate."""
+    """A file of keys; without it and without tokens: loopback only, where every caller may do everything."""
 
     gateway_oidc: OidcSettings | None = None
     """Access tokens of an identity provider: JSON."""

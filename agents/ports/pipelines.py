@@ -48,8 +48,8 @@ One that is no coroutine function is called in a thread.
 class InstalledSteps(Protocol):
     """The classes of own steps that the deployment has installed."""
 
-    async def load(self, topology: Topology, limit_s: float) -> None:
-        """Import what a topology names, each module within a time limit.
+    async def load(self, topology: Topology, limit_s: float, *, again: bool = True) -> None:
+        """Import what a topology names, each module within a time limit; one that failed before only if `again`.
 
         Returns also where a module can't be imported: `contract` says why. Nothing that a module does, such as an
         exit, reaches the caller.

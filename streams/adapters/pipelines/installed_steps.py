@@ -55,10 +55,12 @@ class PythonSteps:
         self._problems: dict[str, str] = {}
         """Why modules can't be imported, as the last attempts have found."""
 
-    async def load(self, topology: Topology, limit_s: float) -> None:
+    async def load(self, topology: Topology, limit_s: float, *, again: bool = True) -> None:
         for step in topology.steps():
             module, _ = _parted(step.implementation or "")
             if step.implementation is None or not self._is_allowed(module) or module in sys.modules:
+                continue
+            if module in self._problems and not again:
                 continue
             problem = await _tried_in_child(module, limit_s) or await _imported(module, limit_s)
             if problem is None:

@@ -113,14 +113,16 @@ class Pipelines:
         if revision is None:
             return None
         try:
-            await self._installed.load(revision.topology, IMPORT_S)
+            await self._installed.load(revision.topology, IMPORT_S, again=False)
             return RevisionPipelines(revision, self._installed, self._model_of)
         except Rejected:
             return None
 
-    async def _runnable(self, revision: Revision, import_s: float = IMPORT_S) -> RevisionPipelines:
+    async def _runnable(
+        self, revision: Revision, import_s: float = IMPORT_S, *, again: bool = True
+    ) -> RevisionPipelines:
         """Return the pipelines of a revision, with all that they name. Raises Rejected if something is missing."""
-        await self._installed.load(revision.topology, import_s)
+        await self._installed.load(revision.topology, import_s, again=again)
         check_topology(revision.topology, self._installed.contract, self._available)
         return RevisionPipelines(revision, self._installed, self._model_of)
 
@@ -153,7 +155,8 @@ class Pipelines:
         for number in range(revision.number - 1, -1, -1):
             earlier = self.history.find(number)
             try:
-                active = None if earlier is None else await self._runnable(earlier)
+                # Fifty revisions may name one module that blocks: it is tried once.
+                active = None if earlier is None else await self._runnable(earlier, again=False)
             except Rejected:
                 continue
             if active is not None:
@@ -179,7 +182,7 @@ def _places_to_hold(wanted: Topology, running: Topology, refused: RefusedRevisio
 class NothingInstalled:
     """Implements `agents.ports.pipelines.InstalledSteps` of a deployment without own steps."""
 
-    async def load(self, _topology: Topology, _limit_s: float) -> None:
+    async def load(self, _topology: Topology, _limit_s: float, *, again: bool = True) -> None:
         """Import nothing."""
 
     def contract(self, step: PlacedStep) -> StepContract:

@@ -85,9 +85,9 @@ async def test_texts_are_recorded_where_the_deployment_allows_them() -> None:
 @pytest.mark.parametrize(("texts", "shown"), [(False, ["category", "m1"]), (True, ["category:p1/my divorce", "m1"])])
 async def test_the_name_of_a_category_is_recorded_only_where_texts_are(texts: bool, shown: list[str]) -> None:
     harness = questions(RunOptions(sample=1, texts=texts))
-    context = AssembleResult.model_construct(
-        references=["category:p1/my divorce", "m1"], tokens={"total": 9}, sections={}, dropped=[], sticky=[],
-        breaches=[], interaction_mode="GENERAL",
+    context = AssembleResult(
+        messages=[], references=["category:p1/my divorce", "m1"], sections={}, budget={}, tokens={"total": 9},
+        interaction_mode="GENERAL", interaction_confidence=1.0,
     )  # fmt: skip
     harness.result = HandlerResult(SuccessReply(context))
     await harness.process(question())

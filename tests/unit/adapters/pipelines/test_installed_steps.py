@@ -86,6 +86,17 @@ async def test_module_that_can_be_imported_has_its_contract(acme: PythonSteps, m
     assert acme.contract(step).produces == {"turn"}
 
 
+async def test_module_that_failed_is_tried_again_only_where_that_is_wanted(acme: PythonSteps, tmp_path: Path) -> None:
+    step = placed("acme.raises.Step")
+    await acme.load(with_step(step), 30)
+    (tmp_path / "acme" / "raises.py").write_text(STEP)
+    await acme.load(with_step(step), 30, again=False)
+    with pytest.raises(Rejected, match="no licence"):
+        acme.contract(step)
+    await acme.load(with_step(step), 30)
+    assert acme.contract(step).role == "preprocess"
+
+
 async def test_class_of_an_unlisted_package_is_not_imported(acme: PythonSteps) -> None:
     for packages in ((), {"acm"}, {"acme.good"}):
         installed, step = PythonSteps(packages), placed("acme.exits.Step")
