@@ -157,3 +157,10 @@ async def test_without_profiles_nothing_is_ever_worth_waiting_for(without_profil
     done, _ = await asyncio.wait({waiting}, timeout=0.01)
     waiting.cancel()
     assert not done
+
+
+async def test_profile_that_there_is_not_is_replaced_by_no_other_one(world: ModelUnderTest) -> None:
+    with pytest.raises(Unavailable):
+        await world.model.ask(STEP, ROLE, PROMPT, Understanding, "absent")
+    assert not world.model.available(STEP, ROLE, "absent")
+    assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding, "default")).profile == "default"

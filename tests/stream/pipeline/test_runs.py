@@ -57,6 +57,24 @@ async def test_a_turn_is_a_run_of_parts_that_its_memory_links(pipeline: InMemory
     assert not any(b"fly.io" in (one.value or b"") for one in pipeline.topics.records(pipeline.names.runs))
 
 
+async def test_a_model_call_has_the_name_of_its_step_whichever_profile_the_pipelines_choose(tmp_path: Path) -> None:
+    model = Profile(model="fake/model")
+    world = InMemoryPipeline(
+        tmp_path, profiles=Profiles({"default": model, "fast": model}), run_options=RunOptions(sample=1)
+    )
+    async with world.running() as pipeline:
+        for step in ("memorize.understand", "retrieve.rerank"):
+            await edit(pipeline, {"op": "config", "step_id": step, "config": {"profile": "fast"}})
+        await pipeline.ask(pipeline.names.turns, turn_message(TEXT, "t1"))
+        await pipeline.ask(pipeline.names.turns, turn_message(f"{TEXT} Really.", "t2"))
+        await pipeline.until(lambda: pipeline.memory(TEXT).reading.status == "model")
+        question = {"schema": "retrieve.v1", "scope": USER, "query": "Where to deploy?", "rerank": True}
+        await pipeline.ask(pipeline.names.retrieve, question)
+        await pipeline.topics.settled()
+        calls = {(one["step"], one["profile"]) for run in await listed(pipeline) for one in run.get("models", ())}
+    assert calls == {("memorize.understand", "fast"), ("retrieve.rerank", "fast")}
+
+
 async def test_questions_and_contexts_have_their_steps(pipeline: InMemoryPipeline) -> None:
     accepted = await remember_turn(pipeline, TEXT)
     await pipeline.ask(pipeline.names.retrieve, {"schema": "retrieve.v1", "scope": USER, "query": "Where to?"})
