@@ -24,7 +24,7 @@ from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
 from gateway.pages.door import page_routes
-from gateway.pages.sign_in import SignIn
+from gateway.pages.sign_in import SIGN_IN, SignIn
 from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
 from gateway.service.audit import AUDIT
@@ -150,6 +150,7 @@ def build_app(settings: GatewaySettings, meters: Meters, record: DeploymentRecor
             *(mem0_routes(service, settings.scope_model).routes if settings.gateway_mem0 else ()),
         ],
         doors={PAGES: sign_in, "/": sign_in},
+        forms=[SIGN_IN],
         bodies=BODIES if settings.gateway_mem0 else (),
         running=[
             lambda: kafka,

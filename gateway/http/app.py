@@ -3,7 +3,7 @@
 `create_app` builds it without any connection; the routes of other doors, such as MCP, are served beside its own.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cache
 from typing import Any
@@ -18,10 +18,11 @@ from gateway.http.document import document_app
 from gateway.http.heads import Heads
 from gateway.http.hosts import AllowedHosts, CheckHosts
 from gateway.http.identity import NO_DOORS, Callers, Identify, OpenCallers, RequestIds
-from gateway.http.limits import Limit, Limits
+from gateway.http.limits import Limit, Limits, UnderWay
 from gateway.http.metrics import Measure
 from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
+from gateway.http.request_bodies import ReadBodies
 from gateway.http.routes.health import IsReady, health_routes
 from gateway.http.routes.jobs import job_routes
 from gateway.http.routes.layers import category_routes, layer_routes
@@ -33,7 +34,6 @@ from gateway.http.routes.runs import run_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
-from gateway.http.sizes import CheckSizes
 from gateway.http.tracing import OWN_SPANS, Trace
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
@@ -59,13 +59,14 @@ def create_app(
     routes: Sequence[BaseRoute] = (),
     bodies: Sequence[type[BaseModel]] = (),
     doors: Mapping[str, Callers] = NO_DOORS,
+    forms: Collection[str] = (),
 ) -> FastAPI:
     """Build the application.
 
     `running` is entered at its start. `routes` are those of other doors, `bodies` their models, `doors` the callers of
-    those that tell them by other means, by the beginning of their paths.
+    those that tell them by other means, by the beginning of their paths, `forms` the paths of forms for anybody.
     """
-    shapes, meters = shapes_with(scope), meters or Meters()
+    shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
     app = FastAPI(
         title="modestream",
         summary="Conversation memory: remember turns, search, list, assemble contexts.",
@@ -83,9 +84,10 @@ def create_app(
             Middleware(Trace),
             Middleware(Measure, meters=meters),
             Middleware(CheckHosts, allowed=hosts or AllowedHosts()),
-            Middleware(CheckSizes),
             Middleware(Identify, callers=callers or OpenCallers(), doors=doors),
-            Middleware(Limit, limits=limits or Limits(), meters=meters),
+            Middleware(Limit, limits=limits, meters=meters),
+            Middleware(ReadBodies, limits=limits, meters=meters, forms=forms),
+            Middleware(UnderWay, limits=limits, meters=meters),
         ],
     )
     handle_problems(app)

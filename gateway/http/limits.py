@@ -1,6 +1,7 @@
-"""ASGI middleware: bounds on what one key, and all of them, may have under way.
+"""ASGI middleware: rates of a key, and bounds on what one sender, and all of them, may have under way.
 
-A keyless gateway on loopback has no rates, only the bounds that protect the process.
+A sender is a key, or, without one, an address. A keyless gateway on loopback has no rates, only the bounds that
+protect the process.
 """
 
 import math
@@ -10,6 +11,7 @@ from functools import partial
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.http.identity import OPEN_PATHS
 from gateway.http.paths import is_stream
 from gateway.http.problems import problem
 from gateway.service.buckets import Buckets
@@ -26,23 +28,77 @@ MCP_PATH = "/mcp"
 COUNT_WRITE = "modestream.count_write"
 """The key, in an ASGI scope, of a function that counts a write of the request's key. It raises Refused."""
 
+CHARGE_WRITES = "modestream.charge_writes"
+"""The key of a function that counts further writes of a request that is admitted: the next request waits for them."""
+
 BURST_S = 2.0
 """Seconds of a rate that may come at once."""
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """The setting `GATEWAY_LIMITS`. Rates are of one key; `in_flight` and `open_streams` of the whole gateway."""
+    """The setting `GATEWAY_LIMITS`. What is not of a key, an address or a connection is of the whole gateway."""
 
     reads_per_second: float = Field(default=50, gt=0)
     writes_per_second: float = Field(default=20, gt=0)
+    """Of each key; a list of turns counts as many writes as it has turns."""
     streams_per_key: int = Field(default=4, ge=1)
     open_streams: int = Field(default=256, ge=1)
     in_flight: int = Field(default=256, ge=1)
+    """Requests whose body is there and whose answer is not; without streams."""
+    in_flight_per_key: int = Field(default=64, ge=1)
+    in_flight_per_address: int = Field(default=128, ge=1)
+    """Of requests without a key."""
     failed_logins_per_minute: float = Field(default=5, gt=0)
+    connections: int = Field(default=2048, ge=1)
+    connections_per_address: int = Field(default=1024, ge=1)
+    header_bytes: int = Field(default=64 * 1024, ge=1024)
+    """Of a request line and its header fields together."""
+    header_fields: int = Field(default=100, ge=1)
+    header_seconds: float = Field(default=10, gt=0)
+    """For a request line and its header fields, and for the rest of a body that nobody waits for."""
+    body_seconds: float = Field(default=30, gt=0)
+    """For a body; longer for a large one that comes at `body_bytes_per_second`."""
+    body_bytes_per_second: float = Field(default=64 * 1024, gt=0)
+    body_bytes: int = Field(default=128 * 1024 * 1024, ge=16 * 1024 * 1024)
+    """Of all bodies together, until they are answered; a quarter of it for one sender, 16 MiB at least."""
+
+
+class Shares:
+    """An amount that is lent out, in parts, to senders: bounded in all and for each sender."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._lent: Counter[str] = Counter()
+        self._sum = 0
+
+    def take(self, sender: str, amount: int, most: int) -> str | None:
+        """Lend an amount; return None, or the bound, `all` or `sender`, that it would break: then nothing is lent."""
+        if self._sum + amount > self.total:
+            return "all"
+        if self._lent[sender] + amount > most:
+            return "sender"
+        self._lent[sender] += amount
+        self._sum += amount
+        return None
+
+    def give_back(self, sender: str, amount: int) -> None:
+        """Take back what was lent; nothing where that is 0."""
+        self._sum -= amount
+        self._lent[sender] -= amount
+        if self._lent[sender] <= 0:
+            del self._lent[sender]
+
+
+def sender_of(scope: Scope) -> tuple[str, bool]:
+    """Return who sends a request, and whether that is a key: else it is the address, which many may share."""
+    caller = scope.get("caller")
+    if isinstance(caller, Caller) and caller.principal is not None:
+        return caller.name, True
+    return f"address {(scope.get('client') or ('',))[0]}", False
 
 
 class Limit:
-    """Answers 429 beyond a key's rate and 503 beyond what the process bears."""
+    """Answers 429 beyond a key's rate, and 503 for one stream too many."""
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
         self._app = app
@@ -51,33 +107,34 @@ class Limit:
         self._reads = Buckets(limits.reads_per_second, limits.reads_per_second * BURST_S)
         self._writes = Buckets(limits.writes_per_second, limits.writes_per_second * BURST_S)
         self._streams: Counter[str] = Counter()
-        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count a request while it is under way."""
+        """Count a request, and a stream while it is open."""
         caller = scope.get("caller")
         if scope["type"] != "http" or not isinstance(caller, Caller):
             await self._app(scope, receive, send)
             return
-        streams = scope["method"] == "GET" and is_stream(scope["path"])
+        streams = is_streaming(scope)
         try:
             self._admit(caller, scope, streams=streams)
         except Refused as refused:
             await problem(refused, scope["request_id"])(scope, receive, send)
             return
         scope[COUNT_WRITE] = partial(self._take, self._writes, "writes", caller)
-        self._count(caller, 1, streams=streams)
+        scope[CHARGE_WRITES] = partial(self._charge, caller)
+        if not streams:
+            await self._app(scope, receive, send)
+            return
+        self._count_stream(caller, 1)
         try:
             await self._app(scope, receive, send)
         finally:
-            self._count(caller, -1, streams=streams)
+            self._count_stream(caller, -1)
 
     def _admit(self, caller: Caller, scope: Scope, *, streams: bool) -> None:
         """Raise Refused for a request beyond a bound or a rate."""
         if streams and self._streams.total() >= self._limits.open_streams:
-            raise self._refused("open_streams", "unavailable", "this gateway has too much under way")
-        if self._in_flight >= self._limits.in_flight:
-            raise self._refused("in_flight", "unavailable", "this gateway has too much under way")
+            raise busy(self._meters, "open_streams")
         if caller.principal is None:
             return
         if streams and self._streams[caller.name] >= self._limits.streams_per_key:
@@ -92,19 +149,67 @@ class Limit:
         if caller.principal is not None and (wait_s := buckets.take(caller.name)) > 0:
             raise self._refused(limit, "too_many_requests", "this key asks too often", math.ceil(wait_s))
 
+    def _charge(self, caller: Caller, writes: int) -> None:
+        if caller.principal is not None:
+            self._writes.charge(caller.name, writes)
+
     def _refused(self, limit: str, code: RefusalCode, message: str, retry_after_s: int = RETRY_AFTER_S) -> Refused:
         self._meters.limited.labels(limit).inc()
         return Refused(code, message, retry_after_s=retry_after_s)
 
-    def _count(self, caller: Caller, by: int, *, streams: bool) -> None:
-        if streams:
-            self._meters.open_streams.inc(by)
-            self._streams[caller.name] += by
-            if not self._streams[caller.name]:
-                del self._streams[caller.name]
-        else:
-            self._meters.in_flight.inc(by)
-            self._in_flight += by
+    def _count_stream(self, caller: Caller, by: int) -> None:
+        self._meters.open_streams.inc(by)
+        self._streams[caller.name] += by
+        if not self._streams[caller.name]:
+            del self._streams[caller.name]
+
+
+class UnderWay:
+    """Answers 503 beyond the requests that may be under way: of a sender, and in all. The innermost middleware.
+
+    A request counts once its body is there: one that is never finished takes no other's place.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
+        self._app = app
+        self._limits = limits
+        self._meters = meters
+        self._requests = Shares(limits.in_flight)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count a request while it is under way."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or is_streaming(scope):
+            await self._app(scope, receive, send)
+            return
+        sender, is_key = sender_of(scope)
+        most = self._limits.in_flight_per_key if is_key else self._limits.in_flight_per_address
+        bound = self._requests.take(sender, 1, most)
+        if bound is not None:
+            own_bound = "in_flight_per_key" if is_key else "in_flight_per_address"
+            refused = busy(self._meters, "in_flight" if bound == "all" else own_bound)
+            await problem(refused, scope["request_id"])(scope, receive, send)
+            return
+        self._meters.in_flight.inc()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._meters.in_flight.dec()
+            self._requests.give_back(sender, 1)
+
+
+def busy(meters: Meters, limit: str) -> Refused:
+    """Count a request beyond a bound of the gateway; return its refusal."""
+    meters.limited.labels(limit).inc()
+    if limit in ("in_flight_per_key", "in_flight_per_address"):
+        message = "too many of your requests are under way: wait for answers"
+    else:
+        message = "this gateway has too much under way"
+    return Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
+
+
+def is_streaming(scope: Scope) -> bool:
+    """True for a request whose answer has no end of its own."""
+    return scope["method"] == "GET" and is_stream(scope["path"])
 
 
 def _only_reads(scope: Scope) -> bool:

@@ -71,9 +71,9 @@ SENTENCES_OF_HTTP: Mapping[int, str] = {
 }
 
 
-def problem(refused: Refused, request_id: str) -> JSONResponse:
-    """Return the answer of a refused call."""
-    status = 404 if refused.names_resource else STATUS_OF[refused.code]
+def problem(refused: Refused, request_id: str, http_status: int | None = None) -> JSONResponse:
+    """Return the answer of a refused call; `http_status` in place of that of its code."""
+    status = http_status or (404 if refused.names_resource else STATUS_OF[refused.code])
     body = {
         "type": f"urn:modestream:error:{refused.code}",
         "title": TITLES[refused.code],

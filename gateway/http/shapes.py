@@ -4,15 +4,17 @@ Enters: an HTTP body or query. Leaves: scope fields without the user, and the ot
 Guaranteed: what a shape admits the service's own model admits; unknown fields are refused.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from gateway.http.problems import refused_of
+from gateway.http.request_bodies import SMALL_BODY_BYTES
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 from schemas.failures import Rejected
@@ -24,6 +26,8 @@ POSITION = (
     Field(None, description="Answer after this write: what it answered as `read_after`.", examples=["2:17"]),
 )
 """`read_after` over HTTP, in place of the offset on the wire."""
+
+ParsedT = TypeVar("ParsedT")
 
 WIRE_ONLY = frozenset({"scope", "what"})
 """Fields of records that have another form over HTTP."""
@@ -57,6 +61,13 @@ def shape_of(
     return create_model(name, __config__=config, __doc__=description, **definitions)
 
 
+async def parsed(body: bytes, parse: Callable[[bytes], ParsedT]) -> ParsedT:
+    """Parse a body; a large one beside the event loop, so that requests go on between its steps. Raises what it does."""
+    if len(body) <= SMALL_BODY_BYTES:
+        return parse(body)
+    return await asyncio.to_thread(parse, body)
+
+
 class BodyReader:
     """Reads bodies of one shape."""
 
@@ -67,7 +78,7 @@ class BodyReader:
     async def read(self, request: Request, *, is_optional: bool = False) -> Sent:
         """Read and check the body; an optional one may be empty. Raises Refused."""
         body = await request.body()
-        return self.parse(b"{}" if is_optional and not body else body)
+        return await parsed(b"{}" if is_optional and not body else body, self.parse)
 
     def parse(self, body: bytes) -> Sent:
         """Check a body. Raises Refused."""

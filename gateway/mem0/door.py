@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from gateway.http.calls import PathName, caller_of
 from gateway.http.contract import Shapes
+from gateway.http.limits import CHARGE_WRITES
 from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
 from gateway.http.shapes import BodyReader, QueryReader
@@ -61,7 +62,9 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     async def add(request: Request, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         fields = (await body.read(request)).fields
         ids = ids_of(owner.read(request).fields, fields)
-        results = await calls.add(_call(request, ids, "write"), ids, fields, idempotency_key)
+        call = _call(request, ids, "write")
+        request.scope[CHARGE_WRITES](len(fields["messages"]) - 1)
+        results = await calls.add(call, ids, fields, idempotency_key)
         return JSONResponse({"results": results})
 
     async def list_all(request: Request) -> JSONResponse:

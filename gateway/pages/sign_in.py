@@ -20,6 +20,9 @@ from gateway.pages.forms import read_form
 from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
 
+SIGN_IN = f"{PAGES}/sign-in"
+"""The path of the form."""
+
 SESSION = timedelta(hours=12)
 """How long a sign-in holds."""
 
@@ -88,7 +91,7 @@ class SignIn:
         claims = self._claims(request.headers)
         if claims is not None:
             self._sign_out(claims["jti"], claims["exp"])
-        answer = RedirectResponse(f"{PAGES}/sign-in", 303)
+        answer = RedirectResponse(SIGN_IN, 303)
         is_secure = _is_behind_tls(request.headers)
         answer.delete_cookie(_cookie_name(request.headers), secure=is_secure, httponly=True, samesite="strict")
         return answer

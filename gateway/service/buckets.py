@@ -27,3 +27,8 @@ class Buckets:
         if len(self._left) > MAX_BUCKETS:
             self._left.popitem(last=False)
         return wait_s
+
+    def charge(self, name: str, count: int) -> None:
+        """Take tokens of a name whether they are there or not: the next `take` waits until they are."""
+        left, at = self._left.get(name, (self._burst, self._clock()))
+        self._left[name] = (left - count, at)

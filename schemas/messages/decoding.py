@@ -34,9 +34,12 @@ MessageT = TypeVar("MessageT", bound=BaseModel)
 def decode_object(value: bytes | None, model: type[MessageT]) -> tuple[MessageT, dict[str, Any]]:
     """Validate a JSON object without a `schema` against one model; return it validated, and as it was sent.
 
-    Raises Rejected: `invalid_json`, or the first validation error with its field.
+    Raises Rejected: `invalid_json`, a field that the model does not have, or the first validation error with its field.
     """
     message = parse_object(value)
+    if (unknown := next((name for name in message if name not in model.model_fields), None)) is not None:
+        # Before the validation, which makes an error for each of them.
+        raise Rejected("invalid_value", "there is no such field", shown_name(unknown))
     return _validated(model, value or b"", message), message
 
 
@@ -107,7 +110,7 @@ def validate_json(model: type[MessageT], value: bytes) -> MessageT:
 
 def to_rejected(problem: ValidationError) -> Rejected:
     """Return the contract's error for the first validation error."""
-    first = problem.errors(include_url=False, include_context=False)[0]
+    first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
     return Rejected(_code(first), first["msg"], _field(first))
 
 
@@ -145,7 +148,13 @@ def _code(error: ErrorDetails) -> ErrorCode:
 
 def _field(error: ErrorDetails) -> str:
     """Return the dotted path without the union member that Pydantic appends."""
-    parts = [str(part)[:MAX_FIELD_NAME_CHARS] for part in error["loc"]]
+    parts = [shown_name(str(part)) for part in error["loc"]]
     if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
         parts.pop()
-    return ".".join(part for part in parts if part.isidentifier() or part.isdigit())
+    return ".".join(part for part in parts if part)
+
+
+def shown_name(name: str) -> str:
+    """Return the beginning of a field's name for an error; an empty string for what is no name."""
+    shown = name[:MAX_FIELD_NAME_CHARS]
+    return shown if shown.isidentifier() or shown.isdigit() else ""

@@ -1,5 +1,6 @@
 """`POST …/turns`: one turn, or up to 100 in order."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -8,7 +9,8 @@ from pydantic_core import to_json
 
 from gateway.http.calls import WriteCall
 from gateway.http.contract import Shapes
-from gateway.http.shapes import BodyReader
+from gateway.http.limits import CHARGE_WRITES
+from gateway.http.shapes import BodyReader, parsed
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from gateway.service.turns import Stored, Turn, idempotent_turn_id
@@ -40,16 +42,21 @@ def turn_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
         openapi_extra=_document(shapes.turn),
     )
     async def add_turns(request: Request, call: WriteCall, idempotency_key: IdempotencyKey = None) -> JSONResponse:
-        body = await request.body()
-        many = _many(parse_object(body))
-        if many is None:
-            stored = await service.turns.add(call, _turn(shapes.turn, body, idempotency_key, None))
-        else:
-            turns = [_turn_or_refused(shapes.turn, one, idempotency_key, place) for place, one in enumerate(many)]
-            stored = await service.turns.add_all(call, turns)
-        return _answer(stored)
+        turns = await parsed(await request.body(), partial(_turns, shapes.turn, idempotency_key))
+        if isinstance(turns, Turn):
+            return _answer(await service.turns.add(call, turns))
+        request.scope[CHARGE_WRITES](len(turns) - 1)
+        return _answer(await service.turns.add_all(call, turns))
 
     return router
+
+
+def _turns(reader: BodyReader, key: str | None, body: bytes) -> Turn | list[Turn | Refused]:
+    """Return the one turn of a body, or those of its list. Raises Refused."""
+    many = _many(parse_object(body))
+    if many is None:
+        return _turn(reader, body, key, None)
+    return [_turn_or_refused(reader, one, key, place) for place, one in enumerate(many)]
 
 
 def _many(message: dict[str, Any]) -> list[Any] | None:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.pages import Pages
-from gateway.pages.sign_in import SignIn
+from gateway.pages.sign_in import SIGN_IN, SignIn
 from gateway.pages.view import PAGES
 from gateway.service.failures import Refused
 
@@ -29,7 +29,7 @@ def session_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
             return pages.bare("sign_in.html", status, next="", is_needed=True, is_open=False, refused=refused)
 
     return [
-        Route(f"{PAGES}/sign-in", show, methods=["GET"]),
-        Route(f"{PAGES}/sign-in", open_session, methods=["POST"]),
+        Route(SIGN_IN, show, methods=["GET"]),
+        Route(SIGN_IN, open_session, methods=["POST"]),
         Route(f"{PAGES}/sign-out", sign_in.close_session, methods=["POST"]),
     ]
