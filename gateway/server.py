@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from modestream_client.successor import Successor
 
 from gateway.http.app import create_app
+from gateway.http.connections import Connections
 from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
 from gateway.http.metrics import metrics_served
@@ -35,7 +36,7 @@ from gateway.service.feed import Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.service.tracing import RequestFormatter
-from gateway.serving import Served, listen, serve
+from gateway.serving import Served, bounded_by_descriptors, listen, serve
 from gateway.settings import GatewaySettings
 from gateway.wire.dead_letters import KafkaDeadLetters
 from gateway.wire.deployment_record import DeploymentRecord
@@ -64,9 +65,11 @@ def run_gateway(settings: GatewaySettings) -> int:
             " pipelines; set GATEWAY_KEYS to change that",
             settings.gateway_bind,
         )
-    meters = Meters()
+    connections = Connections(
+        bounded_by_descriptors(settings.gateway_limits), Meters(), settings.gateway_trusted_proxies
+    )
     try:
-        served = _served(settings, meters, _cookie_secret(settings))
+        served = _served(settings, connections, _cookie_secret(settings))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"gateway: a file of keys or grants can't be read: {error}\n")
         return os.EX_CONFIG
@@ -77,7 +80,7 @@ def run_gateway(settings: GatewaySettings) -> int:
         return os.EX_UNAVAILABLE
     with ExitStack() as stack:
         try:
-            stack.enter_context(_metrics(settings, meters))
+            stack.enter_context(_metrics(settings, connections.meters))
         except OSError as error:
             sys.stderr.write(f"gateway: {settings.gateway_metrics_bind} can't be listened on: {error.strerror}\n")
             return os.EX_UNAVAILABLE
@@ -85,14 +88,14 @@ def run_gateway(settings: GatewaySettings) -> int:
         return runner.run(serve(served, listening))
 
 
-def _served(settings: GatewaySettings, meters: Meters, secret: bytes) -> Served:
+def _served(settings: GatewaySettings, connections: Connections, secret: bytes) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
     record = DeploymentRecord(Cluster.of(settings), settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
-        return _served(settings if successor is None else settings.at(successor), meters, secret)
+        return _served(settings if successor is None else settings.at(successor), connections, secret)
 
-    return Served(build_app(settings, meters, record, secret), record, settings.gateway_trusted_proxies, at)
+    return Served(build_app(settings, connections.meters, record, secret), record, connections, at)
 
 
 def _cookie_secret(settings: GatewaySettings) -> bytes:

@@ -8,21 +8,27 @@ streams; a deployment that is being replaced gets no request. Callers wait meanw
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 from modestream_client.successor import Successor
 
-from gateway.http.connections import Connection
+from gateway.http.connections import Connection, Connections
+from gateway.http.limits import Limits
 from gateway.wire.deployment_record import DeploymentRecord
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
+
+OTHER_DESCRIPTORS = 256
+"""Descriptors that connections of callers leave to those to Kafka, to files and libraries."""
 
 KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open: longer than clients keep theirs, so that none meets a closing one."""
@@ -32,11 +38,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An app, what is known of its deployment, and how to build the same over that which replaces it, or once more."""
+    """An app, what is known of its deployment, and how to build the same over that which replaces it, or once more.
+
+    `connections` are those of the process, whatever app they reach.
+    """
 
     app: FastAPI
     record: DeploymentRecord
-    trusted_proxies: Sequence[str]
+    connections: Connections
     at: Callable[[Successor | None], "Served"]
 
 
@@ -46,21 +55,41 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
-def server_of(app: FastAPI, trusted_proxies: Sequence[str] = ()) -> uvicorn.Server:
-    """Return the HTTP server of an app; it listens where it is told.
+def granted_descriptors(wanted: int) -> int:
+    """Raise the limit of open files of this process to what is wanted, as far as it may; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def bounded_by_descriptors(limits: Limits) -> Limits:
+    """Return limits with as many connections as this process may have descriptors for, of an address most of them."""
+    granted = granted_descriptors(limits.connections + OTHER_DESCRIPTORS)
+    connections = min(limits.connections, max(granted - OTHER_DESCRIPTORS, granted // 2))
+    if connections < limits.connections:
+        log.warning("the limit of open files, %d, leaves room for %d connections", granted, connections)
+    per_address = min(limits.connections_per_address, max(1, connections * 3 // 4))
+    return limits.model_copy(update={"connections": connections, "connections_per_address": per_address})
+
+
+def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.Server:
+    """Return the HTTP server of an app; it listens where it is told. `connections` outlive it; None: new ones.
 
     The address of a request is the one that a trusted proxy names in `X-Forwarded-For`, else that of the connection.
     """
+    connections = connections or Connections()
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http=partial(Connection, connections=connections),  # type: ignore[arg-type]
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         # By default every sender on loopback is believed.
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=list(trusted_proxies),
+        proxy_headers=bool(connections.trusted_proxies),
+        forwarded_allow_ips=list(connections.trusted_proxies),
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
@@ -89,7 +118,7 @@ async def serve(served: Served, listening: socket.socket) -> int:
 
 async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:
     """Serve; return True after a signal, False where the deployment serves no longer."""
-    server = server_of(served.app, served.trusted_proxies)
+    server = server_of(served.app, served.connections)
 
     async def end_with_the_deployment() -> None:
         await served.record.until_ended()

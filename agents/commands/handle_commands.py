@@ -168,8 +168,10 @@ class HandleCommands:
         return CommandResult({}, request_correction(command, self._memories, self._clock.now()))
 
     async def get_memory(self, command: Command, _offset: int) -> CommandResult:
-        """Return the whole record of a memory."""
-        memory = self._find(parse_arguments(GetMemory, command).memory_id, command)
+        """Return the whole record of a memory: of the scope, or of any that the sender may read."""
+        wanted = parse_arguments(GetMemory, command)
+        find = self._find_anywhere if wanted.any_project else self._find
+        memory = find(wanted.memory_id, command)
         if memory is None:
             raise _no_memory("memory_id")
         return CommandResult(build_memory_view(memory))
@@ -223,6 +225,13 @@ class HandleCommands:
         """Return the memory of the command's scope; one of another scope is as good as none."""
         memory = self._memories.get(memory_id)
         return memory if memory is not None and memory.scope == command.scope.model_dump() else None
+
+    def _find_anywhere(self, memory_id: str, command: Command) -> Memory | None:
+        """Return the memory of the command's boundary; one of a project that is not permitted is as good as none."""
+        memory, permitted = self._memories.get(memory_id), command.permitted_projects
+        if memory is None or memory.boundary != command.scope.boundary:
+            return None
+        return memory if permitted is None or memory.scope["project_id"] in permitted else None
 
     def _named_memories(self, command: Command, wanted: SetMemoryMode | SetMemoryVisibility) -> list[Memory]:
         """Return the named memories of the scope, each once. Raises Rejected, `not_found`, if there is none."""

@@ -58,6 +58,14 @@ def may_read_project(caller: Caller, user_id: str, project: str | None) -> bool:
     return may_in_project(caller, user_id, project, "read")
 
 
+def readable_project(caller: Caller, user_id: str) -> str:
+    """Return a project of the user that the caller may read: the default one, if it may."""
+    if may_read_project(caller, user_id, DEFAULT_PROJECT):
+        return DEFAULT_PROJECT
+    named = (project for grant in _granted(caller, user_id, "read") for project in grant.project_id or ())
+    return next(named, DEFAULT_PROJECT)
+
+
 def may_in_project(caller: Caller, user_id: str, project: str | None, permission: Permission) -> bool:
     """True if the caller may do this in a project of the user; where that is not known only with a grant for all."""
     if caller.own_user not in (None, user_id):

@@ -3,12 +3,11 @@
 A memory of another user, and one that is in no project of this user, are the same: not found.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from gateway.service.access import PROJECT
+from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
 from gateway.service.answers import result_of
 from gateway.service.audit import audited
 from gateway.service.calls import Call
@@ -17,13 +16,11 @@ from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
 from schemas.messages.command_arguments import MAX_MOVED_MEMORIES
+from schemas.scope_models import some_scope
 from schemas.scopes import ANY_VALUE, Scope
 
 MAX_PROJECTS = 500
-"""Projects in which a memory is looked for when no project is named: one page of a list."""
-
-AT_ONCE = 16
-"""Questions at the same time while a memory is looked for."""
+"""Projects whose memories are moved when no project is named: one page of a list."""
 
 MAX_MOVED = 20_000
 """Memories of one call of `move_all`: the points of a whole map, 40 commands."""
@@ -33,7 +30,7 @@ KEPT_OF_TURN = ("turn_id", "conversation_id", "role", "speaker", "occurred_at", 
 
 
 class Memories:
-    """Commands on memories. `scope` has the project, or nothing: then all projects of the user are searched."""
+    """Commands on memories. `scope` has the project, or nothing: then it is any of the user."""
 
     def __init__(self, requests: CheckedRequests, turns: Turns, scope: type[Scope]) -> None:
         """`scope` is the deployment's scope model."""
@@ -41,16 +38,21 @@ class Memories:
         self._requests = requests
         self._turns = turns
         self._scope_fields = frozenset(self._others(scope.model_fields))
+        self._any_scope = self._others(some_scope(scope))
 
     async def get(self, call: Call, scope: Json, memory_id: str) -> Json:
         """Return the whole record. Raises Refused, `not_found`."""
-        if isinstance(scope.get(PROJECT), str) and scope[PROJECT] != "*":
+        if isinstance(scope.get(PROJECT), str) and scope[PROJECT] != ANY_VALUE:
             return await self._get(call, scope, memory_id)
-        for page in await self._scopes_to_search(call, scope):
-            found = await asyncio.gather(*(self._get_or_none(call, one, memory_id) for one in page))
-            if (record := next((one for one in found if one is not None), None)) is not None:
-                return record
-        raise _not_found()
+        require_scope(call.caller, call.user_id, {PROJECT: ANY_VALUE, **scope}, "read")
+        # The service finds it by its id, among what the sender may read: the project of the command is any of those.
+        where = {**self._any_scope, PROJECT: readable_project(call.caller, call.user_id)}
+        record = await self._command(call, "get_memory", where, {"memory_id": memory_id, "any_project": True})
+        its_scope = record["scope"]
+        is_asked_for = all(_admits(value, its_scope.get(name)) for name, value in scope.items())
+        if not is_asked_for or not may_read_project(call.caller, call.user_id, its_scope.get(PROJECT)):
+            raise _not_found()
+        return record
 
     async def move(self, call: Call, scope: Json, memory_id: str, mode: str) -> Json:
         """Move a memory to another mode; return its record."""
@@ -118,19 +120,14 @@ class Memories:
             counts["forgotten"] = result["forgotten"]
         return result
 
-    async def _scopes_to_search(self, call: Call, scope: Json) -> list[list[Json]]:
-        """Return the scopes to look in, the default project first: most memories are there."""
-        asked = {**dict.fromkeys(self._scope_fields, "*"), **scope}
-        fields = {"what": "projects", "limit": MAX_PROJECTS, "include_superseded": True}
-        listed = (await self._requests.ask(call, "list.v1", asked, fields)).result["items"]
-        scopes = sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != "default")
-        return [scopes[start : start + AT_ONCE] for start in range(0, len(scopes), AT_ONCE)]
-
     async def _scopes_of(self, call: Call, project: str) -> list[Json]:
-        """Return the scopes of a project: one where the deployment has no fields besides."""
+        """Return the scopes of a project, the default one first: one where the deployment has no fields besides."""
         if self._scope_fields == {PROJECT} and project != ANY_VALUE:
             return [{PROJECT: project}]
-        return [one for page in await self._scopes_to_search(call, {PROJECT: project}) for one in page]
+        asked = {**dict.fromkeys(self._scope_fields, ANY_VALUE), PROJECT: project}
+        fields = {"what": "projects", "limit": MAX_PROJECTS, "include_superseded": True}
+        listed = (await self._requests.ask(call, "list.v1", asked, fields)).result["items"]
+        return sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != DEFAULT_PROJECT)
 
     async def _move_in(self, call: Call, scope: Json, memory_ids: Sequence[str], mode: str) -> int:
         arguments = {"memory_ids": list(memory_ids), "mode": mode}
@@ -144,14 +141,6 @@ class Memories:
     async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
         return await self._command(call, "get_memory", scope, {"memory_id": memory_id})
 
-    async def _get_or_none(self, call: Call, scope: Json, memory_id: str) -> Json | None:
-        try:
-            return await self._get(call, scope, memory_id)
-        except Refused as refused:
-            if refused.code in ("not_found", "not_allowed"):
-                return None
-            raise
-
     async def _command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Json:
         try:
             return result_of(await self._requests.command(call, name, self._others(scope), arguments))
@@ -159,6 +148,11 @@ class Memories:
             if refused.code == "not_found":
                 raise _not_found() from None
             raise
+
+
+def _admits(asked: object, value: object) -> bool:
+    """True if a field of a selector admits this value of a scope."""
+    return asked == ANY_VALUE or (value in asked if isinstance(asked, list) else value == asked)
 
 
 def _not_found() -> Refused:

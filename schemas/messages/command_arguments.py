@@ -20,9 +20,10 @@ MemoryId = Annotated[str, Field(min_length=1)]
 
 
 class GetMemory(_Arguments):
-    """The arguments of `get_memory`."""
+    """The arguments of `get_memory`; with `any_project` whichever scope of the user has the memory."""
 
     memory_id: MemoryId
+    any_project: bool = False
 
 
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from gateway.http.connections import Connections
 from gateway.serving import server_of
 from gateway.settings import GatewaySettings
 
@@ -24,7 +25,7 @@ async def tell_address(scope: Scope, receive: Receive, send: Send) -> None:
 async def address_seen(trusted_proxies: tuple[str, ...]) -> str:
     """Return the address that a gateway has of a caller on loopback that names another one."""
     app: Any = tell_address
-    server = server_of(app, trusted_proxies)
+    server = server_of(app, Connections(trusted_proxies=trusted_proxies))
     server.config.lifespan = "off"
     listening = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
