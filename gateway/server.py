@@ -28,7 +28,7 @@ from gateway.pages.door import page_routes
 from gateway.pages.sign_in import SIGN_IN, SignIn
 from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
-from gateway.service.audit import AUDIT
+from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries
 from gateway.service.dead_letter_list import DeadLetterList
 from gateway.service.dead_letters import DeadLetters
@@ -59,6 +59,12 @@ def run_gateway(settings: GatewaySettings) -> int:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     # Destructive calls are told of at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
+    if settings.gateway_audit_log is not None:
+        try:
+            logging.getLogger(AUDIT).addHandler(AuditFile(settings.gateway_audit_log))
+        except OSError as error:
+            sys.stderr.write(f"gateway: GATEWAY_AUDIT_LOG={settings.gateway_audit_log}: {error.strerror}\n")
+            return os.EX_CONFIG
     if settings.gateway_keys is None and settings.gateway_oidc is None:
         log.warning(
             "no keys: every program on this machine that can open %s may read and write all memories, and edit the"

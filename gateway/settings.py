@@ -64,6 +64,9 @@ class GatewaySettings(ConnectionSettings):
     gateway_metrics_bind: str | None = None
     """Address and port of `/metrics`, which needs no key; None: it is served nowhere."""
 
+    gateway_audit_log: Path | None = None
+    """A file for the audit log, of this gateway alone; None: its lines are in the other log only."""
+
     gateway_mem0: bool = False
     """Serve mem0's shape under `/mem0`."""
 

@@ -64,7 +64,7 @@ def create_app(
     """Build the application.
 
     `running` is entered at its start. `routes` are those of other doors, `bodies` their models, `doors` the callers of
-    those that tell them by other means, by the beginning of their paths, `forms` the paths of forms for anybody.
+    those that tell them by other means, by the beginning of their paths, `forms` the paths of forms without a caller.
     """
     shapes, limits, meters = shapes_with(scope), limits or Limits(), meters or Meters()
     app = FastAPI(

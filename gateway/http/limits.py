@@ -55,7 +55,7 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     """Of a request line and its header fields together."""
     header_fields: int = Field(default=100, ge=1)
     header_seconds: float = Field(default=10, gt=0)
-    """For a request line and its header fields, and for the rest of a body that nobody waits for."""
+    """For a request line and its header fields, and for the rest of a body that is refused."""
     body_seconds: float = Field(default=30, gt=0)
     """For a body; longer for a large one that comes at `body_bytes_per_second`."""
     body_bytes_per_second: float = Field(default=64 * 1024, gt=0)
@@ -90,7 +90,7 @@ class Shares:
 
 
 def sender_of(scope: Scope) -> tuple[str, bool]:
-    """Return who sends a request, and whether that is a key: else it is the address, which many may share."""
+    """Return the sender of a request, and whether that is a key: else it is the address, which many may share."""
     caller = scope.get("caller")
     if isinstance(caller, Caller) and caller.principal is not None:
         return caller.name, True

@@ -22,7 +22,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bytes of a body (docs/contract.md)."""
 
 MAX_FORM_BYTES = 4096
-"""Bytes of a body of anybody: a form of sign-in has a key and an address."""
+"""Bytes of a body without a known sender: a form of sign-in has a key and an address."""
 
 SMALL_BODY_BYTES = 64 * 1024
 """Bodies up to this take no share of `body_bytes`: the HTTP library holds as much of each connection in any case."""
@@ -35,7 +35,7 @@ class ReadBodies:
     """Answers 413 for a body that is too large, 408 for one that is too slow, 503 where there is no room for it."""
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters, forms: Collection[str] = ()) -> None:
-        """`forms` are paths to which anybody may post."""
+        """`forms` are paths to which a sender posts to become known."""
         self._app = app
         self._limits = limits
         self._meters = meters
@@ -76,13 +76,18 @@ class ReadBodies:
                         raise busy(self._meters, "body_bytes" if bound == "all" else "body_bytes_per_sender")
                     if not message.get("more_body", False):
                         break
-                    allowed_s = self._limits.body_seconds + reading.size / self._limits.body_bytes_per_second
-                    time_limit.reschedule(began + allowed_s)
+                    time_limit.reschedule(began + seconds_of_body(self._limits, reading.size))
                 else:
                     return None
         except TimeoutError:
+            self._meters.limited.labels("body_seconds").inc()
             raise Refused("timeout", "the body of this request did not come in time; send it again") from None
         return reading.whole()
+
+
+def seconds_of_body(limits: Limits, size: int) -> float:
+    """Return the time for a body of which so many bytes have come."""
+    return limits.body_seconds + size / limits.body_bytes_per_second
 
 
 class _Reading:

@@ -62,7 +62,7 @@ def shape_of(
 
 
 async def parsed(body: bytes, parse: Callable[[bytes], ParsedT]) -> ParsedT:
-    """Parse a body; a large one beside the event loop, so that requests go on between its steps. Raises what it does."""
+    """Parse a body; a large one in a thread: other requests go on between its steps. Raises what `parse` does."""
     if len(body) <= SMALL_BODY_BYTES:
         return parse(body)
     return await asyncio.to_thread(parse, body)

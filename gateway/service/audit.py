@@ -7,6 +7,9 @@ timeout may have destroyed all the same. Guaranteed: names, ids and counts; no t
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic_core import to_json
@@ -20,9 +23,26 @@ AUDIT = "gateway.audit"
 MAX_NAME_CHARS = 256
 """Characters of a name in a line; what is longer is none of ours, and refused."""
 
+MAX_FILE_BYTES, MAX_FILES = 10_000_000, 20
+"""Bytes of one file of the log, some 30,000 lines, and files that are kept beside it."""
+
 Action = Literal["forget", "delete_mode", "delete_category", "export", "replay", "edit_pipeline", "rollback_pipeline"]
 
 log = logging.getLogger(AUDIT)
+
+
+class AuditFile(RotatingFileHandler):
+    """A file of the log: JSON lines with their time `at`; it rotates itself, to `NAME.1` and so on."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file and make its folder. Raises OSError."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path, maxBytes=MAX_FILE_BYTES, backupCount=MAX_FILES, encoding="utf-8")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line of the file."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return f'{{"at":"{at}",{record.getMessage().removeprefix("{")}'
 
 
 @contextmanager

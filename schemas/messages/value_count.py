@@ -5,7 +5,7 @@ MAX_VALUES = 200_000
 
 
 def count_values(text: bytes) -> int:
-    """Return the number of `,`, `[` and `{` outside of the strings of a JSON text, or more where it is below MAX_VALUES.
+    """Return the number of `,`, `[` and `{` in a JSON text; beyond MAX_VALUES, of those outside of its strings.
 
     >>> count_values(b'{"a": [1, 2], "b": "x, y"}')
     5

@@ -55,6 +55,11 @@ class Layout:
         """The output of a child."""
         return self.logs / f"{name}.log"
 
+    @property
+    def audit_log(self) -> Path:
+        """The gateway's audit log, which it rotates itself: no `*.log`, as those are rotated here."""
+        return self.logs / "audit.jsonl"
+
     def create(self) -> None:
         """Create the directories."""
         for directory in (self.run, self.logs):

@@ -1,6 +1,7 @@
 """A supervised broker, workers and gateway: the broker first, the others once the broker answers."""
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -42,6 +43,9 @@ def gateway_service(
     Its environment is the supervisor's `without` the variables of these names.
     """
     environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}"}
+    environment["MODESTREAM_GATEWAY_AUDIT_LOG"] = os.environ.get(
+        "MODESTREAM_GATEWAY_AUDIT_LOG", str(layout.audit_log)
+    )
 
     async def start() -> Child:
         return await Child.start(layout, "gateway", command, environment, without=without)

@@ -1,14 +1,18 @@
 """Calls that destroy or take out data leave a line in the log: the caller, what, how much, and no text."""
 
 import json
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
 from modestream_client import MemoryServiceError, MemoryTimeout
 from starlette.datastructures import Headers
 
-from gateway.service.audit import AUDIT
+from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.calls import Call, Caller
 from gateway.service.selections import Selected
 from gateway.service.service import MemoryService
@@ -31,6 +35,16 @@ class App:
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         return Caller("k1", "app")
+
+
+@contextmanager
+def logging_at_info() -> Iterator[None]:
+    """Log what the gateway logs at any level of its settings."""
+    logger = logging.getLogger(AUDIT)
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture
@@ -105,6 +119,21 @@ async def test_failure_is_told_of_too(
         ("forget", outcome, {}),
         ("export", outcome, {}),
     ]
+
+
+async def test_file_has_the_lines_with_their_time_and_no_others(http: httpx.AsyncClient, tmp_path: Path) -> None:
+    file = AuditFile(tmp_path / "logs" / "audit.jsonl")
+    logging.getLogger(AUDIT).addHandler(file)
+    try:
+        logging.getLogger("gateway").error("something else " * 1_000)
+        with logging_at_info():
+            await http.delete(f"{USER}?confirm=u1")
+    finally:
+        logging.getLogger(AUDIT).removeHandler(file)
+        file.close()
+    [line] = (tmp_path / "logs" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["action"] == "forget"
+    assert datetime.fromisoformat(json.loads(line)["at"]).utcoffset() == timedelta(0)
 
 
 async def test_other_calls_are_not_told_of(http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
 from gateway.mcp.door import McpDoor
+from gateway.mem0.door import mem0_routes
 from gateway.service.buckets import MAX_BUCKETS, Buckets
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
@@ -52,6 +53,24 @@ async def test_a_key_that_writes_too_often_waits(wire: FakeWire) -> None:
         assert refused.json()["code"] == "too_many_requests"
         assert int(refused.headers["retry-after"]) >= 1
         assert (await http.post(SEARCH, json={"query": "q"})).status_code == 200
+
+
+async def test_a_list_of_turns_counts_as_many_writes(wire: FakeWire) -> None:
+    many = {"turns": [TURN | {"content": f"hello {number}"} for number in range(10)]}
+    async with http_over(wire, callers=OneCaller(), limits=Limits(writes_per_second=0.5)) as http:
+        assert (await http.post("/v1/users/u1/turns", json=many)).status_code == 201
+        refused = await http.post("/v1/users/u1/turns", json=TURN)
+    assert refused.status_code == 429
+
+
+async def test_a_list_of_messages_counts_as_many_writes(wire: FakeWire) -> None:
+    many = {"user_id": "u1", "messages": [{"role": "user", "content": f"hello {number}"} for number in range(10)]}
+    service = MemoryService(wire)
+    routes = mem0_routes(service).routes
+    async with http_over(service, callers=OneCaller(), limits=Limits(writes_per_second=0.5), routes=routes) as http:
+        assert (await http.post("/mem0/memories", json=many)).status_code == 200
+        refused = await http.post("/mem0/memories", json=many)
+    assert refused.status_code == 429
 
 
 async def told(http: httpx.AsyncClient, method: str, **params: Any) -> str:
@@ -116,6 +135,15 @@ def test_a_bucket_fills_again() -> None:
     assert buckets.take("a") == 0
     assert buckets.take("a") == 0.5
     now[0] = 0.5
+    assert buckets.take("a") == 0
+
+
+def test_a_debt_is_paid_before_there_is_a_token() -> None:
+    now = [0.0]
+    buckets = Buckets(2.0, 4.0, lambda: now[0])
+    buckets.charge("a", 9)
+    assert buckets.take("a") == 3
+    now[0] = 3.0
     assert buckets.take("a") == 0
 
 

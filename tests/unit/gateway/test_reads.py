@@ -4,9 +4,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 
 from gateway.http.preferences import is_async, wait_of
+from gateway.service.calls import Caller
+from schemas.state.policies import Grant
 from tests.fakes.wire import FakeWire
+from tests.worlds.gateway import http_over
 
 PAGE: dict[str, Any] = {"items": [], "next": None, "total": 0}
 
@@ -76,11 +80,35 @@ async def test_a_wrong_field_is_named(
 async def test_an_edit_repeats_the_turn_with_another_text(http: httpx.AsyncClient, wire: FakeWire) -> None:
     scope = {"user_id": "u1", "project_id": "p1"}
     turn = {"turn_id": "t1", "conversation_id": "c1", "role": "user", "speaker": "Ana", "metadata": {"a": 1}}
-    wire.results["list.v1"] = {"items": [{"scope": scope}], "next": None, "total": 1}
     wire.results["get_memory"] = {"memory_id": "m1", "scope": scope, "mode": "journal", "text": "old", **turn}
     assert (await http.patch("/v1/users/u1/memories/m1", json={"text": "new"})).status_code == 200
     [sent] = [record for record in wire.records if record["schema"] == "turn.v1"]
     assert sent == {"schema": "turn.v1", "scope": scope, "content": "new", **turn}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 200), ("?project_id=*", 200), ("?project_id=p1&project_id=p7", 200), ("?project_id=p1&project_id=p2", 404)],
+)
+async def test_a_memory_of_any_project_takes_one_request(
+    http: httpx.AsyncClient, wire: FakeWire, query: str, status: int
+) -> None:
+    wire.results["get_memory"] = {"memory_id": "m1", "scope": {"user_id": "u1", "project_id": "p7"}}
+    assert (await http.get(f"/v1/users/u1/memories/m1{query}")).status_code == status
+    [sent] = wire.records
+    assert sent["arguments"] == {"memory_id": "m1", "any_project": True}
+
+
+@pytest.mark.parametrize(("project", "status"), [("p7", 200), ("p8", 404)])
+async def test_a_memory_is_looked_for_where_the_grants_admit(wire: FakeWire, project: str, status: int) -> None:
+    class Reader:
+        async def caller_of(self, headers: Headers, address: str) -> Caller:
+            return Caller("k1", "app", grants=(Grant(user_id="u1", project_id=["p7"], may=["read"]),))
+
+    wire.results["get_memory"] = {"memory_id": "m1", "scope": {"user_id": "u1", "project_id": project}}
+    async with http_over(wire, callers=Reader()) as http:
+        assert (await http.get("/v1/users/u1/memories/m1")).status_code == status
+    assert [record["scope"]["project_id"] for record in wire.records] == ["p7"]
 
 
 @pytest.mark.parametrize("body", [{}, {"mode": "a", "text": "b"}, {"mode": None}])

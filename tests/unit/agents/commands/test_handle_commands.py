@@ -52,6 +52,31 @@ async def test_memory_of_another_scope_is_not_found(
     assert refused == ("not_found", "arguments.memory_id")
 
 
+async def test_memory_is_found_in_whichever_project_has_it(harness: CommandsHarness) -> None:
+    memory_id = harness.say("violin", 1, scope={"user_id": "u1", "project_id": "p2"})
+    found = await harness("get_memory", memory_id=memory_id, any_project=True)
+    assert found["scope"] == {"user_id": "u1", "project_id": "p2"}
+
+
+async def test_memory_of_another_user_is_in_no_project(harness: CommandsHarness) -> None:
+    memory_id = harness.say("violin", 1, scope={"user_id": "u2", "project_id": "p1"})
+    refused = await harness.rejection("get_memory", memory_id=memory_id, any_project=True)
+    assert refused == ("not_found", "arguments.memory_id")
+
+
+@pytest.mark.parametrize(("permitted", "is_found"), [(("p1", "p2"), True), (("p1",), False)])
+async def test_memory_is_found_in_projects_of_the_senders_grants(
+    harness: CommandsHarness, permitted: tuple[str, ...], is_found: bool
+) -> None:
+    memory_id = harness.say("violin", 1, scope={"user_id": "u1", "project_id": "p2"})
+    harness.permitted = permitted
+    if is_found:
+        assert await harness("get_memory", memory_id=memory_id, any_project=True)
+    else:
+        refused = await harness.rejection("get_memory", memory_id=memory_id, any_project=True)
+        assert refused == ("not_found", "arguments.memory_id")
+
+
 async def test_set_memory_mode_moves_a_memory(harness: CommandsHarness) -> None:
     memory_id = harness.say("violin", 1)
     await harness("declare_mode", name="code", embedder="tiny32")
