@@ -1,11 +1,13 @@
 """Settings of the gateway: a wrong one is refused at the start, with a sentence."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from gateway.http.limits import Limits
 from gateway.settings import GatewaySettings
 from streams.up.ports import choose_http_port, free_port
 
@@ -56,3 +58,12 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one(monkeypatch: pytest.Monk
     assert choose_http_port(None) != 8080
     assert choose_http_port(0) > 0
     assert choose_http_port(port := free_port()) == port
+
+
+def test_limits_are_documented() -> None:
+    section = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text().partition("### Limits")[2]
+    rows = [line.split(" | ")[:2] for line in section.splitlines() if line.startswith("| `")]
+    named = [re.findall(r"`(\w+)`", row[0]) for row in rows]
+    values = [[float(value.replace(",", "")) for value in row[1].split(", ")] for row in rows]
+    documented = {name: value for row in zip(named, values, strict=True) for name, value in zip(*row, strict=True)}
+    assert documented == Limits().model_dump()
