@@ -103,7 +103,8 @@ async def test_a_memory_of_any_project_takes_one_request(
 async def test_a_memory_is_looked_for_where_the_grants_admit(wire: FakeWire, project: str, status: int) -> None:
     class Reader:
         async def caller_of(self, headers: Headers, address: str) -> Caller:
-            return Caller("k1", "app", grants=(Grant(user_id="u1", project_id=["p7"], may=["read"]),))
+            grant = Grant.model_validate({"user_id": "u1", "project_id": ["p7"], "may": ["read"]})
+            return Caller("k1", "app", grants=(grant,))
 
     wire.results["get_memory"] = {"memory_id": "m1", "scope": {"user_id": "u1", "project_id": project}}
     async with http_over(wire, callers=Reader()) as http:

@@ -61,7 +61,9 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one(monkeypatch: pytest.Monk
 
 
 def test_limits_are_documented() -> None:
-    section = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text().partition("### Limits")[2]
+    section = (
+        (Path(__file__).parents[3] / "docs" / "gateway.md").read_text().partition("### Limits")[2].partition("\n## ")[0]
+    )
     rows = [line.split(" | ")[:2] for line in section.splitlines() if line.startswith("| `")]
     named = [re.findall(r"`(\w+)`", row[0]) for row in rows]
     values = [[float(value.replace(",", "")) for value in row[1].split(", ")] for row in rows]
