@@ -1,12 +1,13 @@
 """Extract intention entries and resolution signals from one turn. Pure.
 
 Leaves: an entry for each current goal, constraint, error or decision among its items and for each that a language model
-added; a signal for each sentence that reports something done. A forgotten turn gives nothing.
+added; a signal for each sentence that reports something done. A forgotten turn gives nothing. What a model adds or reports
+obeys the rules for the role of the turn, as a model repeats what the turn asks it to.
 """
 
 import re
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from modestream_client.hits import Evidence
 from modestream_client.vocabulary import ItemKind, Role
@@ -16,6 +17,7 @@ from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.stem_overlap import content_stems, stem_coverage
 from agents.rules.text.tokenizer import fold
 from schemas.internal.events import Learned
+from schemas.state.aims import IntentionUpdate
 from schemas.state.intention import INTENTION_PARTS, IntentionEntry, IntentionPart, ResolutionSignal
 from schemas.state.memories import Memory
 
@@ -46,6 +48,9 @@ MAX_SIGNALS_PER_TURN = 8
 """Signals of one turn, the first ones: a page of release notes has hundreds, and each is stored as long as the entry
 that it resolves."""
 
+MAX_MODEL_ENTRIES_PER_TURN = 8
+"""Entries that a language model adds for one turn, of all lists together."""
+
 MIN_SAME_COVERAGE = 0.7
 """Mutual stem coverage from which an entry of the model repeats an item of the same turn; the item's text wins."""
 
@@ -68,8 +73,10 @@ def extract_statements(event: Learned) -> TurnStatements:
     entries = [*_entries_of_items(event, turn)]
     signals = [*islice(_signals(turn), MAX_SIGNALS_PER_TURN)]
     if event.update is not None:
-        entries += [one for one in _entries_by_model(event, turn) if not _repeats_entry(one, entries)]
-        signals += [_signal(turn, text, "model") for text in _stripped(event.update.resolved)]
+        added = [one for one in _entries_by_model(event.update, turn) if not _repeats_entry(one, entries)]
+        entries += added[:MAX_MODEL_ENTRIES_PER_TURN]
+        reported = _stripped(event.update.resolved) if turn.role in REPORTING_ROLES else []
+        signals += [_signal(turn, text, "model") for text in reported[:MAX_SIGNALS_PER_TURN]]
     ordered = sorted(_without_repetitions(entries), key=lambda one: INTENTION_PARTS.index(one[0]))
     return tuple(ordered), tuple(sorted(dict.fromkeys(signals), key=lambda signal: (signal.source, signal.text)))
 
@@ -85,11 +92,13 @@ def _entries_of_items(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
             yield part, entry.model_copy(update={"item_id": item.memory_id, "categories": names})
 
 
-def _entries_by_model(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
+def _entries_by_model(update: IntentionUpdate, turn: Memory) -> Iterable[PlacedEntry]:
+    """Yield what a model adds to the lists that the turn's role may contribute to: the first of each list first."""
     whole = Evidence(turn_id=turn.turn_id or "", start=0, end=len(turn.text), memory_id=turn.memory_id)
-    for part in INTENTION_PARTS:
-        for text in _stripped(getattr(event.update, part)):
-            yield part, _entry(turn, text, (whole,)).model_copy(update={"source": "model"})
+    allowed = PARTS_BY_ROLE.get(turn.role or "user", frozenset())
+    lists = [[(part, text) for text in _stripped(getattr(update, part))] for part in INTENTION_PARTS if part in allowed]
+    for part, text in filter(None, chain.from_iterable(zip_longest(*lists))):
+        yield part, _entry(turn, text, (whole,)).model_copy(update={"source": "model"})
 
 
 def _repeats_entry(one: PlacedEntry, entries: Iterable[PlacedEntry]) -> bool:

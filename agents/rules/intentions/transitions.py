@@ -50,7 +50,9 @@ def _apply_signal(
     for part, entries in lists.items():
         for number in [number for number, about in enumerate(stems[part]) if not reported.isdisjoint(about)]:
             entry, about = entries[number], stems[part][number]
-            if _is_earlier(entry, signal) and entry.resolved_by is None:
+            # What the caller has set is resolved by what is said, and by no model's reading of it.
+            may_resolve = signal.source == "said" or entry.source != "set"
+            if may_resolve and _is_earlier(entry, signal) and entry.resolved_by is None:
                 resolves = _resolves(signal, part, reported, about)
                 entries[number] = _resolved(entry, signal) if resolves else _advanced(entry, signal)
                 is_applied = True
@@ -110,10 +112,11 @@ def latest_entries(
 
 
 MAX_OPEN_ENTRIES = 40
-"""Open entries of a list; the oldest is dropped. More is no realistic intention, and a context shows fewer."""
+"""Open entries of a list beside those that were set; the oldest is dropped. More is no realistic intention, and a context
+shows fewer."""
 
 MAX_DONE_ENTRIES = 20
-"""Resolved entries of a list that are still shown: a week or two of work."""
+"""Resolved entries of a list beside those that were set that are still shown: a week or two of work."""
 
 MAX_PENDING_SIGNALS = 30
 """Signals without effect so far, the latest: a replay in another order may bring their entries later."""
@@ -193,12 +196,14 @@ def _updated(
 
 
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
-    opened = latest_entries([one for one in entries if one.resolved_by is None], MAX_OPEN_ENTRIES, lambda one: one.at)
+    """Return the latest entries; what was set stays, as `set_intention` bounds it itself."""
+    stated = [one for one in entries if one.source != "set"]
+    opened = latest_entries([one for one in stated if one.resolved_by is None], MAX_OPEN_ENTRIES, lambda one: one.at)
     done = latest_entries(
-        [one for one in entries if one.resolved_by], MAX_DONE_ENTRIES, lambda one: one.resolved_at or one.at
+        [one for one in stated if one.resolved_by], MAX_DONE_ENTRIES, lambda one: one.resolved_at or one.at
     )
     latest = {id(one) for one in (*opened, *done)}
-    return tuple(one for one in entries if id(one) in latest)
+    return tuple(one for one in entries if one.source == "set" or id(one) in latest)
 
 
 def _bounded_signals(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.rules.intentions.extraction import MAX_SIGNALS_PER_TURN
 from agents.rules.intentions.transitions import apply_set_intention
 from tests.builders.events import learned, learned_of
 from tests.builders.intentions import GOAL, LATER, LOGIN, NOTHING, SHIPPED, after, texts
@@ -88,6 +89,26 @@ def test_model_can_resolve_an_entry() -> None:
     found = after(GOAL, LOGIN, learned_of(turn, resolved=["the login fails with a 500"]))
     assert texts(found, "blocking_errors") == []
     assert texts(found, "goals") == ["We want to ship the beta in May."]
+
+
+@pytest.mark.parametrize(
+    ("role", "state"), [("user", "done"), ("assistant", "done"), ("tool", "open"), ("system", "open")]
+)
+def test_model_resolves_only_by_turns_that_may_report(role: str, state: str) -> None:
+    turn = made("See the page.", 5, role=role)
+    assert after(LOGIN, learned_of(turn, resolved=["the login fails with a 500"])).blocking_errors[0].state == state
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_model_resolves_nothing_that_was_set(role: str) -> None:
+    start = apply_set_intention(NOTHING, [("goals", ["ship the beta in May"])], START, 1)
+    found = after(learned_of(made("See the page.", 5, role=role), resolved=["ship the beta in May"]), start=start)
+    assert texts(found, "goals") == ["ship the beta in May"]
+
+
+def test_model_reports_at_most_eight_resolutions_of_a_turn() -> None:
+    reports = [f"engine{number} is fixed" for number in range(20)]
+    assert len(after(learned_of(made("See the list.", 5), resolved=reports)).signs) == MAX_SIGNALS_PER_TURN
 
 
 def test_tool_output_does_not_resolve_a_goal() -> None:
