@@ -177,10 +177,15 @@ class HandleCommands:
         return CommandResult(build_memory_view(memory))
 
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
-        """Leave a change that forgets; `before` clears the derived data of a whole project or user."""
+        """Leave a change that forgets; `before` clears the derived data of a whole project or user.
+
+        The modes and defaults of a user go at once. What is declared for a project is the user's, and stays with it.
+        """
         wanted, scope = parse_arguments(Forget, command), command.scope
         if wanted.user:
             command.require_all_projects()
+            # Written also where nothing was declared: a killed worker may have written its own disk and not yet Kafka.
+            self._modes.put(scope.boundary, ModeDeclarations(forgotten_turns=command.turns_before))
         result: ResultBody = {"forgotten": 0}
         if wanted.user or wanted.project:
             for clear in before:

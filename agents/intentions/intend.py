@@ -10,7 +10,13 @@ from agents.ports.clock import Clock
 from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.intentions import IntentionWriter
 from agents.ports.stores import Memories
-from agents.rules.intentions.transitions import apply_learned, apply_set_intention, drop_set_entries, drop_stale_entries
+from agents.rules.intentions.transitions import (
+    apply_learned,
+    apply_set_intention,
+    drop_set_entries,
+    drop_stale_entries,
+    forget_intention,
+)
 from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
 from schemas.internal.events import Learned
 from schemas.messages.command_arguments import SetIntention
@@ -51,15 +57,18 @@ class Intend:
         self._put(event.scope, before, after)
 
     def before_forgetting(self, command: Command, offset: int) -> None:
-        """Remove the entries that were set in a project, or in all projects of a user, before it is forgotten.
+        """Remove the entries that were set in a project, or all intentions of a user, before it is forgotten.
 
         Entries that were set by later commands stay, also if this command is redelivered.
         """
-        whole_user = command.arguments.get("user") is True
-        scopes = self._intentions.scopes(command.scope.boundary) if whole_user else [command.scope.model_dump()]
-        for each in scopes:
-            before = self._intentions.get(each)
-            self._put(each, before, drop_set_entries(before, offset))
+        if command.arguments.get("user") is True:
+            for each in self._intentions.scopes(command.scope.boundary):
+                # Also unchanged: a killed worker may have written its own disk and not yet Kafka.
+                self._intentions.put(each, forget_intention(self._intentions.get(each), offset))
+            return
+        scope = command.scope.model_dump()
+        before = self._intentions.get(scope)
+        self._put(scope, before, drop_set_entries(before, offset))
 
     async def get_intention(self, command: Command, _offset: int) -> CommandResult:
         """Show the intention of a scope."""

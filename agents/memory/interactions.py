@@ -11,7 +11,7 @@ from agents.memory.items import WriteStep
 from agents.memory.write_memory import WriteMemory
 from agents.ports.interactions import InteractionWriter
 from agents.ports.stores import MemoryWriter
-from agents.rules.interaction.stability import count_classification, count_correction, week_of
+from agents.rules.interaction.stability import count_classification, count_correction, week_of, without_user
 from agents.rules.memory.forgetting import is_affected
 from agents.rules.memory.understanding import is_misclassified, with_correction
 from schemas.internal.changes import Change
@@ -36,6 +36,11 @@ class CountInteractions:
         """Count a correction of a memory's interaction mode."""
         counts = self._counts.get()
         self._put(counts, count_correction(counts, before.boundary, week_of(at)))
+
+    def forget(self, boundary: str) -> None:
+        """Count a user no longer, as long as it is known which count is the user's."""
+        counts = self._counts.get()
+        self._put(counts, without_user(counts, boundary))
 
     def _put(self, before: InteractionCounts, after: InteractionCounts) -> None:
         if after is not before:

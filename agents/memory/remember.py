@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agents.memory.affected import affected_memories
 from agents.memory.claims import ResolveClaims
 from agents.memory.file_items import FileItems
-from agents.memory.forget import ForgetMemories
+from agents.memory.forget import NO_STEP, ForgetMemories
 from agents.memory.interactions import CorrectInteraction, CountInteractions
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
 from agents.memory.move import Move
@@ -133,6 +133,13 @@ class Remember:
         if known is None and self._memories.is_forgotten(identity.memory_id):
             return TurnResult(build_forgotten_acceptance(turn, identity), None, forgotten=True)
         declared = self._modes.get(turn.scope.boundary)
+        forgotten = declared.forgotten_turns
+        if forgotten is not None and forgotten.covers(record.offset, record.timestamp_ms):
+            # Its mode, and whether that was private, is not known any more. What it edits is forgotten by the change,
+            # which is on its way.
+            if known is None:
+                self._memories.forget(identity.memory_id)
+            return TurnResult(build_forgotten_acceptance(turn, identity), None, forgotten=True)
         mode = mode_on_arrival(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(
             turn, identity, known, mode, record.offset, asks_model=self._asks_model, revision=self._revision
@@ -193,6 +200,9 @@ class Remember:
         if change.action == "forget":
             yield from self._forget.apply(change)
             yield from self._file_items.refile_rest(change) if change.whole else ()
+            if change.whole == "user":
+                self._count.forget(change.scope.boundary)
+                yield NO_STEP
             return
         if change.action in ("assign", "refile"):
             file = self._file_items.apply if change.action == "assign" else self._file_items.refile

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from schemas.scopes import Scope
+from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
 
 EntryT = TypeVar("EntryT")
@@ -89,10 +90,19 @@ class IssuedCommands(BaseModel, frozen=True):
     `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
     What a change assigns is not stored but matched again, as it may be 20,000 items. `answered` are the results of
     commands without a change: carried out twice, a declaration would restore what was renamed or deleted since.
+    `forgotten` are the commands of before the user was forgotten: no result of theirs is kept, and none is carried out.
     """
 
     changes: dict[str, Change] = Field(default_factory=dict)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    forgotten: ForgottenBefore | None = Field(default=None, exclude_if=lambda forgotten: forgotten is None)
+
+    def without_forgotten(self, offset: int, timestamp_ms: int) -> Self:
+        """Drop all commands up to this one, which forgets the user: their results have what the user has declared."""
+        # The clocks of producers differ: the latest time covers every command that was carried out before.
+        times = [int(position.partition("@")[2]) for position in (*self.changes, *self.answered)]
+        forgotten = ForgottenBefore(offset=offset + 1, at_ms=max(timestamp_ms, *times, 0))
+        return self.model_copy(update={"changes": {}, "answered": {}, "forgotten": forgotten})
 
     def with_change(self, position: str, change: Change) -> Self:
         """Add a change without what it assigns; drop the oldest beyond `MAX_ISSUED` and `MAX_ISSUED_BYTES`."""

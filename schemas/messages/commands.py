@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 from schemas.failures import Rejected
 from schemas.scopes import Scope
+from schemas.state.forgotten import ForgottenBefore
 
 READING_COMMANDS = frozenset(
     {
@@ -37,11 +38,17 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     arguments: dict[str, Any] = Field(default_factory=dict)
     _permitted_projects: tuple[str, ...] | None = PrivateAttr(default=None)
     _author: str | None = PrivateAttr(default=None)
+    _turns_before: ForgottenBefore | None = PrivateAttr(default=None)
 
     @property
     def author(self) -> str | None:
         """The principal of the sender; None without one."""
         return self._author
+
+    @property
+    def turns_before(self) -> ForgottenBefore | None:
+        """The turns that were written before a `forget`; None where all of them are applied before any command."""
+        return self._turns_before
 
     @property
     def permitted_projects(self) -> tuple[str, ...] | None:
@@ -70,3 +77,9 @@ class Command(BaseModel, extra="ignore", strict=True, frozen=True):
         signed = self.model_copy()
         signed._author = author  # noqa: SLF001 - as above
         return signed
+
+    def after(self, turns: ForgottenBefore | None) -> Self:
+        """Return the command with the turns that were written before it."""
+        dated = self.model_copy()
+        dated._turns_before = turns  # noqa: SLF001 - as above
+        return dated

@@ -11,6 +11,7 @@ from modestream_client.results.modes import ModeFields
 from modestream_client.vocabulary import ModeSource
 from pydantic import BaseModel, Field
 
+from schemas.state.forgotten import ForgottenBefore
 from schemas.state.visibility import Visibility
 
 GENERAL = "general"
@@ -82,6 +83,7 @@ class ModeDeclarations(BaseModel, frozen=True):
     `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
     moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
     not counted again. `general` is what the deployment gives those that declare none of that name: it is not stored.
+    `forgotten_turns` are those of before the user was forgotten: one that arrives later was for modes that are gone.
     """
 
     modes: tuple[Mode, ...] = ()
@@ -90,6 +92,7 @@ class ModeDeclarations(BaseModel, frozen=True):
     deleted: dict[str, str] = Field(default_factory=dict)
     corrections: int = 0
     counted: int = -1
+    forgotten_turns: ForgottenBefore | None = Field(default=None, exclude_if=lambda forgotten: forgotten is None)
     general: Mode = Field(default=GENERAL_MODE, exclude=True)
 
     def find(self, name: str, project: str | None) -> Mode | None:

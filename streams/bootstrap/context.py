@@ -34,7 +34,7 @@ from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
 from streams.tables.intention_table import IntentionTable
 from streams.tables.interaction_table import InteractionTable
-from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, scope_key
+from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, ScopeTable
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 from streams.wire.scope_key import boundary_in
@@ -86,7 +86,7 @@ def build_context(
         topics=topics,
         partitions=settings.partitions,
         stores=stores,
-        consolidations=JsonTable(app, "consolidations", RunHistory, key=partial(scope_key, boundary=boundary_fields)),
+        consolidations=ScopeTable(app, "consolidations", RunHistory, boundary_fields),
         issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
         commit=LexicalCommit(words, meters, interrupted),
         progress=AppliedOffsets(),

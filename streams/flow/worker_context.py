@@ -9,11 +9,11 @@ from agents.ports.run_log import EmptyRunLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Learned
-from schemas.scopes import Scope, ScopeFields
+from schemas.scopes import Scope
 from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunRecorder
 from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import Table
+from streams.flow.stores.tables import ScopeStore, Table
 from streams.flow.support.boundary_changes import BoundaryChanges
 from streams.flow.support.death_counts import DeathCounts
 from streams.flow.support.job_log import JobLog
@@ -37,7 +37,7 @@ class WorkerContext:
     topics: Topics
     partitions: int
     stores: Stores
-    consolidations: Table[ScopeFields, RunHistory]
+    consolidations: ScopeStore[RunHistory]
     issued: Table[str, IssuedCommands]
     commit: LexicalCommit
     progress: AppliedOffsets

@@ -1,7 +1,8 @@
 """Tables of JSON values that a person can read on the changelog.
 
-`modes`, `jobs` (last backfill by boundary), `issued` (last changes that commands of a boundary have requested) and
-`consolidations` (last runs by scope) are plain `JsonTable`s. Values are frozen: two reads may return the same object.
+`modes`, `jobs` (last backfill by boundary) and `issued` (last changes that commands of a boundary have requested) are
+plain `JsonTable`s, `consolidations` (last runs by scope) is a `ScopeTable`. Values are frozen: two reads may return the
+same object.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

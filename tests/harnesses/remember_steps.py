@@ -95,7 +95,9 @@ class RememberSteps(WorkerHarness):
             progress=self.progress,
             turns_log=self.ctx.turns_log,
             on_changed=lambda change, partition: self.changed.append((change, partition)),
-            after_forgetting=AfterForgetting(self.ctx.jobs, self.ctx.boundaries, TOPICS.boundaries),
+            after_forgetting=AfterForgetting(
+                self.ctx.jobs, self.ctx.consolidations, self.ctx.boundaries, TOPICS.boundaries
+            ),
             draw_map_at=lambda _: self.draw_map,
         )
 

@@ -48,7 +48,7 @@ from tests.fakes.publisher import FakePublisher
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.interactions import FakeInteractions
-from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
@@ -88,7 +88,7 @@ class WorkerHarness:
             topics=TOPICS,
             partitions=PARTITIONS,
             stores=self.stores,
-            consolidations=FakeJsonTable(RunHistory),
+            consolidations=FakeScopeTable(RunHistory),
             issued=FakeJsonTable(IssuedCommands),
             commit=LexicalCommit(self.words, self.meters, self.interrupted_words()),
             progress=self.progress,

@@ -60,7 +60,7 @@ from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.claims import FakeClaims
 from tests.fakes.tables.intentions import FakeIntentions
 from tests.fakes.tables.interactions import FakeInteractions
-from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
 from tests.fakes.tables.memories import FakeMemories
 from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
@@ -97,7 +97,7 @@ class InMemoryPipeline(PipelineRequests):
     interactions: FakeInteractions = field(default_factory=FakeInteractions)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
-    consolidations: FakeJsonTable[RunHistory] = field(default_factory=lambda: FakeJsonTable(RunHistory))
+    consolidations: FakeScopeTable[RunHistory] = field(default_factory=lambda: FakeScopeTable(RunHistory))
     issued: FakeJsonTable[IssuedCommands] = field(default_factory=lambda: FakeJsonTable(IssuedCommands))
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(JobHistory)))

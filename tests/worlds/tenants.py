@@ -6,13 +6,14 @@ from typing import Any
 
 from modestream_client import MemoryCalls
 
+from schemas.internal.consolidation import RunHistory
 from schemas.messages.records import Headers
 from schemas.scope_models import bind_issued_scope, deployed_scope
 from schemas.scopes import Scope
 from tests.builders.boundary_scopes import TenantScope
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.intentions import FakeIntentions
-from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.json_table import FakeJsonTable, FakeScopeTable
 from tests.worlds.in_memory_client import client_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -33,6 +34,7 @@ def pipeline_of(directory: Path, scope: type[Scope] = TENANTS, **how: Any) -> In
     return InMemoryPipeline(
         directory,
         scope_model=scope,
+        consolidations=FakeScopeTable(RunHistory, boundary),
         issued=FakeJsonTable(bind_issued_scope(scope)),
         intentions=FakeIntentions(boundary),
         categories=FakeCategories(boundary_fields=boundary),

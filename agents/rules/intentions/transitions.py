@@ -112,8 +112,8 @@ def latest_entries(
 
 
 MAX_OPEN_ENTRIES = 40
-"""Open entries of a list beside those that were set; the oldest is dropped. More is no realistic intention, and a context
-shows fewer."""
+"""Open entries of a list beside those that were set; the oldest is dropped. More is no realistic intention, and a
+context shows fewer."""
 
 MAX_DONE_ENTRIES = 20
 """Resolved entries of a list beside those that were set that are still shown: a week or two of work."""
@@ -157,11 +157,19 @@ def apply_set_intention(
 
 def drop_set_entries(before: Intention, offset: int) -> Intention:
     """Drop the entries that were set by commands before `offset`."""
-    lists = {
-        part: [one for one in before.of(part) if one.source != "set" or one.offset >= offset]
+    return _updated(before, _lists_set_since(before, offset, drops_said=False), before.signs)
+
+
+def forget_intention(before: Intention, offset: int) -> Intention:
+    """Keep only what was set by commands since `offset`, as in an intention that begins then."""
+    return _updated(Intention(set_at=before.set_at), _lists_set_since(before, offset, drops_said=True), ())
+
+
+def _lists_set_since(before: Intention, offset: int, *, drops_said: bool) -> dict[IntentionPart, list[IntentionEntry]]:
+    return {
+        part: [one for one in before.of(part) if (one.offset >= offset if one.source == "set" else not drops_said)]
         for part in INTENTION_PARTS
     }
-    return _updated(before, lists, before.signs)
 
 
 def drop_stale_entries(before: Intention, read: ReadMemory) -> Intention:

@@ -120,6 +120,17 @@ def count_correction(counts: InteractionCounts, boundary: str, week: int) -> Int
     return _with(counts, latest.model_copy(update={"corrected": (*latest.corrected, user)}))
 
 
+def without_user(counts: InteractionCounts, boundary: str) -> InteractionCounts:
+    """Take a user out of the latest week; the same object if it is not in it. Totals of the week before name no user."""
+    latest, user = counts.latest, _hash(boundary)
+    if user not in latest.modes and user not in latest.corrected:
+        return counts
+    modes = {one: mode for one, mode in latest.modes.items() if one != user}
+    corrected = tuple(one for one in latest.corrected if one != user)
+    others = latest.model_copy(update={"modes": modes, "corrected": corrected})
+    return counts.model_copy(update={"latest": others})
+
+
 def assess_stability(partitions: Iterable[InteractionCounts], week: int) -> Stability:
     """Compare a week, as far as it has come, with the week before, over these partitions."""
     totals = [one for counts in partitions for one in (_total(counts.latest), counts.before)]

@@ -3,20 +3,21 @@
 A change is stored before it is forwarded. A command that is redelivered after a crash forwards the same change: later
 turns are not part of it. The items that it assigns to categories are matched again, as no row of a table could hold
 them, and are forwarded page by page; the last page leads to the answer. A redelivered declaration has the same answer
-as before, so that it does not undo later commands.
+as before, so that it does not undo later commands. A `forget` of the user drops all of these: they have what the user
+has declared. A command of before that is redelivered afterwards is not carried out again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from pydantic import BaseModel
-
 from agents.commands.dispatch import DispatchCommands
-from schemas.internal.changes import Change, IssuedCommands
-from schemas.messages.commands import BESIDE_COMMANDS, Command
+from schemas.failures import Rejected
+from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
+from schemas.messages.commands import BESIDE_COMMANDS, OPERATING_COMMANDS, READING_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.scopes import ScopeFields
+from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
@@ -35,6 +36,9 @@ FORGET_COMMAND = "forget"
 REVOKING_COMMANDS = frozenset({"delete_mode", "rename_mode"})
 """Commands on all memories of a mode when it is revoked. No turn enters the mode afterwards, unless it is declared
 again; such turns are not affected."""
+
+REPEATABLE_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
+"""Commands that declare nothing and change no memory: they may be repeated after the user was forgotten."""
 
 DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode", "declare_category"})
 """Commands that later ones may revoke: if repeated, they would undo the later ones."""
@@ -68,27 +72,47 @@ class AnswerCommand:
         self._meters = meters
         self._turns_log = turns_log
 
-    async def __call__(self, command: Command, record: Record, _options: ReplyOptions) -> HandlerResult:
+    async def __call__(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Run the command, or forward its change or job."""
         if command.command in BESIDE_COMMANDS:
             # It runs beside other commands, whose writes are not its own.
             shown = await self._dispatch_at(record.partition).handle(command, record.offset)
             return HandlerResult(SuccessReply(shown.result))
-        key = command.scope.boundary.encode()
         issued = self._issued.get(record.partition, command.scope.boundary)
+        again = await self._redelivered(issued, command, record, options)
+        return again or await self._carry_out(issued, command, record)
+
+    async def _redelivered(
+        self, issued: IssuedCommands, command: Command, record: Record, options: ReplyOptions
+    ) -> HandlerResult | None:
+        """Return what follows from a command that was carried out before; None for one that was not.
+
+        Raises Rejected, `conflict`, if the user was forgotten after it and its answer is awaited.
+        """
         if (change := issued.changes.get(_record_id(record))) is not None:
             if change.action == "assign":
                 assigned = await self._reassigned_at(record.partition, change.scope.model_dump())
                 change = change.model_copy(update={"assigned": dict(assigned)})
-            return HandlerResult(None, self._forward_change(record, key, change))
+            return HandlerResult(None, self._forward_change(record, change))
         if (answer := issued.answered.get(_record_id(record))) is not None:
             return HandlerResult(SuccessReply(answer))
+        gone = issued.forgotten
+        if not gone or not gone.covers(record.offset, record.timestamp_ms) or command.command in REPEATABLE_COMMANDS:
+            return None
+        if options.address is None:
+            # A rejection would make it a dead letter, with all that it declares.
+            return HandlerResult(None)
+        raise Rejected("conflict", "the user was forgotten after this command; what it asked for is forgotten, too")
+
+    async def _carry_out(self, issued: IssuedCommands, command: Command, record: Record) -> HandlerResult:
         turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
+        if turns_before is not None:
+            command = command.after(ForgottenBefore(offset=turns_before, at_ms=record.timestamp_ms))
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
         writes = self._stores.command_writes()
         self._meters.usage.corrected(result.corrections)
         if result.job is not None:
-            return HandlerResult(None, [_forward(record, self._topics.jobs, key, result.job)], writes)
+            return HandlerResult(None, [_forward(record, self._topics.jobs, result.job)], writes)
         if result.change is None:
             if command.command in DECLARING_COMMANDS:
                 # Executed before it is stored: after a crash in between it is repeated, before any later command.
@@ -96,22 +120,25 @@ class AnswerCommand:
                 await self._store(issued.with_answer(_record_id(record), result.result), command, record)
                 writes = []
             return HandlerResult(SuccessReply(result.result), pending_writes=writes)
-        if command.command in REVOKING_COMMANDS:
+        is_user_forgotten = result.change.whole == "user"
+        if command.command in REVOKING_COMMANDS or is_user_forgotten:
             # Not earlier: turns may enter the mode until it is revoked.
             end = partial(self._turns_end, record.partition)
             turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         change = result.change.model_copy(update={"turns_before": turns_before})
         # A redelivered command is not executed again once its change is stored, so what it wrote is durable before.
         await await_all(writes)
+        if is_user_forgotten:
+            issued = issued.without_forgotten(record.offset, record.timestamp_ms)
         # Before it is forwarded: later turns must not count as earlier ones.
         await self._store(issued.with_change(_record_id(record), change), command, record)
-        return HandlerResult(None, self._forward_change(record, key, change))
+        return HandlerResult(None, self._forward_change(record, change))
 
-    def _forward_change(self, record: Record, key: bytes, change: Change) -> list[Outgoing]:
+    def _forward_change(self, record: Record, change: Change) -> list[Outgoing]:
         """Return the pages of a change; the last has the headers of the command, and is answered."""
         *pages, last = change.pages()
-        silent = [event_out(self._topics.changes, key.decode(), page) for page in pages]
-        return [*silent, _forward(record, self._topics.changes, key, last)]
+        silent = [event_out(self._topics.changes, change.scope.boundary, page) for page in pages]
+        return [*silent, _forward(record, self._topics.changes, last)]
 
     async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)
@@ -131,5 +158,6 @@ def _record_id(record: Record) -> str:
     return f"{record.offset}@{record.timestamp_ms}"
 
 
-def _forward(record: Record, topic: str, key: bytes, message: BaseModel) -> Outgoing:
+def _forward(record: Record, topic: str, message: Change | Job) -> Outgoing:
+    key = message.scope.boundary.encode()
     return forward(record, topic, key, message.model_dump_json(by_alias=True).encode())

@@ -1,8 +1,10 @@
 """A JSON table over a dict."""
 
-from collections.abc import Awaitable, Mapping
+from ast import literal_eval
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel
 
 from streams.runtime.row_limit import limit_row
@@ -31,6 +33,19 @@ class FakeJsonTable(Generic[Value]):
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return nothing: a dict is written at once."""
         return []
+
+
+class FakeScopeTable(FakeJsonTable[Value]):
+    """`streams.tables.json_table.ScopeTable` in memory."""
+
+    def __init__(self, model: type[Value], boundary_fields: BoundaryFields = USER_BOUNDARY) -> None:
+        super().__init__(model)
+        self._boundary_fields = boundary_fields
+
+    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
+        """Return the scopes of a boundary with a row."""
+        here = [dict(literal_eval(shown)) for where, shown in self._kept if where == partition]
+        return [scope for scope in here if self._boundary_fields.key(scope) == boundary]
 
 
 def _shown(key: object) -> str:
