@@ -121,7 +121,7 @@ def count_correction(counts: InteractionCounts, boundary: str, week: int) -> Int
 
 
 def without_user(counts: InteractionCounts, boundary: str) -> InteractionCounts:
-    """Take a user out of the latest week; the same object if it is not in it. Totals of the week before name no user."""
+    """Take a user out of the latest week; the same object if it is not in it. Earlier totals name no user."""
     latest, user = counts.latest, _hash(boundary)
     if user not in latest.modes and user not in latest.corrected:
         return counts

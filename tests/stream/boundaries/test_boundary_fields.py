@@ -1,7 +1,7 @@
 """A boundary of two fields over Kafka: users of one name in two organizations see nothing of each other."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,12 @@ async def remember_everywhere(pipeline: InMemoryPipeline) -> dict[tuple[str, str
     return ids
 
 
-async def everything_of(pipeline: InMemoryPipeline, organization: str, user: str) -> str:
+async def everything_of(
+    pipeline: InMemoryPipeline, organization: str, user: str, modes: Iterable[str | None] = ("*", "journal", None)
+) -> str:
     """Return what every read path shows to a user, as text."""
     memory = member(pipeline, organization, user)
-    shown: list[Any] = [await memory.retrieve("blue kettle", mode=mode, top_k=100) for mode in ("*", "journal", None)]
+    shown: list[Any] = [await memory.retrieve("blue kettle", mode=mode, top_k=100) for mode in modes]
     shown += [await memory.retrieve("blue kettle", projects="*", mode="*", depth="auto", explain=True)]
     shown += [await memory.retrieve("blue kettle", mode="*", types=["semantic", "procedural", "state_object"])]
     shown += [await memory.assemble("which kettle?", mode=mode, conversation_id="default") for mode in ("*", None)]
@@ -112,9 +114,10 @@ async def test_forgetting_one_user_leaves_the_other(tenants: InMemoryPipeline, m
     await remember_everywhere(tenants)
     assert await member(tenants, "acme", "a").forget(user=True) > 0
     await tenants.topics.settled()
-    gone = await everything_of(tenants, "acme", "a")
+    gone = await everything_of(tenants, "acme", "a", modes=("*", None))
     assert "kettle of" not in gone
     assert "furnish" not in gone
+    assert [mode.name for mode in (await member(tenants, "acme", "a").list_modes()).modes] == ["general"]
     for organization, user in USERS[1:]:
         shown = await everything_of(tenants, organization, user)
         assert KETTLE.format(f"{organization} {user}") in shown
