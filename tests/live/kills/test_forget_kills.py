@@ -5,6 +5,7 @@ remembered, and other users lose nothing.
 """
 
 import asyncio
+import shutil
 from functools import partial
 from typing import Any
 
@@ -103,6 +104,42 @@ async def test_interrupted_forget_is_completed(deployment: Deployment, selector:
     stored, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
     assert not forgotten & {one.memory_id for one in stored}
     assert counted == len(stored) == left + len(others) + 1
+
+
+async def declare_everything(client: MemoryClient, user: str) -> None:
+    """Declare modes, a category and an intention of a user."""
+    await client.declare_mode(
+        "therapy", "general", user_id=user, description="Dr. Weber", is_default=True, private=True
+    )
+    await client.declare_mode("notes", "general", user_id=user, description="Dr. Weber", for_project=True)
+    await client.command("declare_category", {"name": "health", "description": "Dr. Weber"}, user_id=user)
+    await client.command("set_intention", {"goals": ["call Dr. Weber"]}, user_id=user)
+    # The turns of the user are counted in this mode.
+    await client.set_default_mode("general", user_id=user)
+
+
+async def shown(client: MemoryClient, user: str) -> list[Any]:
+    """Return what a user has declared."""
+    return [await client.command(name, user_id=user) for name in ("list_modes", "list_categories", "get_intention")]
+
+
+async def test_interrupted_forget_of_a_user_removes_what_it_has_declared(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        for number in range(TRIES):
+            await declare_everything(client, f"user-{number}")
+        gone = await kill_during_forget(deployment, worker, client, {"user": True})
+        await deployment.until_processed()
+        new = await shown(client, "another")
+        assert await shown(client, gone) == new
+        # Everything is made again from the logs.
+        worker = deployment.workers[-1]
+        await worker.kill()
+        shutil.rmtree(worker.data_dir)
+        await deployment.ready()
+        assert await shown(client, gone) == new
+        fresh = await client.remember("A fresh start.", turn_id="fresh", user_id=gone)
+        assert (fresh.mode, fresh.mode_source) == ("general", "fallback")
 
 
 async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployment: Deployment) -> None:
