@@ -5,6 +5,8 @@ import pytest
 from agents.memory.slices import finish
 from schemas.failures import Rejected, Unavailable
 from schemas.internal.events import Remembered
+from schemas.state.forgotten import ForgottenBefore
+from schemas.state.modes import ModeDeclarations
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.harnesses.remember import CODE, PARTITION, RememberHarness
@@ -23,6 +25,31 @@ def test_turn_without_id_gets_one_in_its_reply(harness: RememberHarness) -> None
     accepted = harness.say("violin", 3, turn_id=None)
     assert accepted.result.turn_id.startswith("derived-")
     assert harness.say("violin", 3, turn_id=None).result == accepted.result
+
+
+def forget_turns_before(harness: RememberHarness, offset: int, at_ms: int) -> None:
+    """Have the user forgotten when the turns ended here, at this time."""
+    forgotten = ForgottenBefore(offset=offset, at_ms=at_ms)
+    harness.modes.put(PARTITION, "u1", ModeDeclarations(forgotten_turns=forgotten))
+
+
+def test_turn_of_before_its_user_was_forgotten_is_forgotten(harness: RememberHarness) -> None:
+    forget_turns_before(harness, 4, record(offset=9).timestamp_ms)
+    accepted = harness.say("violin", 3, mode="code")
+    assert (accepted.forgotten, accepted.events) == (True, [])
+    assert harness.memories.is_forgotten(PARTITION, accepted.result.memory_id)
+
+
+def test_edit_of_before_its_user_was_forgotten_is_not_stored(harness: RememberHarness) -> None:
+    before = harness.memory(harness.say("violin", 2))
+    forget_turns_before(harness, 4, record(offset=9).timestamp_ms)
+    assert harness.memory(harness.say("cello", 3)) == before
+
+
+@pytest.mark.parametrize("offset", [4, 3], ids=["later", "later in a recreated topic"])
+def test_turn_after_its_user_was_forgotten_is_stored(harness: RememberHarness, offset: int) -> None:
+    forget_turns_before(harness, 4, record(offset=offset).timestamp_ms - (offset < 4))
+    assert harness.memory(harness.say("violin", offset)).text == "violin"
 
 
 def test_duplicate_changes_and_publishes_nothing(harness: RememberHarness) -> None:

@@ -18,6 +18,7 @@ from agents.rules.interaction.stability import (
     describe_fallback,
     kl_divergence,
     week_of,
+    without_user,
 )
 from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts, WeekTotals
@@ -159,6 +160,15 @@ def test_counts_are_bounded_and_name_no_user() -> None:
     assert len(counts.latest.modes) == len(counts.latest.corrected) == MAX_SAMPLE_USERS
     assert len(counts.model_dump_json()) < 32_000
     assert "u17" not in counts.model_dump_json()
+
+
+def test_forgotten_user_is_counted_anew() -> None:
+    counts = count_correction(count_classification(InteractionCounts(), "ana", "TASK", 1), "ben", 1)
+    counted = count_classification(count_correction(counts, "ana", 1), "ben", "TASK", 1)
+    left = without_user(counted, "ana")
+    assert (len(left.latest.modes), len(left.latest.corrected)) == (1, 1)
+    assert without_user(left, "ana") is left
+    assert count_classification(left, "ana", "GENERAL", 1) != left
 
 
 def test_correcting_user_without_turns_counts_as_a_user() -> None:
