@@ -71,9 +71,9 @@ class Maintain:
         return [one for each in indexes for one in list_ids_of_job(each, job)]
 
     def modes(self, job: Job) -> list[str]:
-        """Return the names of a job's modes."""
+        """Return the names of a job's modes, without one that was deleted or forgotten since the job began."""
         visible = self._spaces.visible(job.scope.boundary, _projects(job))
-        return [job.mode] if job.mode is not None else sorted({mode.name for mode in visible})
+        return sorted({mode.name for mode in visible if job.mode in (None, mode.name)})
 
     async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
         """Return the due actions for the existing ones of these memories."""

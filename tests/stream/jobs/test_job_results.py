@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.messages.records import Record
+from streams.wire.partitioning import partition_of
 from tests.worlds.consolidation import remember_many
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import command_message
@@ -131,6 +132,20 @@ async def test_forgetting_a_user_removes_the_answers_of_its_jobs(pipeline: InMem
     job_id = await consolidated(pipeline)
     await forget(pipeline, user=True)
     assert (await state(pipeline, job_id))["code"] == "not_found"
+
+
+async def test_job_that_outlasts_its_user_leaves_no_name_of_a_mode(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "therapy")
+    await remember_turn(pipeline, "The cat sleeps.", mode="therapy")
+    pipeline.clock.forward(1)
+    pipeline.index.down()
+    job = command_message("rebuild", mode="therapy")
+    asking = asyncio.create_task(pipeline.ask(pipeline.names.commands, job))
+    await pipeline.topics.until(lambda: bool(pipeline.topics.records(pipeline.names.jobs)))
+    await forget(pipeline, user=True)
+    pipeline.index.up()
+    assert (await asking)["status"] == "ok"
+    assert pipeline.jobs.last_backfill(partition_of(b"u1", pipeline.partitions), "u1") == {}
 
 
 async def test_forgetting_a_memory_removes_the_texts_from_the_answers(pipeline: InMemoryPipeline) -> None:
