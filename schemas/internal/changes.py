@@ -90,7 +90,7 @@ class IssuedCommands(BaseModel, frozen=True):
     `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
     What a change assigns is not stored but matched again, as it may be 20,000 items. `answered` are the results of
     commands without a change: carried out twice, a declaration would restore what was renamed or deleted since.
-    `forgotten` are the commands of before the user was forgotten: no result of theirs is kept, and none is carried out.
+    `forgotten` are the commands from before the user was forgotten: no result of theirs is kept, and none is repeated.
     """
 
     changes: dict[str, Change] = Field(default_factory=dict)

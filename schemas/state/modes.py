@@ -83,7 +83,7 @@ class ModeDeclarations(BaseModel, frozen=True):
     `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
     moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
     not counted again. `general` is what the deployment gives those that declare none of that name: it is not stored.
-    `forgotten_turns` are those of before the user was forgotten: one that arrives later was for modes that are gone.
+    `forgotten_turns` are those from before the user was forgotten: one that is handled later had a mode that is gone.
     """
 
     modes: tuple[Mode, ...] = ()

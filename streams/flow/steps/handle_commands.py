@@ -3,8 +3,8 @@
 A change is stored before it is forwarded. A command that is redelivered after a crash forwards the same change: later
 turns are not part of it. The items that it assigns to categories are matched again, as no row of a table could hold
 them, and are forwarded page by page; the last page leads to the answer. A redelivered declaration has the same answer
-as before, so that it does not undo later commands. A `forget` of the user drops all of these: they have what the user
-has declared. A command of before that is redelivered afterwards is not carried out again.
+as before, so that it does not undo later commands. A `forget` of the user drops all of these, since they have what the
+user has declared; an earlier command that is redelivered afterwards is not carried out again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
