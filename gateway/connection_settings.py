@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
+from schemas.internal.service import TopicPrefix
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope, ScopeValue, UserName
 
@@ -35,7 +36,7 @@ class ConnectionSettings(BaseSettings):
     broker: str = "kafka://127.0.0.1:9092"
     """Kafka's address; several are separated by `;`."""
 
-    topic_prefix: str = "memory."
+    topic_prefix: TopicPrefix = "memory."
     """Prefix of all topic names."""
 
     scope_model: Annotated[type[Scope], BeforeValidator(load_scope)] = Scope
@@ -80,5 +81,5 @@ class StdioSettings(ConnectionSettings):
         try:
             self.scope_model.boundary_fields.values(self.user)
         except ValueError as problem:
-            raise ValueError(f"USER={problem}") from None
+            raise ValueError(f"USER: {problem}") from None
         return self

@@ -1,5 +1,6 @@
 """The callers that the settings admit: by keys, by tokens, by either; None: every caller may do everything."""
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from gateway.http.identity import Callers
 from gateway.keys.either import KeyOrTokenCallers
 from gateway.keys.jwks import SigningKeys
 from gateway.keys.key_callers import KeyCallers
+from gateway.keys.key_file import KeyFile
 from gateway.keys.oidc import OidcCallers
 from gateway.settings import GatewaySettings
 from schemas.state.policies import policy_of
@@ -21,6 +23,37 @@ class Identification(NamedTuple):
     callers: Callers | None
     keys: KeyCallers | None
     running: tuple[Callable[[], AbstractAsyncContextManager[Any]], ...]
+
+
+def check_key_file(settings: GatewaySettings) -> None:
+    """End the process with the reason if there is no file of keys where the settings name one.
+
+    At the start alone: of a file that is gone later no key is valid, and `/ready` tells.
+    """
+    path = settings.gateway_keys
+    if path is not None and not path.exists():
+        sys.exit(
+            f"setting MODESTREAM_GATEWAY_KEYS: there is no file {path}; "
+            "`python -m streams key add --principal NAME` makes it with its first key"
+        )
+
+
+def without_policy(settings: GatewaySettings) -> list[str]:
+    """Return a sentence if callers with a key or a token are administrators, for want of a policy."""
+    if settings.authorization is not None:
+        return []
+    who = []
+    if settings.gateway_keys is not None:
+        keys = KeyFile.read(settings.gateway_keys).keys
+        if number := sum(key.user_id is None for key in keys):
+            who.append(f"{number} of {len(keys)} keys, those without a user,")
+    if settings.gateway_oidc is not None and settings.gateway_oidc.user_claim is None:
+        who.append("all tokens, as GATEWAY_OIDC has no user_claim,")
+    return [NO_POLICY.format(" and ".join(who))] if who else []
+
+
+NO_POLICY = "MODESTREAM_AUTHORIZATION is not set: {} are administrators: they may read, change and forget all users"
+"""What an operator is told at every start."""
 
 
 def identification_of(settings: GatewaySettings) -> Identification:

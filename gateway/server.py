@@ -20,7 +20,7 @@ from gateway.http.connections import Connections
 from gateway.http.hosts import AllowedHosts
 from gateway.http.identity import OpenCallers
 from gateway.http.metrics import metrics_served
-from gateway.identification import identification_of
+from gateway.identification import check_key_file, identification_of, without_policy
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
@@ -35,7 +35,6 @@ from gateway.service.dead_letters import DeadLetters
 from gateway.service.feed import Feed
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.service.tracing import RequestFormatter
 from gateway.serving import Served, bounded_by_descriptors, listen, serve
 from gateway.settings import GatewaySettings
 from gateway.wire.dead_letters import KafkaDeadLetters
@@ -49,22 +48,22 @@ log = logging.getLogger(__name__)
 
 
 def run_gateway(settings: GatewaySettings) -> int:
-    """Serve until a signal; return the exit code."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RequestFormatter(LOG_FORMAT))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    """Serve until a signal; return the exit code. The caller has configured the logs.
+
+    Raises SystemExit with the reason for a setting, or a file that it names, that can't be used.
+    """
     # Its reconnects are logged by the wire.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # It logs every request as the end of a session.
     logging.getLogger("mcp").setLevel(logging.WARNING)
     # Destructive calls are told of at any level.
     logging.getLogger(AUDIT).setLevel(logging.INFO)
+    check_key_file(settings)
     if settings.gateway_audit_log is not None:
         try:
             logging.getLogger(AUDIT).addHandler(AuditFile(settings.gateway_audit_log))
         except OSError as error:
-            sys.stderr.write(f"gateway: GATEWAY_AUDIT_LOG={settings.gateway_audit_log}: {error.strerror}\n")
-            return os.EX_CONFIG
+            sys.exit(f"gateway: GATEWAY_AUDIT_LOG={settings.gateway_audit_log}: {error.strerror}")
     if settings.gateway_keys is None and settings.gateway_oidc is None:
         log.warning(
             "no keys: every program on this machine that can open %s may read and write all memories, and edit the"
@@ -77,18 +76,19 @@ def run_gateway(settings: GatewaySettings) -> int:
     try:
         served = _served(settings, connections, _cookie_secret(settings))
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"gateway: a file of keys or grants can't be read: {error}\n")
-        return os.EX_CONFIG
+        sys.exit(f"gateway: a file of keys or grants can't be read: {error}")
+    for warning in without_policy(settings):
+        log.warning(warning)
     try:
         listening = listen(*settings.address)
     except OSError as error:
-        sys.stderr.write(f"gateway: {settings.gateway_bind} can't be listened on: {error.strerror}\n")
+        log.error("%s can't be listened on: %s", settings.gateway_bind, error.strerror)  # noqa: TRY400
         return os.EX_UNAVAILABLE
     with ExitStack() as stack:
         try:
             stack.enter_context(_metrics(settings, connections.meters))
         except OSError as error:
-            sys.stderr.write(f"gateway: {settings.gateway_metrics_bind} can't be listened on: {error.strerror}\n")
+            log.error("%s can't be listened on: %s", settings.gateway_metrics_bind, error.strerror)  # noqa: TRY400
             return os.EX_UNAVAILABLE
         runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
         return runner.run(serve(served, listening))
@@ -116,8 +116,6 @@ def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManage
 
 SECRET_BYTES = 32
 """Random bytes of a secret that signs cookies."""
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def build_app(settings: GatewaySettings, meters: Meters, record: DeploymentRecord, secret: bytes) -> FastAPI:

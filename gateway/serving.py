@@ -11,7 +11,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -101,19 +100,24 @@ async def serve(served: Served, listening: socket.socket) -> int:
     stop = asyncio.Event()
     for order in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
-        asyncio.get_running_loop().add_signal_handler(order, stop.set)
+        asyncio.get_running_loop().add_signal_handler(order, _stop_by, order, stop)
     while True:
         async with served.record.following():
             if await _serve_until_replaced(served, listening):
                 return 0
             if served.record.conflict is not None:
-                sys.stderr.write(f"gateway: {served.record.conflict}\n")
+                log.error("the deployment is refused: %s", served.record.conflict)
                 return os.EX_CONFIG
             if await _is_stopped_before(stop, served.record):
                 return 0
             successor = served.record.successor
         log.warning("the deployment is %s", "as before" if successor is None else f"now {successor.topic_prefix}")
         served = served.at(successor)
+
+
+def _stop_by(order: signal.Signals, stop: asyncio.Event) -> None:
+    log.info("stopping by %s", order.name)
+    stop.set()
 
 
 async def _serve_until_replaced(served: Served, listening: socket.socket) -> bool:

@@ -91,7 +91,7 @@ class GatewaySettings(ConnectionSettings):
         _ = self.metrics_address
         if self.gateway_keys is None and self.gateway_oidc is None and not is_loopback(host):
             raise ValueError(
-                f"GATEWAY_BIND={self.gateway_bind} is reachable by others: set GATEWAY_KEYS or GATEWAY_OIDC, "
+                f"GATEWAY_BIND: {self.gateway_bind} is reachable by others: set GATEWAY_KEYS or GATEWAY_OIDC, "
                 "or bind to 127.0.0.1"
             )
         return self
@@ -105,7 +105,7 @@ def bind_address(text: str, name: str = "GATEWAY_BIND") -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"{name}={text} is not host:port, such as 127.0.0.1:8080")
+        raise ValueError(f"{name}: {text} is not host:port, such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

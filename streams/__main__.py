@@ -5,51 +5,54 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsError
-
+from schemas.version import VERSION
+from streams.configuration import OF_GATEWAYS, check_security, read_settings, unknown_names
 from streams.importing import exempt_from_collection
 from streams.settings import Settings
 
 if TYPE_CHECKING:
     from streams.up.fleet import FleetOptions
 
-SettingsT = TypeVar("SettingsT", bound=BaseSettings)
-
 
 def main() -> None:
-    """Run a command and exit with its code."""
+    """Run a command and exit with its code, one of `streams.exit_codes`."""
     # Data, logs and backups have what people said: they are for their owner alone.
     os.umask(0o077)
-    settings = _read(Settings)
-    options = _parser(settings).parse_args()
-    sys.exit(options.run(options, settings))
-
-
-def _read(kind: type[SettingsT]) -> SettingsT:
-    """Read the settings, or exit with one line for each invalid one; values are not printed, as they may be keys."""
     try:
-        return kind()
-    except ValidationError as problem:
-        invalid = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
-    except SettingsError as problem:
-        sys.exit(f"{problem}: {problem.__cause__}")
-    sys.exit("\n".join(f"setting MODESTREAM_{_variable(name)}: {message}" for name, message in invalid))
+        settings = read_settings(Settings)
+        options = _parser(settings).parse_args()
+        if options.run not in LOGGED:
+            sys.stderr.writelines(f"{line}\n" for line in _unknown_names(options))
+        code = options.run(options, settings)
+        sys.stdout.flush()
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            raise
+        # A refusal of settings, with the reason: starting it again would not help, and `up` does not try.
+        sys.stderr.write(f"{end.code}\n")
+        code = os.EX_CONFIG
+    except BrokenPipeError:
+        _end_with_reader()
+    sys.exit(code)
 
 
-def _variable(field: str) -> str:
-    name, dot, rest = field.partition(".")
-    return name.upper() + dot + rest
+def _end_with_reader() -> NoReturn:
+    """End as other programs do when the reader of their output has ended, such as `head`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
+    os._exit(1)  # pragma: no cover
 
 
 def _parser(settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="broker, embedded vector index, workers and the gateway, until Ctrl-C")
     up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
@@ -127,6 +130,7 @@ def _add_operations(commands: "argparse._SubParsersAction[argparse.ArgumentParse
 def _operate(name: str, options: argparse.Namespace, settings: Settings) -> int:
     from streams.operations.arguments import run
 
+    check_security(settings.kafka_security)
     return run(name, options, settings)
 
 
@@ -162,26 +166,22 @@ def _fleet_options(data_dir: Path, number: int, settings: Settings) -> "FleetOpt
 
 
 def _worker(options: argparse.Namespace, settings: Settings) -> int:
+    check_security(settings.kafka_security)
     if options.processes > 1:
         from streams.up.supervisor import run_workers
 
         fleet = _fleet_options(settings.data_dir, options.processes, settings)
         return asyncio.run(run_workers(fleet, settings.data_dir))
     with exempt_from_collection():
+        from streams.observability.lifecycle import run_logged
+        from streams.observability.logs import configure_logs
         from streams.up.replacement import wait_for_begin
         from streams.worker import run_worker
 
     # Where it takes the place of a running worker, that may still run while all of this is imported.
     wait_for_begin()
-    try:
-        run_worker(settings)
-    except SystemExit as end:
-        if not isinstance(end.code, str):
-            raise
-        # A refusal of its settings, with the reason: starting it again would not help, and `up` does not try.
-        sys.stderr.write(f"{end.code}\n")
-        return os.EX_CONFIG
-    return 0
+    configure_logs(settings.log_level)
+    return run_logged("worker", settings, lambda: run_worker(settings), _unknown_names(options))
 
 
 def _restart(options: argparse.Namespace, _settings: Settings) -> int:
@@ -190,12 +190,19 @@ def _restart(options: argparse.Namespace, _settings: Settings) -> int:
     return run_restart(options.data_dir)
 
 
-def _gateway(_options: argparse.Namespace, _settings: Settings) -> int:
+def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
     with exempt_from_collection():
         from gateway.server import run_gateway
+        from gateway.service.tracing import add_request_fields
         from gateway.settings import GatewaySettings
+        from streams.observability.lifecycle import run_logged
+        from streams.observability.logs import configure_logs
 
-    return run_gateway(_read(GatewaySettings))
+    chosen = read_settings(GatewaySettings)
+    check_security(chosen.kafka_security)
+    level = chosen.log_level
+    configure_logs(level, libraries=level, own="gateway", add_fields=add_request_fields)
+    return run_logged("gateway", chosen, lambda: run_gateway(chosen), _unknown_names(options))
 
 
 def _add_key_commands(parser: argparse.ArgumentParser) -> None:
@@ -210,8 +217,10 @@ def _key(options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.keys.commands import run_key_command
     from gateway.settings import GatewaySettings
 
-    chosen = _read(GatewaySettings)
-    return run_key_command(options, chosen.gateway_keys, chosen.scope_model.boundary_fields)
+    chosen = read_settings(GatewaySettings)
+    return run_key_command(
+        options, chosen.gateway_keys, chosen.scope_model.boundary_fields, has_policy=chosen.authorization is not None
+    )
 
 
 def _add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
@@ -225,6 +234,7 @@ def _add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
 def _pipeline(options: argparse.Namespace, settings: Settings) -> int:
     from streams.pipeline_commands import run_pipeline_command
 
+    check_security(settings.kafka_security)
     return run_pipeline_command(options, settings)
 
 
@@ -232,7 +242,9 @@ def _mcp(_options: argparse.Namespace, _settings: Settings) -> int:
     from gateway.connection_settings import StdioSettings
     from gateway.stdio import run_stdio
 
-    return run_stdio(_read(StdioSettings))
+    chosen = read_settings(StdioSettings)
+    check_security(chosen.kafka_security)
+    return run_stdio(chosen)
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:
@@ -256,6 +268,21 @@ def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
 def _print(document: dict[str, Any]) -> int:
     sys.stdout.write(json.dumps(document, indent=2, sort_keys=True) + "\n")
     return 0
+
+
+LOGGED = (_worker, _gateway)
+"""Commands that log what is wrong with their settings, and all else, as JSON."""
+
+
+def _unknown_names(options: argparse.Namespace) -> list[str]:
+    """Return a sentence for each name that no setting has; names of the gateway's settings are its own to judge."""
+    from gateway.connection_settings import StdioSettings
+
+    if options.run not in (_up, _gateway, _key):
+        return unknown_names(Settings, StdioSettings, passed_over=OF_GATEWAYS)
+    from gateway.settings import GatewaySettings
+
+    return unknown_names(Settings, StdioSettings, GatewaySettings)
 
 
 if __name__ == "__main__":

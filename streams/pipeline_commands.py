@@ -42,7 +42,11 @@ def add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
 
 def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int:
     """Carry a verb out; return the exit code."""
-    name, arguments = _command_of(options)
+    try:
+        name, arguments = _command_of(options)
+    except (OSError, ValueError) as problem:
+        sys.stderr.write(f"{options.file}: {problem}\n")
+        return 1
     try:
         result = asyncio.run(_sent(settings, name, arguments, options.principal))
     except MemoryClientError as problem:
@@ -53,16 +57,14 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
 
 
 def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Return a command and its arguments. Raises OSError or ValueError for a file of edits that can't be read."""
     if options.verb == "show":
         return "get_pipeline", _given(revision=options.revision)
     if options.verb == "revisions":
         return "list_revisions", {"limit": options.limit}
     if options.verb == "rollback":
         return "rollback_pipeline", _given(revision=options.revision, note=options.note)
-    try:
-        edits = json.loads(options.file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        sys.exit(f"{options.file}: {problem}")
+    edits = json.loads(options.file.read_text(encoding="utf-8"))
     given = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
     return "edit_pipeline", {**edits, **given}
 

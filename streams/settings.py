@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from modestream_client.kafka.security import KafkaSecurity, connection_options
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.internal.service import TopicPrefix
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.models.language import Profiles
 from schemas.scope_models import load_scope
@@ -47,7 +48,7 @@ class Settings(BaseSettings):
     data_dir: Path = Path(".modestream")
     """Tables, lexical index, embedded vectors and models. All of it can be rebuilt from Kafka."""
 
-    topic_prefix: str = "memory."
+    topic_prefix: TopicPrefix = "memory."
     """Prefix of all topic names; two deployments on one Kafka need two prefixes."""
 
     partitions: int = Field(default=4, ge=1)
@@ -63,7 +64,7 @@ class Settings(BaseSettings):
     qdrant_url: str | None = None
     """A Qdrant server; none: an embedded index in the data directory of the worker."""
 
-    qdrant_api_key: str | None = None
+    qdrant_api_key: SecretStr | None = None
     """The API key of the Qdrant server."""
 
     qdrant_grpc_port: int = Field(default=6334, ge=0, le=65535)

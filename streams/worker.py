@@ -44,7 +44,7 @@ from streams.bootstrap.general_mode import GeneralMode
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
 from streams.bootstrap.partition_assignment import PartitionAssignment
-from streams.bootstrap.peers import MEMBER_FILE, should_leave
+from streams.bootstrap.peers import MEMBER_FILE, has_other_directories, should_leave
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.bootstrap.topic_settings import TopicSettings
@@ -60,7 +60,6 @@ from streams.flow.support.pipeline_history import PipelineHistory
 from streams.foreground import Foreground
 from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
-from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.retention import LogRetention
 from streams.runtime.fast_start_worker import run_until_signal
@@ -100,6 +99,12 @@ THREAD_SWITCH_INTERVAL_S = 0.0001
 Kafka, which runs 0.4 ms of Python for its next request. On two busy cores a question takes three quarters of the time
 that it takes with 0.5 ms; the processor time of a turn does not change."""
 
+OTHER_DIRECTORIES = (
+    "a worker with another data directory is in the group, and MODESTREAM_QDRANT_URL is not set: each keeps its vectors"
+    " in its own directory, so all vectors of a partition are made again by the worker that gets it; set"
+    " MODESTREAM_QDRANT_URL for all, or let them share one directory"
+)
+
 
 class WorkerParts:
     """The parts of a worker around the Faust app: started before it, stopped after it."""
@@ -115,6 +120,8 @@ class WorkerParts:
         self.embedders = open_embedders(settings)
         self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
+        inputs = self.topics.inputs()
+        self.meters.begin(inputs, set(self.topics.consumed()) - inputs)
         self.publisher = KafkaPublisher(
             settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
@@ -155,6 +162,7 @@ class WorkerParts:
         )
         self._background: list[asyncio.Task[None]] = []
         self._is_moved = False
+        self._is_warned = False
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
@@ -245,6 +253,14 @@ class WorkerParts:
             self._background = [asyncio.create_task(until_cancelled(run)) for run in self._background_runs()]
         self.reembedding.look(partitions)
         self.boundaries.look(partitions)
+        if not self.settings.qdrant_url and not self._is_warned:
+            self._looking = asyncio.create_task(self._warn_of_other_directories())
+
+    async def _warn_of_other_directories(self) -> None:
+        """Say once what workers with embedded vectors in several data directories do to each other."""
+        if await has_other_directories(self.group_hosts, self.settings.data_dir / "run"):
+            self._is_warned = True
+            log.warning(OTHER_DIRECTORIES)
 
     def _background_runs(self) -> list[Coroutine[Any, Any, None]]:
         kept, interval_s = timedelta(seconds=self.retention.events_kept_s), self.retention.pass_interval_s
@@ -280,10 +296,12 @@ class WorkerParts:
         return {**self.status(), **models, **rebuilt, "service": service}
 
 
-def run_worker(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT; then finish what is in flight, commit, and exit."""
+def run_worker(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT; then finish what is in flight, commit, and return the exit code.
+
+    Raises SystemExit with the reason for settings that the deployment refuses.
+    """
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
-    configure_logs(settings.log_level)
     # A turn takes some sixty callbacks: uvloop runs them in two thirds of the time of the default loop. Over TLS its
     # connections take 30 s to close where data is still arriving (uvloop issue 471), and a start closes several.
     if settings.kafka_security is None or not settings.kafka_security.uses_tls:
@@ -294,4 +312,4 @@ def run_worker(settings: Settings) -> None:
     # Faust collects garbage for each table that it opens or closes: a tenth of a second each with the imports in it.
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    run_until_signal(parts.app, parts)
+    return run_until_signal(parts.app, parts)

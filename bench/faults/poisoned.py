@@ -4,10 +4,12 @@ Stands for a defect in native code: the process gets a segmentation fault in the
 """
 
 import faulthandler
+import sys
 from typing import Any
 
 from agents.memory.remember import Remember
 from schemas.messages.turns import Turn
+from streams.observability.logs import configure_logs
 from streams.settings import Settings
 from streams.worker import run_worker
 
@@ -24,4 +26,6 @@ def _fatal_turn(self: Remember, turn: Turn, *arguments: Any) -> Any:
 
 if __name__ == "__main__":
     Remember.turn = _fatal_turn  # type: ignore[method-assign, assignment]
-    run_worker(Settings())
+    settings = Settings()
+    configure_logs(settings.log_level)
+    sys.exit(run_worker(settings))

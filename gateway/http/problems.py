@@ -1,6 +1,7 @@
 """RFC 9457: every error of the HTTP door is `application/problem+json` with a code of the contract."""
 
 import logging
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -64,6 +65,9 @@ TITLES: Mapping[str, str] = {
 CODES_OF_HTTP: Mapping[int, str] = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 400: "invalid_json"}
 """Codes of the statuses that the framework itself raises."""
 
+EMPTY_NAME = re.compile(r"^/v1/(.*//|users/$)")
+"""A path that lacks a name, such as that of the user `""`."""
+
 SENTENCES_OF_HTTP: Mapping[int, str] = {
     404: "there is nothing at this path",
     405: "this path has other methods; see /openapi.json",
@@ -108,7 +112,7 @@ def handle_problems(app: FastAPI) -> None:
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        answer = problem(_of_http(error), request_id_of(request))
+        answer = problem(_of_http(error, request.scope["path"]), request_id_of(request))
         answer.headers.update(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods_at(request)):
             answer.headers["Allow"] = ", ".join(methods)
@@ -148,7 +152,9 @@ def _methods_at(request: Request) -> list[str]:
     return sorted(methods | {"HEAD"} if "GET" in methods and not is_stream(path) else methods)
 
 
-def _of_http(error: HTTPException) -> Refused:
+def _of_http(error: HTTPException, path: str) -> Refused:
+    if error.status_code == HTTPStatus.NOT_FOUND and EMPTY_NAME.search(path):
+        return Refused("invalid_value", "a name in this path is empty")
     code: Any = CODES_OF_HTTP.get(error.status_code, "invalid_value")
     return Refused(code, SENTENCES_OF_HTTP.get(error.status_code, "the request is not valid HTTP for this path"))
 

@@ -1,6 +1,7 @@
 """`python -m streams key add|list|revoke`: the file of keys, from the command line."""
 
 import argparse
+import os
 import secrets
 import sys
 from datetime import UTC, datetime
@@ -28,16 +29,25 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run_key_command(
-    options: argparse.Namespace, path: Path | None, boundary_fields: BoundaryFields = USER_BOUNDARY
+    options: argparse.Namespace,
+    path: Path | None,
+    boundary_fields: BoundaryFields = USER_BOUNDARY,
+    *,
+    has_policy: bool = True,
 ) -> int:
-    """Run a command on the file of keys, in a deployment with these boundary fields; return the exit code."""
+    """Run a command on the file of keys, in a deployment with these boundary fields; return the exit code.
+
+    Without a policy the administrators among the keys are named.
+    """
     if path is None:
         sys.stderr.write("set MODESTREAM_GATEWAY_KEYS to the file of keys\n")
-        return 1
+        return os.EX_CONFIG
     try:
         if getattr(options, "user", None):
             boundary_fields.values(options.user)
         code: int = options.act(options, path)
+        if options.act is _list and not has_policy:
+            _name_administrators(KeyFile.read(path))
     except ValidationError as problem:
         first = problem.errors(include_input=False, include_url=False)[0]
         sys.stderr.write(f"{'.'.join(map(str, first['loc']))}: {first['msg']}\n")
@@ -70,6 +80,13 @@ def _list(_: argparse.Namespace, path: Path) -> int:
         expires = "" if key.expires is None else f"{'expired' if key.has_expired(now) else 'until'} {key.expires}"
         sys.stdout.write("\t".join((key.id, key.principal, key.user_id or "*", expires, key.label)).rstrip() + "\n")
     return 0
+
+
+def _name_administrators(keys: KeyFile) -> None:
+    if administrators := [key.id for key in keys.keys if key.user_id is None]:
+        sys.stderr.write(
+            f"administrators, as MODESTREAM_AUTHORIZATION is not set and no user is: {', '.join(administrators)}\n"
+        )
 
 
 def _revoke(options: argparse.Namespace, path: Path) -> int:

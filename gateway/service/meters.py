@@ -3,12 +3,21 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from schemas.version import RELEASE, VERSION
 
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds of the buckets of durations; a caller may wait 60 s."""
+
+TOPICS = ("turns", "retrieve", "commands", "consolidate")
+"""Where the gateway writes to."""
+
+FAILURES = ("timeout", "not_written", "unreachable", "closed", "internal", "unavailable")
+"""How a round trip fails."""
 
 
 class Meters:
@@ -16,6 +25,9 @@ class Meters:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        info = Gauge("modestream_info", "1, with what runs.", ["version", "release"], registry=registry)
+        info.labels(VERSION, str(RELEASE)).set(1)
         self.requests = Counter(
             "modestream_gateway_requests",
             "Requests over HTTP, by the template of their route; `none`: refused before, or no route.",
@@ -50,6 +62,9 @@ class Meters:
             ["topic", "failure"],
             registry=registry,
         )
+        # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.
+        for topic, failure in product(TOPICS, FAILURES):
+            self._service_failures.labels(topic, failure)
 
     @contextmanager
     def round_trip(self, topic: str) -> Iterator[None]:

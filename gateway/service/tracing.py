@@ -3,10 +3,10 @@
 Guaranteed: the ids of a request stand in the log lines of its own task and of nothing else.
 """
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -36,13 +36,11 @@ def carried_headers() -> dict[str, str]:
     return headers
 
 
-class RequestFormatter(logging.Formatter):
-    """Adds `request_id` and `trace_id` to the lines of a request."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
-        """Return the line, without a traceback."""
-        line = super().formatMessage(record)
-        if (request_id := _request_id.get()) is not None:
-            line += f" request_id={request_id}"
-        span = trace.get_current_span().get_span_context()
-        return f"{line} trace_id={trace.format_trace_id(span.trace_id)}" if span.is_valid else line
+def add_request_fields(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add `request_id` and `trace_id` of the request under way to a log line; a processor of structlog."""
+    if (request_id := _request_id.get()) is not None:
+        line["request_id"] = request_id
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        line["trace_id"] = trace.format_trace_id(span.trace_id)
+    return line

@@ -5,10 +5,11 @@ Written to Kafka at the first start of a deployment, and compared at every later
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, computed_field
+from pydantic import AfterValidator, BaseModel, Field, computed_field
 
 from schemas.scopes import Scope
 
@@ -17,6 +18,19 @@ SERVICE_KEY = b"service"
 
 UNCHANGEABLE = ("scope_fields", "boundary", "partitions", "topic_prefix")
 """The fields that are the same for ever."""
+
+MAX_PREFIX_CHARS = 200
+"""Characters of a topic prefix: Kafka takes names of 249."""
+
+
+def check_topic_prefix(prefix: str) -> str:
+    """Return the prefix. Raises ValueError for one that Kafka takes in no topic's name."""
+    if re.fullmatch(r"[A-Za-z0-9._-]*", prefix) is None or len(prefix) > MAX_PREFIX_CHARS:
+        raise ValueError(f"Kafka takes letters, digits, '.', '_' and '-', and here at most {MAX_PREFIX_CHARS} of them")
+    return prefix
+
+
+TopicPrefix = Annotated[str, AfterValidator(check_topic_prefix)]
 
 
 class ServiceRecord(BaseModel, frozen=True, populate_by_name=True):

@@ -5,6 +5,7 @@ It is generated from the models and the input channels, so that it is always com
 
 from typing import Any
 
+from schemas.version import VERSION
 from streams.api_docs.channels import (
     BINDING_VERSION,
     BOUNDARY,
@@ -22,9 +23,6 @@ from streams.api_docs.wire_headers import dead_letter_headers, reply_headers, re
 from streams.channels import InputChannels, input_channels
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
-
-VERSION = "0.1.0"
-"""The version in `pyproject.toml`, which is not in the container."""
 
 Json = dict[str, Any]
 

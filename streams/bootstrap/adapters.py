@@ -94,7 +94,7 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
 
         return QdrantIndex.connect(
             settings.qdrant_url,
-            api_key=settings.qdrant_api_key,
+            api_key=None if settings.qdrant_api_key is None else settings.qdrant_api_key.get_secret_value(),
             prefix=settings.topic_prefix,
             grpc_port=settings.qdrant_grpc_port or None,
             storage=ServerStorage(settings.qdrant_on_disk, settings.qdrant_quantised),

@@ -70,6 +70,7 @@ class PartitionAssignment:
             self._end_process()
         # Of two workers that start together, one is to be at work.
         await confirm_membership(self._app)
+        log.info("partitions ready", partitions=sorted(partitions))
         self._on_prepared(partitions)
 
     async def left(self, partition: int) -> None:

@@ -25,6 +25,18 @@ LOOK_TIMEOUT_S = 2.0
 log = structlog.get_logger()
 
 
+async def has_other_directories(hosts: Callable[[], Awaitable[Mapping[str, str]]], run: Path) -> bool:
+    """True if the group has members that are no workers of the data directory with these run files.
+
+    False if that can't be seen now.
+    """
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT_S):
+            return not (await hosts()).keys() <= _members_of(run)
+    except (Unavailable, TimeoutError):
+        return False
+
+
 async def should_leave(hosts: Callable[[], Awaitable[Mapping[str, str]]], run: Path) -> bool:
     """True if the group has other members, all of them workers of the data directory with these run files."""
     try:

@@ -12,10 +12,11 @@ from typing import NoReturn, Protocol
 import structlog
 
 from schemas.internal.release import FIRST_RELEASE, Release
+from schemas.version import RELEASE
 
-OWN = Release(number=2, oldest=1)
-"""This release. `number` is raised with each release that writes something new into topics, tables or indexes; `oldest`
-is the first that can read it, by default the one before, as workers are replaced one by one."""
+OWN = Release(number=RELEASE, oldest=1)
+"""This release. `oldest` is the first that can read what it writes, by default the one before, as workers are replaced
+one by one."""
 
 READS_FROM = 1
 """The oldest release whose data this one reads."""

@@ -5,10 +5,15 @@ from collections import Counter as Counts
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 from modestream_client.vocabulary import ModeSource, Strategy
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from schemas.failures import ErrorCode
+from schemas.internal.events import Embedded
+from schemas.version import RELEASE, VERSION
 
 MAX_COUNTED_USERS = 10_000
 """Users whose questions and model answers are counted, some 5 MB; the one that was counted longest ago is dropped."""
@@ -36,6 +41,12 @@ class Usage:
         self._retrieved = Counter(
             "modestream_retrieved", "Retrieve requests answered, by strategy.", ["strategy"], registry=registry
         )
+        for source in get_args(ModeSource):
+            self._decided.labels(source)
+        for agrees in ("true", "false"):
+            self._answered.labels(agrees)
+        for strategy in get_args(Strategy):
+            self._retrieved.labels(strategy)
         self._counts: Counts[str] = Counts()
         self._users: OrderedDict[str, Counts[str]] = OrderedDict()
 
@@ -96,11 +107,21 @@ REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.
 """Upper bounds of the buckets of durations."""
 
 
+DEPENDENCIES = ("kafka", "vector index", "storage", "embedder", "language model")
+"""What a worker waits for."""
+
+EVENT_CODES: tuple[ErrorCode, ...] = ("internal", "too_large")
+"""Error codes of records that workers write for workers."""
+
+
 class Meters:
     """One worker's metrics; the help text of each says what it means for an operator."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        info = Gauge("modestream_info", "1, with what runs.", ["version", "release"], registry=registry)
+        info.labels(VERSION, str(RELEASE)).set(1)
         self.usage = Usage(registry)
         self._work = 0.0
         self._now = now
@@ -123,6 +144,11 @@ class Meters:
         self._retained_at: dict[str, float] = {}
         self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
+        # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.
+        for status in get_args(Embedded.model_fields["status"].annotation):
+            self._embedded.labels(status)
+        for what in DEPENDENCIES:
+            self._retries.labels(what)
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
         self.copy_lag = Gauge(
             "modestream_copy_lag",
@@ -147,6 +173,15 @@ class Meters:
             buckets=REQUEST_BUCKETS_S,
             registry=registry,
         )
+
+    def begin(self, inputs: Collection[str], events: Collection[str]) -> None:
+        """Show the counts of these topics from now on, with 0; any error code is possible in an input topic."""
+        for topic in (*inputs, *events):
+            for counter in (self._handled, self._moved, self._expired):
+                counter.labels(topic)
+        codes = [(topic, code) for topic in inputs for code in get_args(ErrorCode)]
+        for topic, code in (*codes, *product(events, EVENT_CODES)):
+            self._rejected.labels(topic, code)
 
     def handled(self, topic: str) -> None:
         """Count a handled record."""

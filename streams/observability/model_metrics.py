@@ -10,6 +10,9 @@ MODEL_CALL_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 """A circuit breaker's state as a number: above 0 calls fail."""
 
+ANSWER_OUTCOMES = ("valid", "repaired", "unanswerable")
+"""How questions to a model are answered."""
+
 
 class ModelMeters:
     """Metrics of all profiles. Cost is in US dollars; a model without a known price counts as 0."""
@@ -61,5 +64,7 @@ class ModelMeters:
         self._answers.labels(profile, outcome).inc()
 
     def watch_breaker(self, profile: str, state: Callable[[], str]) -> None:
-        """Export a breaker's state at each scrape."""
+        """Export a breaker's state at each scrape, and the profile's answers from now on, with 0."""
+        for outcome in ANSWER_OUTCOMES:
+            self._answers.labels(profile, outcome)
         self._breaker.labels(profile).set_function(lambda: BREAKER_STATES[state()])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from schemas.internal.service import check_topic_prefix
 from schemas.scopes import Scope
 from streams.operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from streams.operations.copy.copier import NOTHING, Copier, CopyReport
@@ -62,9 +63,9 @@ class MigrateOptions:
     drop: bool = False
 
     def target(self, source: Settings) -> Settings:
-        """Return the settings of the new deployment. Raises ValueError if it is the former one."""
+        """Return the settings of the new deployment. Raises ValueError if it is the former one, or can't be one."""
         changed = {
-            "topic_prefix": self.to,
+            "topic_prefix": check_topic_prefix(self.to),
             "partitions": self.partitions or source.partitions,
             "scope_model": self.scope_model or source.scope_model,
             "broker": self.to_broker or source.broker,

@@ -5,7 +5,9 @@ All tables and agents exist before the app starts. Guaranteed: the same steps in
 
 import asyncio
 import logging
-from typing import NoReturn, Protocol, cast
+import os
+import signal
+from typing import Protocol, cast
 
 import faust
 import structlog
@@ -14,7 +16,7 @@ from faust.types import TP
 from mode import Service
 
 from streams.runtime.checked_store import CheckedStore
-from streams.runtime.process_end import end_process
+from streams.runtime.process_end import DEFECT_CODE, end_process
 from streams.runtime.safe_assignment_app import SafeAssignmentApp
 from streams.runtime.table_recovery import TableRecovery
 
@@ -55,6 +57,8 @@ class FastStartTables(TableManager):
         locks, served = self._typed_app.partition_locks, {tp.partition for tp in assigned}
         async with self._typed_app.copies.held(served) as copies:
             turned = {one for one in locks.assigned & copies if one not in served and locks.is_held(one)}
+            gained, gone = sorted(served - locks.assigned), sorted(locks.assigned - served)
+            log.info("partitions assigned", partitions=sorted(served), gained=gained, lost=gone)
             lost = locks.assign(served, copies)
             await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
             for partition in sorted({*lost, *turned}):
@@ -85,7 +89,11 @@ class FastStartTables(TableManager):
 
 
 class FastStartWorker(faust.Worker):
-    """Ends when its last task has ended: Faust always waits a second."""
+    """Ends when its last task has ended: Faust always waits a second. Logs the signal that ends it."""
+
+    def _schedule_shutdown(self, signal: signal.Signals) -> None:
+        log.info("stopping", signal=signal.name)
+        super()._schedule_shutdown(signal)
 
     async def _sentinel_task(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -105,8 +113,17 @@ class _PartsService(Service):
         await self._parts.stop()
 
 
-def run_until_signal(app: faust.App, parts: StartedParts) -> NoReturn:
-    """Run the parts and the app until SIGTERM or SIGINT, then finish events in flight, commit, and exit."""
+def run_until_signal(app: faust.App, parts: StartedParts) -> int:
+    """Run the parts and the app until SIGTERM or SIGINT, then finish events in flight and commit.
+
+    Returns the exit code: that of a defect where anything else has ended them. Raises SystemExit with the reason where
+    a part refuses its settings.
+    """
     worker = FastStartWorker(app, _PartsService(parts), quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None
-    worker.execute_from_commandline()
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        return DEFECT_CODE if end.code else os.EX_OK

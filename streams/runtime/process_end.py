@@ -14,12 +14,17 @@ DEFECT_CODE = 70
 
 
 def end_process() -> None:
-    """Exit at once, without a cleanup; unacknowledged events are delivered again."""
+    """Exit at once, without a cleanup; unacknowledged events are delivered again. The caller has logged the reason."""
+    log.error("ended", part="worker", code=DEFECT_CODE, reason="see the lines before")
     os._exit(DEFECT_CODE)
 
 
 def end_refused() -> None:
-    """Exit at once with the code of refused settings: the supervisor does not start the worker again."""
+    """Exit at once with the code of refused settings: the supervisor does not start the worker again.
+
+    The caller has logged the reason.
+    """
+    log.error("ended", part="worker", code=os.EX_CONFIG, reason="see the lines before")
     os._exit(os.EX_CONFIG)
 
 

@@ -50,6 +50,14 @@ PROC_DIR = Path("/proc")
 class StartRefused(Exception):
     """The supervisor must not run; the text says why."""
 
+    exit_code = os.EX_UNAVAILABLE
+
+
+class SettingsRefused(StartRefused):
+    """A child refuses its settings: it would do so again."""
+
+    exit_code = os.EX_CONFIG
+
 
 @contextmanager
 def hold_data_dir(layout: Layout) -> Iterator[None]:

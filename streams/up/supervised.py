@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streams.up.child import Child, tail_log
 from streams.up.console import PrintLine
-from streams.up.ownership import StartRefused
+from streams.up.ownership import SettingsRefused, StartRefused
 from streams.up.replacement import Replacement
 
 MAX_FAILED_STARTS = 5
@@ -131,7 +131,7 @@ class SupervisedChild:
             for line in tail_log(self._spec.log):
                 self._print_line(f"  {line}")
         if is_refusal:
-            raise StartRefused(f"the {name} refuses its settings")
+            raise SettingsRefused(f"the {name} refuses its settings")
         if not self.was_ready and short >= MAX_FAILED_STARTS:
             raise StartRefused(f"the {name} does not start")
         self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

@@ -31,20 +31,20 @@ RESTART_SIGNAL = signal.SIGUSR1
 
 
 async def run_up(options: UpOptions) -> int:
-    """Run until a signal. Return the exit code: 0 after a signal, 1 if it can't run, with the reason printed."""
+    """Run until a signal. Return the exit code, one of `streams.exit_codes`; the reason of a refusal is printed."""
     layout = Layout(options.data_dir.expanduser().resolve())
-    return 1 if await _supervise("up", layout, _run_up(options, layout), options.print_line) else 0
+    return await _supervise("up", layout, _run_up(options, layout), options.print_line)
 
 
 async def run_workers(options: FleetOptions, data_dir: Path, print_line: PrintLine = print_line) -> int:
-    """Run several workers against a broker until a signal. Return the exit code: 0, or that of refused settings."""
+    """Run several workers against a broker until a signal. Return the exit code, as `run_up` does."""
     layout = Layout(data_dir.expanduser().resolve())
     fleet = Fleet(options, layout, {}, print_line)
-    return os.EX_CONFIG if await _supervise("worker", layout, _run_fleet(fleet, layout), print_line) else 0
+    return await _supervise("worker", layout, _run_fleet(fleet, layout), print_line)
 
 
-async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> bool:
-    """Run with the data directory locked until a signal; return whether it was refused, with the reason printed."""
+async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> int:
+    """Run with the data directory locked until a signal; return the exit code."""
     ending = asyncio.Event()
     for order in STOP_SIGNALS:
         # A second Ctrl-C changes nothing: the children are being stopped already.
@@ -53,10 +53,13 @@ async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None],
     asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, lambda: None)
     try:
         await _until(ending, _held(layout, work, print_line))
-    except (StartRefused, Unavailable, OSError) as error:
+    except StartRefused as refused:
+        print_line(f"{name}: {refused}")
+        return refused.exit_code
+    except (Unavailable, OSError) as error:
         print_line(f"{name}: {error}")
-        return True
-    return False
+        return os.EX_UNAVAILABLE
+    return os.EX_OK
 
 
 async def _held(layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> None:

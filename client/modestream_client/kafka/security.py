@@ -64,6 +64,10 @@ class KafkaSecurity(BaseModel, frozen=True, extra="forbid", hide_input_in_errors
         """Create the TLS context, None without TLS. Raises OSError or ssl.SSLError for files that can't be used."""
         if not self.uses_tls:
             return None
+        for file in (self.ca_file, self.cert_file, self.key_file):
+            # The library's own error names no file.
+            if file is not None:
+                file.open("rb").close()
         context = ssl.create_default_context(cafile=self.ca_file)
         if self.cert_file:
             context.load_cert_chain(self.cert_file, self.key_file)

@@ -1,12 +1,14 @@
 """Export one model: `python -m streams.adapters.export MODEL FOLDER PRECISION`.
 
-Standard output has a line for each step. On failure the last line on standard error has the reason, and the exit
-status is 1.
+Standard output has a line of JSON for each step. On failure the last line on standard error has the reason, and the
+exit status is 1.
 """
 
 import argparse
+import json
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
@@ -30,9 +32,15 @@ def main() -> None:
     if options.model == E5.name:
         os.nice(LOW_PRIORITY)
     try:
-        export_model(options.model, options.folder, options.precision, lambda step: print(step, flush=True))  # noqa: T201
+        export_model(options.model, options.folder, options.precision, _print_step)
     except FileNotFoundError as problem:
         sys.exit(str(problem))
+
+
+def _print_step(step: str) -> None:
+    """Print a step as the worker's log has it, where it ends up."""
+    line = {"event": step, "level": "info", "timestamp": datetime.now(UTC).isoformat()}
+    print(json.dumps(line), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

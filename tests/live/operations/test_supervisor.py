@@ -41,7 +41,7 @@ async def create_topic(bootstrap: str, name: str) -> None:
 async def refused(directory: Path) -> str:
     """Return the error of a start that must fail. No cleanup: the pid files belong to another supervisor."""
     with (up := Up(directory, free_port())).process:
-        assert await up.code() == 1
+        assert await up.code() == os.EX_UNAVAILABLE
         assert await up.line() == ""
     return up.errors.read_text()
 
@@ -140,7 +140,7 @@ async def test_second_supervisor_on_a_directory_is_rejected(directory: Path) -> 
 
 async def test_port_that_another_program_has_is_rejected(directory: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, supervised(directory, other.getsockname()[1]) as up:
-        assert await up.code() == 1
+        assert await up.code() == os.EX_UNAVAILABLE
         assert await up.line() == ""
         assert f"port {other.getsockname()[1]} is taken" in up.errors.read_text()
 
@@ -164,7 +164,7 @@ async def test_next_supervisor_cleans_up_after_a_killed_one(directory: Path) -> 
 async def test_worker_that_never_starts_ends_the_start_with_its_reason(directory: Path) -> None:
     (directory / "refuse").touch()
     with supervised(directory, free_port()) as up:
-        assert await up.code() == 1
+        assert await up.code() == os.EX_UNAVAILABLE
         assert await up.line() == ""
         errors = up.errors.read_text()
         assert "a setting is wrong" in errors

@@ -1,18 +1,20 @@
 """One trace and one id from a request over HTTP through the worker's steps and back."""
 
 import io
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import structlog
 from modestream_client import MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from gateway.service.tracing import RequestFormatter, carried_headers
+from gateway.service.tracing import add_request_fields, carried_headers
 from tests.fakes.wire import FakeWire
 from tests.harnesses.mcp import over_http
 from tests.worlds.gateway import http_over
@@ -150,7 +152,12 @@ async def test_every_answer_has_the_id_of_its_request(path: str, status: int) ->
 async def test_log_lines_have_request_and_trace() -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    handler.setFormatter(RequestFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            structlog.processors.JSONRenderer(sort_keys=True),
+            foreign_pre_chain=[add_request_fields, structlog.stdlib.add_logger_name],
+        )
+    )
     log = logging.getLogger("gateway")
     log.addHandler(handler)
     try:
@@ -159,9 +166,9 @@ async def test_log_lines_have_request_and_trace() -> None:
         log.warning("after")
     finally:
         log.removeHandler(handler)
-    assert written.getvalue().splitlines() == [
-        f"WARNING gateway.service.requests: late request_id=r-1 trace_id={TRACE_ID}",
-        "WARNING gateway: after",
+    assert [json.loads(line) for line in written.getvalue().splitlines()] == [
+        {"event": "late", "logger": "gateway.service.requests", "request_id": "r-1", "trace_id": TRACE_ID},
+        {"event": "after", "logger": "gateway"},
     ]
 
 

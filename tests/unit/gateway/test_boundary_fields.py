@@ -163,5 +163,5 @@ def test_stdio_serves_a_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODESTREAM_USER", "acme/u1")
     assert StdioSettings(_env_file=None).user == "acme/u1"
     monkeypatch.setenv("MODESTREAM_USER", "u1")
-    with pytest.raises(ValidationError, match="USER='u1' names no organization_id/user_id"):
+    with pytest.raises(ValidationError, match="USER: 'u1' names no organization_id/user_id"):
         StdioSettings(_env_file=None)

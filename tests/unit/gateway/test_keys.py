@@ -240,3 +240,25 @@ def test_keys_that_are_added_at_the_same_time_are_all_kept(tmp_path: Path) -> No
     for thread in threads:
         thread.join()
     assert len(KeyFile.read(path).keys) == 50
+
+
+def listed(tmp_path: Path, capsys: pytest.CaptureFixture[str], *, has_policy: bool) -> str:
+    keyed = Keyed(tmp_path / "keys.json")
+    keyed.add("everyones", "app")
+    keyed.add("anas", "app", user_id="ana")
+    parser = argparse.ArgumentParser()
+    add_key_commands(parser)
+    assert run_key_command(parser.parse_args(["list"]), keyed.path, has_policy=has_policy) == 0
+    return capsys.readouterr().err
+
+
+def test_list_names_administrators_where_there_is_no_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = listed(tmp_path, capsys, has_policy=False)
+    assert "administrators, as MODESTREAM_AUTHORIZATION is not set" in told
+    assert told.rstrip().endswith(": everyones")
+
+
+def test_list_names_no_administrators_where_there_is_a_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert listed(tmp_path, capsys, has_policy=True) == ""

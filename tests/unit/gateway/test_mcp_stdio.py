@@ -68,6 +68,6 @@ async def test_output_is_protocol_only(revision: str) -> None:
 
 async def test_user_must_be_set() -> None:
     code, lines, errors = await served([], MODESTREAM_USER="")
-    assert code == 1
+    assert code == os.EX_CONFIG
     assert lines == []
     assert b"MODESTREAM_USER" in errors

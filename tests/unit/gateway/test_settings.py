@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.http.limits import Limits
+from gateway.identification import without_policy
+from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.settings import GatewaySettings
 from streams.up.ports import choose_http_port, free_port
 
@@ -69,3 +71,34 @@ def test_limits_are_documented() -> None:
     values = [[float(value.replace(",", "")) for value in row[1].split(", ")] for row in rows]
     documented = {name: value for row in zip(named, values, strict=True) for name, value in zip(*row, strict=True)}
     assert documented == Limits().model_dump()
+
+
+def keys_of(folder: Path, *users: str | None) -> Path:
+    """A file with a key for each user; None: a key of no user."""
+    keys = [
+        Key(id=f"k{number}", sha256=digest_of(f"ms_{number}"), principal="app", user_id=user)
+        for number, user in enumerate(users)
+    ]
+    KeyFile(keys=tuple(keys)).write(path := folder / "keys.json")
+    return path
+
+
+def test_keys_without_a_policy_are_said_to_be_administrators(tmp_path: Path) -> None:
+    [told] = without_policy(settings(gateway_keys=keys_of(tmp_path, None, "ana", None)))
+    assert "MODESTREAM_AUTHORIZATION is not set: 2 of 3 keys, those without a user, are administrators" in told
+
+
+def test_tokens_without_a_policy_are_said_to_be_administrators() -> None:
+    oidc = {"issuer": "https://login.example", "audience": "modestream"}
+    [told] = without_policy(settings(gateway_oidc=oidc))
+    assert "all tokens, as GATEWAY_OIDC has no user_claim, are administrators" in told
+
+
+def test_nothing_is_said_with_a_policy_or_without_callers(tmp_path: Path) -> None:
+    keys = keys_of(tmp_path, None)
+    assert without_policy(settings(gateway_keys=keys, authorization=tmp_path / "grants.json")) == []
+    assert without_policy(settings()) == []
+
+
+def test_all_keys_of_users_are_no_administrators(tmp_path: Path) -> None:
+    assert without_policy(settings(gateway_keys=keys_of(tmp_path, "ana"))) == []

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-def started(*options: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m streams worker` with invalid settings or options until it exits."""
+def started(*options: str, command: str = "worker", **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m streams COMMAND` with invalid settings or options until it exits."""
     environment = os.environ | {f"MODESTREAM_{name}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "streams", "worker", *options]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    line = [sys.executable, "-m", "streams", *filter(None, [command]), *options]
+    return subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize(
@@ -24,16 +26,70 @@ def started(*options: str, **settings: str) -> subprocess.CompletedProcess[str]:
     [
         ("PARTITIONS", "0", "setting MODESTREAM_PARTITIONS: "),
         ("LLM_PROFILES", '{"x": {"model": "m"}}', "must be named 'default'"),
-        ("LLM_PROFILES", '{"default": {', "llm_profiles"),
+        ("LLM_PROFILES", '{"default": {', "setting MODESTREAM_LLM_PROFILES: it is not JSON: "),
+        ("TOPIC_PREFIX", "bad prefix!", "setting MODESTREAM_TOPIC_PREFIX: Kafka takes letters, digits, "),
+        (
+            "KAFKA_SECURITY",
+            '{"username": "u", "password_env": "NO_SUCH"}',
+            "MODESTREAM_KAFKA_SECURITY: the environment",
+        ),
+        ("KAFKA_SECURITY", '{"protocol": "SSL", "ca_file": "/no/ca.pem"}', "'/no/ca.pem'"),
         ("EMBEDDERS", '{"general": {"path": "p", "dim": 3}}', "setting MODESTREAM_EMBEDDERS: "),
         ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
     ],
 )
 def test_invalid_setting_is_named_in_one_line(name: str, value: str, message: str) -> None:
     ended = started(**{name: value})
-    assert ended.returncode == 1
+    assert ended.returncode == os.EX_CONFIG
     assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"GATEWAY_BIND": "0.0.0.0:80"}, "setting MODESTREAM_GATEWAY_BIND: 0.0.0.0:80 is reachable by others"),
+        ({"GATEWAY_BIND": "28090"}, "setting MODESTREAM_GATEWAY_BIND: 28090 is not host:port"),
+        ({"GATEWAY_METRICS_BIND": "9465"}, "setting MODESTREAM_GATEWAY_METRICS_BIND: 9465 is not host:port"),
+        ({"GATEWAY_KEYS": "/no/keys.json"}, "setting MODESTREAM_GATEWAY_KEYS: there is no file /no/keys.json"),
+    ],
+)
+def test_gateway_names_the_refused_setting(settings: dict[str, str], message: str) -> None:
+    ended = started(command="gateway", **settings)
+    assert ended.returncode == os.EX_CONFIG
+    assert message in ended.stderr.splitlines()[-1]
+
+
+def test_name_that_no_setting_has_is_told_with_a_similar_one() -> None:
+    ended = started(command="schemas", PARTITION="12", GATEWAY_NAME="the gateway judges it")
+    assert ended.returncode == 0
+    assert ended.stderr == (
+        "MODESTREAM_PARTITION is ignored: there is no such setting; MODESTREAM_PARTITIONS is similar\n"
+    )
+
+
+def test_worker_logs_the_name_that_no_setting_has(tmp_path: Path) -> None:
+    ended = started(BROKR="x", DATA_DIR=str(tmp_path / "data"), AUTHORIZATION="/no/grants.json")
+    lines = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines] == [
+        "starting",
+        "MODESTREAM_BROKR is ignored: there is no such setting; MODESTREAM_BROKER is similar",
+        "ended",
+    ]
+    assert lines[0]["settings"] == {"data_dir": str(tmp_path / "data"), "authorization": "/no/grants.json"}
+    assert (lines[-1]["code"], ended.returncode) == (os.EX_CONFIG, os.EX_CONFIG)
+    assert "setting MODESTREAM_AUTHORIZATION: " in lines[-1]["reason"]
+
+
+def test_output_may_be_cut_off() -> None:
+    command = f"{sys.executable} -m streams schemas | true; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("", "", 128 + signal.SIGPIPE)
+
+
+def test_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert started("--version", command="").stdout == f"{project['version']}\n"
 
 
 def test_no_more_workers_than_partitions() -> None:

@@ -17,7 +17,8 @@ from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply, encode_error
 from schemas.messages.turns import TurnAccepted
 from schemas.moments import moment_of
-from streams.api_docs.asyncapi import VERSION, build_asyncapi
+from schemas.version import VERSION
+from streams.api_docs.asyncapi import build_asyncapi
 from streams.api_docs.json_schemas import build_json_schemas
 from streams.api_docs.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings

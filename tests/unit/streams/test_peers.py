@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.bootstrap.peers import should_leave
+from streams.bootstrap.peers import has_other_directories, should_leave
 
 
 def noted(run: Path, member: str, worker: str | None = None) -> None:
@@ -50,3 +50,20 @@ async def test_worker_remains_a_member_of_a_group_that_is_not_reached(tmp_path: 
 
     noted(tmp_path, "a")
     assert not await should_leave(away, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("members", "is_other"), [(["a"], False), (["a", "b"], False), (["a", "elsewhere"], True), ([], False)]
+)
+async def test_workers_of_other_directories_are_seen(tmp_path: Path, members: list[str], *, is_other: bool) -> None:
+    noted(tmp_path, "a")
+    noted(tmp_path, "b", "second")
+    assert await has_other_directories(group_of(*members), tmp_path) == is_other
+
+
+async def test_nothing_is_seen_of_a_group_that_is_not_reached(tmp_path: Path) -> None:
+    async def away() -> Mapping[str, str]:
+        raise Unavailable("no broker")
+
+    noted(tmp_path, "a")
+    assert not await has_other_directories(away, tmp_path)

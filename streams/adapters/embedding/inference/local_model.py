@@ -109,7 +109,7 @@ TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
 def ensure_exported(local: LocalModel, precision: Precision) -> None:
     """Run the exporter if the model's folder lacks the complete export. Its memory is freed with its process.
 
-    Blocks for some seconds; each step is a line on standard output. Raises ModelMissing, with the reason.
+    Blocks for some seconds; each step is a line of JSON on standard output. Raises ModelMissing, with the reason.
     """
     if is_complete(local.name, local.directory, precision):
         return

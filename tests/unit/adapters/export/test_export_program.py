@@ -1,5 +1,6 @@
 """The exporter as a program: started if an export is missing, ended with its parent."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def test_missing_export_is_made_once(
 ) -> None:
     ensure_exported(minilm(tmp_path / "model"), "fp32")
     assert is_complete(MINILM.name, tmp_path / "model", "fp32")
-    assert capfd.readouterr().out.splitlines() == [
+    assert [json.loads(line)["event"] for line in capfd.readouterr().out.splitlines()] == [
         "exporting all-MiniLM-L6-v2 to ONNX",
         "all-MiniLM-L6-v2 in fp32 is ready",
     ]

@@ -189,7 +189,7 @@ def kill_at(target: Path, line: str) -> None:
     command = [sys.executable, "-m", "streams.adapters.export", MINILM, str(target), "int8"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
-        assert any(printed.strip() == line for printed in process.stdout)
+        assert any(json.loads(printed)["event"] == line for printed in process.stdout)
         process.kill()
 
 
