@@ -116,7 +116,9 @@ async def serve(served: Served, listening: socket.socket) -> int:
 
 
 def _stop_by(order: signal.Signals, stop: asyncio.Event) -> None:
-    log.info("stopping by %s", order.name)
+    # uvicorn raises the first signal once more.
+    if not stop.is_set():
+        log.info("stopping by %s", order.name)
     stop.set()
 
 

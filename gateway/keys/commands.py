@@ -52,6 +52,9 @@ def run_key_command(
         first = problem.errors(include_input=False, include_url=False)[0]
         sys.stderr.write(f"{'.'.join(map(str, first['loc']))}: {first['msg']}\n")
         return 1
+    except BrokenPipeError:
+        # The reader of the output has ended.
+        raise
     except (OSError, ValueError) as problem:
         sys.stderr.write(f"{path}: {problem}\n")
         return 1

@@ -47,11 +47,17 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
-    """Run a command; return its exit code: 0, 1 if something failed, 2 if it could not begin, 130 after Ctrl-C."""
+    """Run a command; return its exit code: 0, 1 if something failed, 2 if it could not begin, 130 after Ctrl-C.
+
+    Raises BrokenPipeError where the reader of its output has ended.
+    """
     # What Kafka's client logs while it connects is told by the command itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(_running(name, options, settings))
+    except BrokenPipeError:
+        # The reader of the output has ended.
+        raise
     except (NoDeployment, NotSwitched, Unavailable, MemoryClientError, ValueError, OSError) as problem:
         sys.stderr.write(f"{name}: {problem}\n")
         return 2

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.keys.key_file import Key, KeyFile
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -71,20 +73,31 @@ def test_name_that_no_setting_has_is_told_with_a_similar_one() -> None:
 def test_worker_logs_the_name_that_no_setting_has(tmp_path: Path) -> None:
     ended = started(BROKR="x", DATA_DIR=str(tmp_path / "data"), AUTHORIZATION="/no/grants.json")
     lines = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("{")]
-    assert [line["event"] for line in lines] == [
+    assert [line["event"] for line in lines[:2]] == [
         "starting",
         "MODESTREAM_BROKR is ignored: there is no such setting; MODESTREAM_BROKER is similar",
-        "ended",
     ]
     assert lines[0]["settings"] == {"data_dir": str(tmp_path / "data"), "authorization": "/no/grants.json"}
-    assert (lines[-1]["code"], ended.returncode) == (os.EX_CONFIG, os.EX_CONFIG)
-    assert "setting MODESTREAM_AUTHORIZATION: " in lines[-1]["reason"]
+    [last] = [line for line in lines if line["event"] == "ended"]
+    assert (last["code"], ended.returncode) == (os.EX_CONFIG, os.EX_CONFIG)
+    assert "setting MODESTREAM_AUTHORIZATION: " in last["reason"]
 
 
 def test_output_may_be_cut_off() -> None:
     command = f"{sys.executable} -m streams schemas | true; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.stdout, ended.stderr, ended.returncode) == ("", "", 128 + signal.SIGPIPE)
+
+
+def test_list_of_keys_may_be_cut_off(tmp_path: Path) -> None:
+    keys = KeyFile(keys=tuple(Key(id=f"k{n}", sha256="0" * 64, principal="p" * 200) for n in range(500)))
+    keys.write(tmp_path / "keys.json")
+    command = f"{sys.executable} -m streams key list | true; exit ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"MODESTREAM_GATEWAY_KEYS": str(tmp_path / "keys.json")}
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.stderr, ended.returncode) == ("", 128 + signal.SIGPIPE)
 
 
 def test_version_is_that_of_the_project() -> None:
