@@ -17,6 +17,7 @@ from gateway.service.layers import Layers
 from gateway.service.reads import Reads
 from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
+from schemas.version import VERSION
 
 AT_ONCE = 8
 """Questions to the worker at the same time for one list."""
@@ -155,7 +156,7 @@ def _summed(boundary: Json, projects: Sequence[Json]) -> Json:
 
 
 def _versions() -> Json:
-    return {"client": _version("modestream-client")}
+    return {"gateway": VERSION, "client": _version("modestream-client")}
 
 
 def _version(distribution: str) -> str | None:

@@ -42,8 +42,13 @@ def gateway_service(
 
     Its environment is the supervisor's `without` the variables of these names.
     """
-    environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}"}
-    environment["MODESTREAM_GATEWAY_AUDIT_LOG"] = os.environ.get("MODESTREAM_GATEWAY_AUDIT_LOG", str(layout.audit_log))
+    environment = {
+        "MODESTREAM_BROKER": f"kafka://{bootstrap}",
+        "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}",
+        # The broker of `up` is on loopback, without TLS and SASL.
+        "MODESTREAM_KAFKA_SECURITY": "null",
+        "MODESTREAM_GATEWAY_AUDIT_LOG": os.environ.get("MODESTREAM_GATEWAY_AUDIT_LOG", str(layout.audit_log)),
+    }
 
     async def start() -> Child:
         return await Child.start(layout, "gateway", command, environment, without=without)

@@ -10,6 +10,7 @@ from gateway.service.calls import Call, Caller
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from schemas.state.policies import Grant
+from schemas.version import VERSION
 from tests.fakes.wire import FakeWire
 from tests.worlds.gateway import http_over
 
@@ -169,3 +170,8 @@ async def test_totals_are_told_without_a_service() -> None:
     async with http_over(MemoryService(wire, boundaries=filled("u1"))) as http:
         assert (await http.get("/v1/deployment")).json()["boundaries"] == 1
         assert (await http.get("/v1/users?limit=0")).status_code == 422
+
+
+async def test_deployment_shows_the_version_of_the_gateway() -> None:
+    shown = await MemoryService(FakeWire()).users.deployment(Call.within(Caller(), "u1"))
+    assert shown["versions"]["gateway"] == VERSION
