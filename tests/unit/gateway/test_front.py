@@ -19,7 +19,7 @@ from gateway.service.calls import Caller
 from gateway.service.failures import Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
-from gateway.serving import server_of
+from gateway.serving import granted_descriptors, server_of
 from schemas.messages.value_count import MAX_VALUES
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import always_ready
@@ -206,6 +206,8 @@ async def test_rest_of_a_refused_body_is_waited_for_as_long_as_for_a_head() -> N
 
 
 async def test_many_connections_of_an_address_shut_nobody_out() -> None:
+    # Both ends of each connection are in this process.
+    granted_descriptors(4096)
     async with serving(connections=2048) as served:
         for _ in range(1_100):
             await served.connect(LIVE)
