@@ -137,7 +137,7 @@ def _live(target: Target) -> bytes:
 LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n"
 TURNS = f"/v1/users/{FLOODER}/turns"
 FIELDS = b'{"query":"q",' + b",".join(b'"x%d":0' % number for number in range(1_100_000)) + b"}"
-LISTS = b'{"query":"q","filters":{"metadata":{"a":[' + b",".join([b"[]"] * 190_000) + b"]}}}"
+LISTS = b'{"query":"q","filters":{"metadata":{"a":[' + b",".join([b"[]"] * 95_000) + b"]}}}"
 
 GATEWAY_FLOODS: dict[str, GatewayFlood] = {
     "header fields": _endless(LIVE, b"X-Many: field\r\n" * 1_000),
