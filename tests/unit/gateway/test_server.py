@@ -24,7 +24,9 @@ def taken() -> Iterator[str]:
 def warnings_of(caplog: pytest.LogCaptureFixture, taken: str, **given: Any) -> list[str]:
     with caplog.at_level(logging.WARNING, "gateway.server"):
         assert run_gateway(GatewaySettings(_env_file=None, gateway_bind=taken, **given)) == os.EX_UNAVAILABLE
-    return [one.getMessage() for one in caplog.records if one.name == "gateway.server"]
+    return [
+        one.getMessage() for one in caplog.records if (one.name, one.levelno) == ("gateway.server", logging.WARNING)
+    ]
 
 
 def test_gateway_without_keys_says_what_every_caller_may(caplog: pytest.LogCaptureFixture, taken: str) -> None:

@@ -86,5 +86,5 @@ def test_no_secret_is_shown() -> None:
 
 
 def test_secret_of_the_gateway_is_not_shown() -> None:
-    given = GatewaySettings(_env_file=None, gateway_cookie_secret=SecretStr("hunter2"), gateway_keys=Path("k.json"))
+    given = GatewaySettings(_env_file=None, gateway_cookie_secret=SecretStr("hunter2" * 5), gateway_keys=Path("k.json"))
     assert changed_settings(given) == {"gateway_cookie_secret": "set", "gateway_keys": "k.json"}
