@@ -1,0 +1,58 @@
+"""Statements that contradict, in every language that rules read: the later one supersedes, and nothing else does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.harnesses.items import ItemsHarness
+
+DATA = Path(__file__).parents[3] / "data" / "contradictions"
+LANGUAGES = sorted(path.stem for path in DATA.glob("*.json"))
+
+
+@pytest.fixture
+def harness(words: SqliteLexicalIndex) -> ItemsHarness:
+    return ItemsHarness(words)
+
+
+def read_cases(name: str) -> list[Any]:
+    """Return the cases of all languages; a case is a list of two texts, or an object with the later one's sender."""
+    cases = []
+    for language in LANGUAGES:
+        for case in json.loads((DATA / f"{language}.json").read_text())[name]:
+            earlier, later = (case["earlier"], case["later"]) if isinstance(case, dict) else case
+            sender = {key: case[key] for key in ("speaker", "project") if key in case} if isinstance(case, dict) else {}
+            cases.append(pytest.param(earlier, later, sender, id=f"{language}: {earlier} / {later} {sender or ''}"))
+    return cases
+
+
+def superseded(harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]) -> list[bool]:
+    """Say both; return for each item of the earlier text whether it is superseded."""
+    scope = {"user_id": "u1", "project_id": sender.get("project", "p1")}
+    first = harness.say(earlier, 1, speaker="Ana Kraus")
+    harness.say(later, 2, speaker=sender.get("speaker", "Ana Kraus"), scope=scope)
+    return [harness.get(memory_id).superseded_by is not None for memory_id in harness.get(first.memory_id).items]
+
+
+@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("pairs"))
+def test_plain_contradiction_supersedes(
+    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+) -> None:
+    assert superseded(harness, earlier, later, sender) == [True]
+
+
+@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("look_alikes"))
+def test_statements_that_only_look_alike_supersede_nothing(
+    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+) -> None:
+    assert True not in superseded(harness, earlier, later, sender)
+
+
+@pytest.mark.parametrize(("later", "earlier", "sender"), read_cases("look_alikes"))
+def test_statements_that_only_look_alike_supersede_nothing_the_other_way_round(
+    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+) -> None:
+    assert True not in superseded(harness, earlier, later, sender)
