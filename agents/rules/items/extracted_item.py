@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from modestream_client.vocabulary import ItemKind, MemoryType
 
-from agents.rules.items.claims import extract_claim
+from agents.rules.items.claim_reading import extract_claim
 from agents.rules.items.kinds import Voice
 from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
@@ -80,8 +80,8 @@ def item_stability(kind: ItemKind | None, spaced: str) -> float:
     return KIND_RATINGS[kind].stability * (TEMPORARY_FACTOR if _TEMPORARY.search(spaced) else 1.0)
 
 
-CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction"})
-"""Kinds with claims; two rules or two goals can hold together."""
+CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction", "preference"})
+"""Kinds with claims; two rules or two goals can hold together. A preference has one if it is a favourite thing."""
 
 
 class ExtractedItem(NamedTuple):

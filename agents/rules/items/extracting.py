@@ -14,8 +14,9 @@ from modestream_client.vocabulary import ItemKind
 
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
+from agents.rules.items.claim_reading import extract_claim, is_own_claim
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
-from agents.rules.items.facts import states_fact
+from agents.rules.items.facts import FIRST_PERSON, states_fact
 from agents.rules.items.kinds import (
     ALLOWED_KINDS,
     FIRST_PERSON_VOICES,
@@ -58,11 +59,11 @@ def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
     sentence = parse_sentence(text)
     if len(sentence.words) < MIN_ITEM_WORDS or sentence.is_question:
         return None
-    kind = _kind(sentence, written_words(text), has_first_person=has_first_person)
+    kind = _kind(text, sentence, has_first_person=has_first_person)
     return kind if kind == "fact" or (kind and _has_content(sentence.words)) else None
 
 
-def _kind(sentence: Sentence, written: list[str], *, has_first_person: bool) -> ItemKind | None:
+def _kind(text: str, sentence: Sentence, *, has_first_person: bool) -> ItemKind | None:
     words, spaced = sentence
     labels = find_cue_labels(sentence)
     if "SPECULATION" in labels:
@@ -71,9 +72,14 @@ def _kind(sentence: Sentence, written: list[str], *, has_first_person: bool) -> 
         return "procedure"
     if kind := kind_of(labels, spaced):
         return kind
+    written = written_words(text)
     if "SPECULATION" in labels or len(written) != len(words):
         return None
-    return "fact" if states_fact(words, written, spaced, has_first_person=has_first_person) else None
+    if states_fact(words, written, spaced, has_first_person=has_first_person):
+        return "fact"
+    # A claim is a fact in more languages, and with values in lower case.
+    claim = extract_claim(text, "") if has_first_person or not FIRST_PERSON.search(spaced) else None
+    return "fact" if claim and (has_first_person or not is_own_claim(claim)) else None
 
 
 def _has_content(words: list[str]) -> bool:

@@ -23,7 +23,8 @@ def _pattern(triggers: str, pattern: str, *, needs_value: bool = True) -> FactPa
 
 
 OPENING_PATTERN = (
-    r"^ (?:(?:and|also|so|no|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|by the way|lately|und|also|y|et|"
+    r"^ (?:(?:and|also|so|no(?! (?:vivo|vivimos|trabajo|trabajamos) )|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|"
+    r"by the way|lately|und|also|y|et|"
     r"(?:hey|thanks) [^ ,]+(?= ,)) (?:[,!] ?)?|actually (?:, ?)?|correction [,:] ){0,2}"
 )
 """Up to two openings before the subject of a sentence."""
@@ -187,15 +188,15 @@ LOOKAHEAD_WORDS = 2
 
 _TRIGGERS = frozenset().union(*(pattern.triggers for pattern in FACT_PATTERNS))
 
-_FIRST_PERSON = re.compile(
+FIRST_PERSON = re.compile(
     r" (?:i|i'm|i've|my|mine|me|we|our|us|ich|mein|meine|mi|vivo|trabajo|je|j'habite|mon|ma|wir|unser) "
 )
-_UNCERTAIN = re.compile(
+UNCERTAIN = re.compile(
     r" (?:if|unless|would|could|might|may (?:be|have|not|need|want|take|get|go|come|also|well|cost)|maybe|"
     r"perhaps|probably|possibly|apparently|supposedly|suppose|guess|wish|"
     r"hope|hopefully|imagine|pretend|joke|joking|think|thought|believe|seems?|looks? like|used to|should|wenn|falls|"
-    r"wahrscheinlich|vielleicht|glaube|denke|hoffe|sollte|ware|wurde|konnte|si|quizas|tal vez|creo|ojala|seria|podria|"
-    r"peut-etre|je crois|je pense|serait|pourrait|devrait|either|or|nothing|nobody|whatever|whether) "
+    r"wahrscheinlich|vielleicht|glaube|denke|hoffe|sollte|ware|wurde|konnte|si(?! chiama)|quizas|tal vez|creo|ojala|"
+    r"seria|podria|peut-etre|je crois|je pense|serait|pourrait|devrait|either|or|nothing|nobody|whatever|whether) "
 )
 """Words of a guess, a wish or a supposition."""
 
@@ -211,9 +212,9 @@ def states_fact(words: list[str], written: list[str], spaced: str, *, has_first_
 
     `words` are folded, `written` are as written. Without `has_first_person`, sentences in the first person are none.
     """
-    if _TRIGGERS.isdisjoint(words) or _UNCERTAIN.search(spaced):
+    if _TRIGGERS.isdisjoint(words) or UNCERTAIN.search(spaced):
         return False
-    if not has_first_person and _FIRST_PERSON.search(spaced):
+    if not has_first_person and FIRST_PERSON.search(spaced):
         return False
     for fact in FACT_PATTERNS:
         match = None if fact.triggers.isdisjoint(words) else fact.pattern.match(spaced)

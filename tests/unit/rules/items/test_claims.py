@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.items.claims import extract_claim
+from agents.rules.items.claim_reading import extract_claim
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,302 @@
+"""Read the value of a claim: a name, a place, a product, a day, a time, or a favourite thing. Pure.
+
+Enters: the words of a sentence, folded and as written, and where the value begins. Leaves: the name of the attribute
+that the value is of, or None. Guaranteed: a state (`slow`, `on holiday`), a list (`Lisbon and Porto`) and a restricted
+value (`Bergen during the week`) are none. A word in lower case is a value only if it is a known one.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from agents.rules.text.date_words import MONTHS, MONTHS_IN_ITALIAN_AND_PORTUGUESE, WEEKDAYS
+
+
+class Words(NamedTuple):
+    """A sentence's words; both sequences have the same length."""
+
+    folded: Sequence[str]
+    written: Sequence[str]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+NOW_WORDS = _words(
+    "now currently nowadays instead actually jetzt nun inzwischen mittlerweile aktuell ahora actualmente maintenant "
+    "desormais actuellement ora adesso attualmente agora atualmente"
+)
+"""Words that say that a value holds now."""
+
+_PHRASES_OF_NOW = ("these days", "from now on", "at the moment", "as of today", "from today")
+_ARTICLES = _words("the a el la le l il lo i o os as un der die das den dem al am")
+_CONJUNCTIONS = _words("and or und oder y o et ou e but aber pero mais ma mas")
+_REASONS = _words("but because since as so which with aber weil seit pero porque desde mais car depuis ma perche mas")
+"""Words of a further clause, which may follow a value."""
+
+_TITLES = _words(
+    "dr doctor doctora docteur docteure dottor dottoressa doutor doutora prof professor professeur mr mrs ms miss "
+    "sir herr herrn frau m mme monsieur madame sr sra senor senora senhor senhora signor signora"
+)
+_PARTICLES = _words("of the de la von van der den di da do del y")
+COUNTRIES = _words(
+    "england scotland wales ireland britain germany austria switzerland france belgium netherlands luxembourg spain "
+    "portugal italy greece turkey poland czechia hungary romania bulgaria croatia serbia slovenia slovakia ukraine "
+    "russia sweden norway denmark finland iceland estonia latvia lithuania canada america usa us uk mexico brazil "
+    "argentina chile peru colombia china japan india korea australia egypt morocco kenya nigeria israel europe asia "
+    "africa deutschland osterreich schweiz frankreich belgien niederlande spanien italien griechenland turkei polen "
+    "ungarn schweden norwegen danemark finnland alemania suiza francia belgica espana italia grecia portogallo "
+    "spagna germania svizzera alemanha suica franca espanha allemagne suisse espagne italie grece suede norvege "
+    "irlande brasil brasile"
+)
+_CITIES = _words(
+    "london manchester birmingham leeds york liverpool bristol edinburgh glasgow cardiff belfast dublin cork oxford "
+    "cambridge berlin hamburg munich munchen cologne koln frankfurt stuttgart dresden leipzig hanover hannover "
+    "bremen bonn dusseldorf nuremberg nurnberg vienna wien graz salzburg zurich geneva bern basel lausanne paris "
+    "lyon marseille nice nantes rennes bordeaux lille toulouse strasbourg montpellier brussels antwerp ghent "
+    "amsterdam rotterdam utrecht eindhoven madrid barcelona valencia sevilla seville bilbao vigo malaga zaragoza "
+    "granada lisbon lisboa porto coimbra braga faro rome roma milan milano turin torino naples napoli florence "
+    "firenze bologna venice venezia genoa genova parma palermo athens thessaloniki istanbul ankara warsaw krakow "
+    "gdansk prague brno bratislava budapest bucharest sofia belgrade zagreb ljubljana kyiv lviv moscow oslo bergen "
+    "trondheim stockholm gothenburg malmo copenhagen aarhus helsinki tampere reykjavik tallinn riga vilnius boston "
+    "chicago seattle austin dallas houston denver portland atlanta miami philadelphia detroit toronto montreal "
+    "vancouver ottawa calgary mexico-city bogota lima santiago montevideo tokyo osaka kyoto seoul beijing shanghai "
+    "shenzhen singapore bangkok hanoi jakarta manila delhi mumbai bangalore bengaluru chennai hyderabad kolkata "
+    "karachi lahore dubai doha cairo casablanca tunis nairobi lagos accra johannesburg sydney melbourne brisbane "
+    "perth adelaide auckland wellington brooklyn berkeley"
+)
+"""`moved to` a city is a move; `moved to` another name may be a tool, a team or a company."""
+
+_TWO_WORD_CITIES = frozenset(
+    {"new york", "los angeles", "san francisco", "san diego", "hong kong", "tel aviv", "buenos aires", "cape town"}
+    | {"sao paulo", "mexico city", "the hague", "salt lake", "las vegas", "new orleans", "rio de", "den haag"}
+)
+_PRODUCTS = _words(
+    "heroku render railway vercel netlify aws gcp azure cloudflare digitalocean hetzner linode ovh scaleway fastly "
+    "fly firebase supabase kubernetes k8s nomad openshift docker swarm ecs eks gke lambda podman proxmox vmware "
+    "bare-metal jenkins buildkite circleci travis drone teamcity bamboo gitlab github bitbucket gitea forgejo "
+    "woodpecker argo tekton postgres postgresql mysql mariadb sqlite oracle mongodb mongo redis cassandra dynamodb "
+    "cockroachdb clickhouse duckdb snowflake bigquery elasticsearch opensearch neo4j couchdb scylla kafka rabbitmq "
+    "nats pulsar sqs python rust golang typescript javascript java kotlin swift ruby elixir scala haskell django "
+    "flask fastapi rails laravel spring express nextjs react vue angular svelte htmx vscode vim neovim emacs "
+    "intellij pycharm zed sublime jira linear asana trello notion confluence slack discord teams zoom stripe paypal "
+    "adyen twilio sendgrid mailgun auth0 okta keycloak datadog grafana prometheus sentry newrelic"
+)
+"""Products that are often written in lower case."""
+
+_PLATFORMS = _words("linux windows macos mac unix android ios ubuntu debian fedora arm x86 chrome firefox safari")
+"""One thing runs on several of these."""
+
+_DAYS = frozenset(WEEKDAYS) | _words(
+    "lunedi martedi mercoledi giovedi venerdi sabato domenica segunda terca quarta quinta sexta segunda-feira "
+    "terca-feira quarta-feira quinta-feira sexta-feira"
+)
+_MONTHS = frozenset({*MONTHS, *MONTHS_IN_ITALIAN_AND_PORTUGUESE})
+_COLOURS = _words(
+    "black white grey gray red green blue yellow orange purple pink brown violet turquoise teal cyan magenta indigo "
+    "maroon beige gold silver crimson scarlet lilac lavender olive navy mint coral amber ochre burgundy schwarz "
+    "weiss grau rot grun blau gelb lila rosa braun violett turkis orange beige negro blanco gris rojo verde azul "
+    "amarillo naranja morado marron violeta turquesa celeste noir blanc rouge vert bleu jaune rose violet brun nero "
+    "bianco grigio rosso blu giallo arancione viola marrone azzurro turchese preto branco cinzento vermelho amarelo "
+    "laranja roxo castanho cor-de-rosa"
+)
+_NO_NAME = (
+    _DAYS
+    | _MONTHS
+    | _words(
+        "i english british american german french spanish italian portuguese dutch swiss austrian belgian polish czech "
+        "hungarian romanian greek turkish russian ukrainian swedish norwegian danish finnish irish scottish welsh "
+        "canadian mexican brazilian chinese japanese korean indian australian african european asian catholic protestant "
+        "muslim jewish buddhist hindu christian nacht tag regen tageslicht hand home night work school"
+    )
+)
+"""Capitalised words that are no name of a person, a place or a company."""
+
+_NO_THING = _words(
+    "not no none unknown unclear undecided secret missing gone expensive cheap bad good great nice awful terrible "
+    "boring hard easy difficult old new different better worse best worst ready open closed sold still always never "
+    "very too so quite really what which when where why how that this it something nothing anything everything one "
+    "on in at from by for with about under over out away back here there to than like either neither both nicht "
+    "kein keine sehr zu so auch no muy tan demasiado tambien ne pas tres trop aussi non molto troppo anche nao "
+    "muito tambem"
+)
+_DIGIT = re.compile(r"\d")
+_CLOCK = re.compile(r"^(?:\d{1,2}(?:[.h]\d{2}|am|pm|h|uhr)?)$")
+_UNITS_OF_TIME = _words("am pm uhr o'clock h heures")
+
+
+def _skip(words: Words, at: int, skipped: frozenset[str]) -> int:
+    while at < len(words.folded) and words.folded[at] in skipped:
+        at += 1
+    return at
+
+
+def _is_capitalised(words: Words, at: int) -> bool:
+    return at < len(words.written) and words.written[at][0].isupper() and words.folded[at].split("'")[0] != "i"
+
+
+def _ends(words: Words, at: int) -> bool:
+    """True if the value ends here: at the end, before a word of now, or before a clause that restricts nothing."""
+    at = _skip(words, at, NOW_WORDS)
+    rest = " ".join(words.folded[at:])
+    if not rest or rest in _PHRASES_OF_NOW or rest == "!":
+        return True
+    following = words.folded[at + 1 :]
+    has_alternative = any(
+        word in _CONJUNCTIONS and _is_capitalised(words, at + index) for index, word in enumerate(following, 2)
+    )
+    if words.folded[at] in {",", *_REASONS}:
+        return not has_alternative
+    return words.folded[at] in _CONJUNCTIONS and len(following) > 1 and not _is_capitalised(words, at + 1)
+
+
+def _name_end(words: Words, at: int) -> int:
+    """Return the index behind a run of capitalised words that begins at `at`; `at` if there is none."""
+    end = _skip(words, at, _TITLES)
+    if (
+        end >= len(words.folded)
+        or {words.folded[end], words.folded[end].removesuffix("s")} & _NO_NAME
+        or not _is_capitalised(words, end)
+    ):
+        return at
+    while end < len(words.folded):
+        if words.folded[end].endswith("'s") and end > at:
+            return at
+        joins = words.folded[end] in _PARTICLES and _is_capitalised(words, end + 1)
+        if not (joins or _is_capitalised(words, end) or _DIGIT.search(words.folded[end])):
+            break
+        end += 1
+    return end
+
+
+def read_name(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a person or a company."""
+    start = _skip(words, at, _ARTICLES | NOW_WORDS)
+    end = _name_end(words, start)
+    return attribute if end > start and _ends(words, end) else None
+
+
+def read_company(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a company: no city and no country, where somebody may work as well."""
+    start = _skip(words, at, _ARTICLES | NOW_WORDS)
+    if start < len(words.folded) and words.folded[start] in _CITIES | COUNTRIES:
+        return None
+    return read_name(words, at, attribute)
+
+
+def read_full_name(words: Words, at: int, attribute: str) -> str | None:
+    """Read a name with a title, or of two words: in German all nouns are capitalised."""
+    start = _skip(words, at, NOW_WORDS)
+    has_title = start < len(words.folded) and words.folded[start] in _TITLES
+    end = _name_end(words, start)
+    return attribute if end - start >= 2 and (has_title or end - start == 2) and _ends(words, end) else None
+
+
+def read_place(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a place; that of a country is another attribute than that of a city."""
+    at = _skip(words, at, NOW_WORDS)
+    end = _name_end(words, at)
+    if end == at or not _ends(words, end):
+        return None
+    return f"{attribute} country" if words.folded[at] in COUNTRIES else attribute
+
+
+def read_city(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a known city."""
+    pair = " ".join(words.folded[at : at + 2])
+    is_city = at < len(words.folded) and (words.folded[at] in _CITIES or pair in _TWO_WORD_CITIES)
+    return read_place(words, at, attribute) if is_city else None
+
+
+def read_new_home(words: Words, at: int, attribute: str) -> str | None:
+    """Read a place before the verb, as in `nach Bonn gezogen`."""
+    end = _name_end(words, at)
+    is_moved = end > at and words.folded[end : end + 1] in (["gezogen"], ["umgezogen"])
+    return attribute if is_moved and words.folded[at] not in COUNTRIES else None
+
+
+def read_product(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a product or an address; a platform is none, since a thing runs on several."""
+    at = _skip(words, at, _ARTICLES | NOW_WORDS)
+    if at >= len(words.folded) or words.folded[at] in _PLATFORMS | _NO_NAME:
+        return None
+    if words.folded[at] in _PRODUCTS:
+        end = at + 1
+        while end < len(words.folded) and (_is_capitalised(words, end) or words.folded[end] in _PRODUCTS | {"actions"}):
+            end += 1
+    else:
+        end = _name_end(words, at)
+    if end == at and "." in words.folded[at]:
+        end = at + 1
+    return attribute if end > at and _ends(words, end) else None
+
+
+def read_known_product(words: Words, at: int, attribute: str) -> str | None:
+    """Read a product that is known: in German all nouns are capitalised."""
+    at = _skip(words, at, _ARTICLES | NOW_WORDS)
+    is_known = at < len(words.folded) and (words.folded[at] in _PRODUCTS or "." in words.folded[at])
+    return read_product(words, at, attribute) if is_known else None
+
+
+def read_when(words: Words, at: int, attribute: str) -> str | None:
+    """Read a day or a time; these are two attributes."""
+    at = _skip(words, at, _ARTICLES | NOW_WORDS)
+    rest = words.folded[at:]
+    if not rest:
+        return None
+    if rest[0] in _DAYS:
+        return f"{attribute} day"
+    if any(word in _MONTHS for word in rest[:3]) and any(word[0].isdigit() for word in rest[:2]):
+        return f"{attribute} day"
+    is_clock = rest[1:2] == [":"] or _UNITS_OF_TIME & {*rest[1:2]} or not rest[0].isdigit()
+    return f"{attribute} time" if _CLOCK.search(rest[0]) and is_clock else None
+
+
+def read_colour(words: Words, at: int, attribute: str) -> str | None:
+    """Read one colour."""
+    at = _skip(words, at, _ARTICLES | NOW_WORDS)
+    is_colour = at < len(words.folded) and words.folded[at] in _COLOURS
+    return attribute if is_colour and _ends_closely(words, at + 1) else None
+
+
+MAX_THING_WORDS = 3
+"""Words of a favourite thing."""
+
+
+def read_thing(words: Words, at: int, attribute: str) -> str | None:
+    """Read a thing of up to `MAX_THING_WORDS` words: a food, a book, a band."""
+    at = _skip(words, at, _ARTICLES | NOW_WORDS)
+    end = at
+    while end < len(words.folded) and end - at < MAX_THING_WORDS and _is_of_thing(words.folded[end]):
+        end += 1
+    return attribute if end > at and _ends_closely(words, end) else None
+
+
+def _is_of_thing(word: str) -> bool:
+    return word not in _NO_THING | _CONJUNCTIONS | NOW_WORDS and word[0].isalnum() and word != "these"
+
+
+def _ends_closely(words: Words, at: int) -> bool:
+    """True if nothing follows but words of now: what else follows a word in lower case may be a part of the value."""
+    rest = " ".join(words.folded[_skip(words, at, NOW_WORDS) :])
+    return not rest or rest == "!" or rest in _PHRASES_OF_NOW
+
+
+ValueReader = Callable[[Words, int, str], str | None]
+"""Words, the index of the value, and the attribute in; the attribute, more exactly, out."""
+
+VALUE_READERS: Mapping[str, ValueReader] = {
+    "name": read_name,
+    "company": read_company,
+    "full name": read_full_name,
+    "place": read_place,
+    "city": read_city,
+    "new home": read_new_home,
+    "product": read_product,
+    "known product": read_known_product,
+    "when": read_when,
+    "colour": read_colour,
+    "thing": read_thing,
+}
+"""By the kind of value that a pattern names."""
