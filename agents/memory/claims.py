@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from agents.memory.write_memory import WriteMemory
 from agents.ports.claims import ClaimWriter
 from agents.ports.stores import MemoryWriter
-from agents.rules.items.claims import apply_successor, claims_of, preceding_item_ids, successor, update_claim
+from agents.rules.items.claims import (
+    apply_successor,
+    claims_of,
+    keys_of_successor,
+    preceding_item_ids,
+    replaced_by,
+    successor,
+    update_claim,
+)
 from schemas.state.memories import Claim, Memory
 
 
@@ -40,7 +48,16 @@ class ResolveClaims:
         known = {key: self._claims.get(key) for key in {**old, **new}}
         now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in known.items()}
         others = dict.fromkeys(
-            other for claims in (known, now) for key in claims for other in preceding_item_ids(claims[key], changed_id)
+            (
+                *replaced_by(before),
+                *replaced_by(after),
+                *(
+                    other
+                    for rows in (known, now)
+                    for row in rows.values()
+                    for other in preceding_item_ids(row, changed_id)
+                ),
+            )
         )
         changed = [item for other in others if (item := self._write_successor(other, now)) is not None]
         for key, claim in now.items():
@@ -59,5 +76,5 @@ class ResolveClaims:
         return None if updated == item else updated
 
     def _with_successor(self, item: Memory, now: Mapping[str, Claim]) -> Memory:
-        claims = {key: now[key] if key in now else self._claims.get(key) for key in claims_of(item)}
+        claims = {key: now[key] if key in now else self._claims.get(key) for key in keys_of_successor(item)}
         return apply_successor(item, successor(item, claims))

@@ -5,7 +5,7 @@ for a model: without an answer it stays `pending` on the record and is asked aga
 never an instruction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.interaction.decision import apply_threshold, pool_votes
+from agents.rules.items.claims import with_known_items
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
 from agents.rules.memory.visibility import may_show_model
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text
+from agents.understanding.earlier_items import EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Refresh, Understood
@@ -36,6 +38,9 @@ UNDERSTAND_STEP, UNDERSTAND_ROLE = "understand.turn", "understand"
 
 MAX_RECENT_TURNS = 6
 """Previous turns in the prompt with their modes, so that a conversation tends to stay in one mode."""
+
+EARLIER_PLACEHOLDER = "{{earlier}}"
+"""Where a template shows the earlier items. One of a deployment may lack it: then the rules alone compare items."""
 
 
 class Understand:
@@ -92,19 +97,20 @@ class Understand:
 
         Raises Unavailable if it must be asked again.
         """
-        prompt = self._prompt(memory)
+        earlier = self._earlier(memory)
+        prompt = self._prompt(memory, earlier)
         try:
             answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
         except Unanswerable as problem:
             return self._event(memory, None, None, UNANSWERABLE_PROFILE, problem.tokens, refresh)
-        found = self._with_known_categories(answered.answer, memory)
+        found = with_known_items(self._with_known_categories(answered.answer, memory), earlier)
         interaction = await self._with_vote(memory, found)
         tokens = answered.tokens_in + answered.tokens_out
         return self._event(memory, interaction, found, answered.profile, tokens, refresh)
 
     def expected_tokens(self, memory: Memory) -> int:
         """Return the number of tokens that asking about a turn takes before it is answered, rather more than less."""
-        prompt = self._prompt(memory)
+        prompt = self._prompt(memory, self._earlier(memory))
         return (len(prompt.system) + len(prompt.user)) // CHARS_PER_TOKEN
 
     @property
@@ -112,7 +118,14 @@ class Understand:
         """The version of the template that a turn is understood by."""
         return self._template.version
 
-    def _prompt(self, memory: Memory) -> Prompt:
+    def _earlier(self, memory: Memory) -> Mapping[str, Memory]:
+        """Return the items that the turn may contradict, by short names; none if the template does not ask for them."""
+        if EARLIER_PLACEHOLDER not in self._template.text:
+            return {}
+        near = EarlierItems(self._words, self._memories, self._modes).near(memory)
+        return {f"e{number}": item for number, item in enumerate(near, 1)}
+
+    def _prompt(self, memory: Memory, earlier: Mapping[str, Memory]) -> Prompt:
         return build_understanding_prompt(
             self._template.text,
             self._template.version,
@@ -123,6 +136,7 @@ class Understand:
             modes=self._modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
             recent=self._recent(memory),
             categories=[(one.name, one.description) for one in self._taxonomy(memory).all()],
+            earlier=earlier,
         )
 
     async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:

@@ -122,7 +122,8 @@ class Support(BaseModel, frozen=True):
     """What one turn contributes to an item.
 
     `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
-    resource. The latest support gives the item its text.
+    resource. The latest support gives the item its text. `replaces` are the ids of earlier items that no longer hold
+    since then, as a language model has found.
     """
 
     memory_id: str
@@ -141,6 +142,7 @@ class Support(BaseModel, frozen=True):
     claim: str | None = None
     entities: tuple[str, ...] = ()
     times: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = Field(default=(), exclude_if=lambda replaces: not replaces)
 
 
 class Item(BaseModel, frozen=True):

@@ -13,12 +13,16 @@ from schemas.state.aims import MAX_ENTRIES, IntentionUpdate, ShortText
 
 
 class FoundItem(BaseModel, frozen=True):
-    """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word."""
+    """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word.
+
+    `replaces` are the ids of those of the earlier items that no longer hold since it was said.
+    """
 
     kind: ItemKind
     text: Annotated[str, Field(max_length=2048)]
     quote: Annotated[str, Field(max_length=4096)]
     confidence: Confidence = 0.5
+    replaces: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
 
 
 class FoundCategory(BaseModel, frozen=True):

@@ -20,7 +20,7 @@ PROJECT_PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
 VERSION = re.compile(r"([a-z]+)-[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Name and version: a file name without its ending."""
 
-UNDERSTANDING_PROMPT = "understand-1"
+UNDERSTANDING_PROMPT = "understand-2"
 """The project's template for turns."""
 
 DISTILLING_PROMPT = "distil-1"
@@ -46,7 +46,7 @@ class PromptUse(NamedTuple):
 
 PROMPT_USES: Mapping[str, PromptUse] = {
     "understand": PromptUse(
-        UNDERSTANDING_PROMPT, frozenset({"turn"}), frozenset({"about", "categories", "modes", "recent"})
+        UNDERSTANDING_PROMPT, frozenset({"turn"}), frozenset({"about", "categories", "earlier", "modes", "recent"})
     ),
     "distil": PromptUse(DISTILLING_PROMPT, frozenset({"said"})),
     "categorize": PromptUse(CATEGORY_PROMPT, frozenset({"items"}), frozenset({"category"})),

@@ -44,7 +44,7 @@ _UNIQUE = (
     r"(?:mother|father|mum|mom|dad|wife|husband|partner|girlfriend|boyfriend|boss|landlord|mutter|vater|frau|chefin|chef|"
     r"madre|padre|mujer|marido|mere|pere|femme|mari|moglie|marito|mae|pai|mulher)"
 )
-"""Persons of whom one has one: nobody has two mothers, many have two sisters."""
+"""Relatives of which there is one: there may be two sisters, but not two mothers."""
 
 _ROLE = (
     r"(?:dentist|doctor|gp|boss|line manager|manager|landlord|landlady|therapist|hairdresser|team lead|supervisor|"

@@ -107,8 +107,8 @@ _NO_NAME = (
     | _words(
         "i english british american german french spanish italian portuguese dutch swiss austrian belgian polish czech "
         "hungarian romanian greek turkish russian ukrainian swedish norwegian danish finnish irish scottish welsh "
-        "canadian mexican brazilian chinese japanese korean indian australian african european asian catholic protestant "
-        "muslim jewish buddhist hindu christian nacht tag regen tageslicht hand home night work school"
+        "canadian mexican brazilian chinese japanese korean indian australian african european asian catholic "
+        "protestant muslim jewish buddhist hindu christian nacht tag regen tageslicht hand home night work school"
     )
 )
 """Capitalised words that are no name of a person, a place or a company."""
@@ -178,7 +178,7 @@ def read_name(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_company(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a company: no city and no country, where somebody may work as well."""
+    """Read the name of a company: no city and no country, which are places of work as well."""
     start = _skip(words, at, _ARTICLES | NOW_WORDS)
     if start < len(words.folded) and words.folded[start] in _CITIES | COUNTRIES:
         return None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from modestream_client.vocabulary import ItemKind, MemoryType
 
 from agents.rules.items.claim_reading import extract_claim
+from agents.rules.items.claims import CLAIM_KINDS
 from agents.rules.items.kinds import Voice
 from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
@@ -80,14 +81,11 @@ def item_stability(kind: ItemKind | None, spaced: str) -> float:
     return KIND_RATINGS[kind].stability * (TEMPORARY_FACTOR if _TEMPORARY.search(spaced) else 1.0)
 
 
-CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction", "preference"})
-"""Kinds with claims; two rules or two goals can hold together. A preference has one if it is a favourite thing."""
-
-
 class ExtractedItem(NamedTuple):
     """One item with its span of code points, `end` excluded, in the turn's text or in that of `resource`.
 
     `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates.
+    `replaces` are the ids of earlier items that no longer hold, as a language model has found.
     """
 
     kind: ItemKind | None
@@ -101,6 +99,7 @@ class ExtractedItem(NamedTuple):
     claim: str | None
     entities: tuple[str, ...]
     times: tuple[str, ...]
+    replaces: tuple[str, ...] = ()
 
 
 class SourceText(NamedTuple):

@@ -15,11 +15,13 @@ from modestream_client.vocabulary import ItemKind
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.claim_reading import extract_claim, is_own_claim
+from agents.rules.items.claims import CLAIM_KINDS
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
 from agents.rules.items.facts import FIRST_PERSON, states_fact
 from agents.rules.items.kinds import (
     ALLOWED_KINDS,
     FIRST_PERSON_VOICES,
+    REPLACING_VOICES,
     RULE_KINDS,
     Voice,
     find_step_lists,
@@ -124,7 +126,8 @@ def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
 def extract_by_model(memory: Memory, understanding: Understanding) -> list[ExtractedItem]:
     """Return the items of a model with a quotation from the turn's text, or else from that of a resource.
 
-    Others are dropped, and so are rules from a voice that may set none: a tool's output may be anyone's text.
+    Others are dropped, and so are rules from a voice that may set none: a tool's output may be anyone's text, and so
+    replaces no earlier item either.
     """
     voice = voice_of(memory)
     if voice is None or not understanding.items:
@@ -135,9 +138,11 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
         for one in verify_items(understanding, source.text):
             if id(one.item) not in found and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
                 text = one.item.text.strip() or None
-                found[id(one.item)] = build_extracted_item(
+                extracted = build_extracted_item(
                     source, Span(one.start, one.end), one.item.kind, text, one.item.confidence
                 )
+                may_replace = source.voice in REPLACING_VOICES and one.item.kind in CLAIM_KINDS
+                found[id(one.item)] = extracted._replace(replaces=one.item.replaces if may_replace else ())
     return [found[id(item)] for item in understanding.items if id(item) in found]
 
 
@@ -149,7 +154,9 @@ def _merged(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]
         if same is None:
             items.append(one)
         else:
-            items[same] = items[same]._replace(confidence=max(items[same].confidence, one.confidence))
+            items[same] = items[same]._replace(
+                confidence=max(items[same].confidence, one.confidence), replaces=one.replaces
+            )
     return items
 
 

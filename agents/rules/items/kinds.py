@@ -107,6 +107,9 @@ RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction
 FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 """Voices with a first person that means the speaker."""
 
+REPLACING_VOICES = frozenset({Voice.USER, Voice.PERSON, Voice.SYSTEM})
+"""Voices whose statements may replace earlier ones where a language model says so."""
+
 _MACHINE_NAMES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
 
 

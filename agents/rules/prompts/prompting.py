@@ -15,6 +15,7 @@ from typing import Any
 
 from schemas.models.language import Prompt
 from schemas.state.categories import Category
+from schemas.state.memories import Memory
 from schemas.state.modes import Mode
 from schemas.state.understanding import FoundItem, Understanding
 
@@ -81,10 +82,12 @@ def build_understanding_prompt(
     modes: Sequence[Mode],
     recent: Sequence[RecentTurn],
     categories: Sequence[tuple[str, str]],
+    earlier: Mapping[str, Memory] | None = None,
 ) -> Prompt:
     """Build the prompt that asks a model to understand one turn.
 
-    `categories` are names with descriptions, `recent` is oldest first. Raises ValueError as `fill_prompt` does.
+    `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by the name that the answer
+    refers to them by. Raises ValueError as `fill_prompt` does.
     """
     parts = {
         "modes": _json_lines(_mode_description(mode) for mode in _unique_by_name(modes)[:MAX_LISTED_NAMES]),
@@ -94,6 +97,10 @@ def build_understanding_prompt(
         ),
         "recent": _json_lines(
             {"role": turn.role, "mode": turn.mode, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)} for turn in recent
+        ),
+        "earlier": _json_lines(
+            {"id": name, "said_at": item.occurred_at.isoformat(), "text": clip_text(item.text, MAX_EXCERPT_CHARS)}
+            for name, item in (earlier or {}).items()
         ),
         "about": _json_lines([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
         "turn": clip_text(turn_text, MAX_TURN_CHARS),

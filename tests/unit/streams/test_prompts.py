@@ -19,9 +19,9 @@ def test_own_template_is_found_beside_those_of_the_project(tmp_path: Path) -> No
     (tmp_path / "understand-acme-2.md").write_text(OWN)
     (tmp_path / "notes.txt").write_text("not a template")
     prompts = Prompts(tmp_path)
-    assert prompts.versions("understand") == ["understand-1", "understand-acme-2"]
+    assert prompts.versions("understand") == ["understand-1", "understand-2", "understand-acme-2"]
     assert prompts.get("understand-acme-2").text == OWN
-    assert prompts.of("understand").version == "understand-1"
+    assert prompts.of("understand").version == "understand-2"
 
 
 def test_project_has_a_usable_template_for_every_step() -> None:
@@ -57,7 +57,7 @@ def test_version_that_the_name_does_not_have_is_refused(chosen: dict[str, str], 
         ("understand-1.md", OWN, "has the version of one of the project's templates"),
         ("understand.md", OWN, "a template is named <name>-<version>.md"),
         ("translate-1.md", OWN, "<name> is one of categorize"),
-        ("understand-2.md", "Describe {{turn}}.", "needs the headings `# System` and `# User`"),
+        ("understand-8.md", "Describe {{turn}}.", "needs the headings `# System` and `# User`"),
         ("understand-2.md", OWN.replace("{{turn}}", "{{turns}}"), "unknown placeholders ['turns']"),
         ("understand-2.md", OWN.replace("{{turn}}", "{{about}}"), "no placeholder ['turn']"),
         ("understand-2.md", OWN.replace("Describe it", "Describe {{turn}}"), "['turn'] are under `# System`"),
