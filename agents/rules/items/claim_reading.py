@@ -61,13 +61,18 @@ _ROLE_DE = (
     r"steuerberaterin|teamleiter|teamleiterin|anwalt|anwaltin|frau|mann)"
 )
 _THING = (
-    r"(?:food|band|film|movie|book|song|singer|drink|animal|season|sport|fruit|dish|city|language|editor|artist|author|"
-    r"game|team|series|restaurant|comida|grupo|pelicula|libro|cancion|bebida|deporte|ciudad|plat|groupe|livre|chanson|"
-    r"boisson|ville|cibo|piatto|gruppo|canzone|bevanda|citta|banda|filme|livro|musica|desporto|esporte|cidade)"
+    r"(?:food|drink|animal|season|sport|fruit|dish|language|comida|bebida|deporte|plat|boisson|cibo|piatto|bevanda|"
+    r"animale|desporto|esporte)"
 )
+_WORK = (
+    r"(?:band|film|movie|book|song|singer|city|editor|artist|author|game|team|series|restaurant|grupo|pelicula|libro|"
+    r"cancion|ciudad|groupe|livre|chanson|ville|gruppo|canzone|citta|banda|filme|livro|musica|cidade)"
+)
+"""Favourite things that have a name."""
+
 _COLOUR = r"(?:colou?r|couleur|colore|cor)"
 _FAVOURITE = r"(?:favorit[oae]|favori|preferid[oa]|preferee?|preferit[oa])"
-_OUR_ONE = r"(?:database|datenbank|base de datos|base de donnees|base de dados|framework|issue tracker|cloud provider)"
+_OUR_ONE = r"(?:database|datenbank|base de datos|base de donnees|base de dados|issue tracker|cloud provider)"
 """Nouns that need no other one to be told from others of their kind, after `our`."""
 
 _SERVER = r"(?:api|server|site|website|backend|frontend|database|cluster|blog|service|website|shop)"
@@ -91,7 +96,7 @@ _SUBJECT_OF = rf"(?P<subject>{_SLOT} (?:of|for) (?:the |our )?(?:{NOUN_PATTERN})
 _NOT_BUT = r"(?:isn't|is not|ist nicht|no es|n'est pas) (?:[^ ,]+ ){1,4}(?:, )?(?:but|sondern|sino|mais) "
 _MY = r"(?:my|mein|meine|mi|mon|ma|(?:il )?mio|(?:la )?mia|(?:o )?meu|(?:a )?minha)"
 _OUR = (
-    r"(?:the|our|unser|unsere|nuestro|nuestra|notre|(?:il )?nostro|(?:la )?nostra|(?:o )?nosso|(?:a )?nossa)"
+    r"(?:our|unser|unsere|nuestro|nuestra|notre|(?:il )?nostro|(?:la )?nostra|(?:o )?nosso|(?:a )?nossa)"
     r"(?: current| new)?"
 )
 _ARTICLE = r"(?:the|our|der|die|das|unser|unsere|el|la|nuestra|le|notre|il|lo|nostra|o|a|nossa)"
@@ -192,7 +197,7 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "{own}|{subject}|works at",
         "company",
     ),
-    # Who is what for whom.
+    # Roles that a person has for the speaker, or for another person.
     _claim(
         "is es est",
         rf"{OPENING_PATTERN}{_MY} (?P<subject>{_ROLE}) {_NOW}(?:is|es|est) {_NOW}",
@@ -210,7 +215,7 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
     _claim(
         "heisst", rf"{OPENING_PATTERN}(?:mein|meine) (?P<subject>{_ROLE_DE}) heisst {_NOW}", "{own}|{subject}", "name"
     ),
-    # What somebody likes best.
+    # Favourite things.
     _claim(
         _COPULAS, rf"{OPENING_PATTERN}my favou?rite (?P<subject>{_COLOUR}) {_BE}", "{own}|favourite {subject}", "colour"
     ),
@@ -220,7 +225,7 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
     _claim("ist", rf"{OPENING_PATTERN}meine (?P<subject>lieblingsfarbe) {_BE}", "{own}|{subject}", "colour"),
     _claim(
         "ist",
-        rf"{OPENING_PATTERN}meine? (?P<subject>lieblings(?:essen|band|film|buch|lied|tier|getrank|sport|stadt)) {_BE}",
+        rf"{OPENING_PATTERN}meine? (?P<subject>lieblings(?:essen|tier|getrank|sport|obst|gericht)) {_BE}",
         "{own}|{subject}",
         "thing",
     ),
@@ -235,6 +240,19 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         rf"{OPENING_PATTERN}{_MY} (?P<subject>{_THING}) {_FAVOURITE} {_BE}",
         "{own}|favourite {subject}",
         "thing",
+    ),
+    _claim("is", rf"{OPENING_PATTERN}my favou?rite (?P<subject>{_WORK}) {_BE}", "{own}|favourite {subject}", "name"),
+    _claim(
+        "es est",
+        rf"{OPENING_PATTERN}{_MY} (?P<subject>{_WORK}) {_FAVOURITE} {_BE}",
+        "{own}|favourite {subject}",
+        "name",
+    ),
+    _claim(
+        "ist",
+        rf"{OPENING_PATTERN}meine? (?P<subject>lieblings(?:band|film|buch|lied|stadt|serie)) {_BE}",
+        "{own}|{subject}",
+        "name",
     ),
     # Projects and servers.
     _claim(_CALLED, rf"{OPENING_PATTERN}{_OUR} (?P<subject>{_PROJECT}) {_BE_CALLED}", "{subject}|is called", "name"),
@@ -258,7 +276,7 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "product",
     ),
     _claim(
-        "database datenbank base framework tracker provider",
+        "database datenbank base tracker provider",
         rf"{OPENING_PATTERN}(?:our|unsere|unser|nuestra|nuestro|notre|(?:il )?nostro|(?:a )?nossa) "
         rf"(?P<subject>{_OUR_ONE}) {_BE}",
         "{subject}|is",
@@ -312,6 +330,12 @@ _DECIDED = re.compile(
     r"^ (?:[^ ]+ ){0,3}?(?:we|i)(?:'ve| have)? (?:just )?decided to (?:use|go with|take) (?:[^ ,:]+ ){1,4}?for "
     rf"(?:the |our )(?P<subject>(?:{NOUN_PATTERN}){{1,4}}?)(?:instead |, not |, and not |$|now $)"
 )
+_RESTRICTION = re.compile(
+    r" (?:for (?!now )|during |only |except |unless |until |while |when |on weekends|fur |wahrend |nur |solange |para |"
+    r"durante |solo |pour |pendant |in (?:the )?(?:staging|production|prod|dev|development|tests?|ci) )"
+)
+"""What follows a value that holds in some cases alone."""
+
 _TRIGGERS = frozenset().union(*(one.triggers for one in CLAIM_PATTERNS))
 _COPULA_WITH_ACCENT = re.compile(r"\b[\u00e8\u00e9\u00c8\u00c9]\b")
 """`is` in Italian and Portuguese, which without its accent is `and`."""
@@ -360,4 +384,4 @@ def _claim_of(
     if one.value != "specific":
         return VALUE_READERS[one.value](words, at, claim)
     is_specific = has_specific_value(written, at) or read_product(words, at, claim) is not None
-    return claim if is_specific else None
+    return claim if is_specific and not _RESTRICTION.search(sentence.spaced, match.end() - 1) else None

@@ -36,8 +36,8 @@ _REASONS = _words("but because since as so which with aber weil seit pero porque
 """Words of a further clause, which may follow a value."""
 
 _TITLES = _words(
-    "dr doctor doctora docteur docteure dottor dottoressa doutor doutora prof professor professeur mr mrs ms miss "
-    "sir herr herrn frau m mme monsieur madame sr sra senor senora senhor senhora signor signora"
+    "dr doctor doctora docteur docteure dottor dottoressa doutor doutora prof professor professeur mr mrs ms miss sir "
+    "herr herrn frau m mme monsieur madame sr sra senor senora senhor senhora signor signora"
 )
 _PARTICLES = _words("of the de la von van der den di da do del y")
 COUNTRIES = _words(
@@ -46,25 +46,25 @@ COUNTRIES = _words(
     "russia sweden norway denmark finland iceland estonia latvia lithuania canada america usa us uk mexico brazil "
     "argentina chile peru colombia china japan india korea australia egypt morocco kenya nigeria israel europe asia "
     "africa deutschland osterreich schweiz frankreich belgien niederlande spanien italien griechenland turkei polen "
-    "ungarn schweden norwegen danemark finnland alemania suiza francia belgica espana italia grecia portogallo "
-    "spagna germania svizzera alemanha suica franca espanha allemagne suisse espagne italie grece suede norvege "
-    "irlande brasil brasile"
+    "ungarn schweden norwegen danemark finnland alemania suiza francia belgica espana italia grecia portogallo spagna "
+    "germania svizzera alemanha suica franca espanha allemagne suisse espagne italie grece suede norvege irlande "
+    "brasil brasile"
 )
 _CITIES = _words(
     "london manchester birmingham leeds york liverpool bristol edinburgh glasgow cardiff belfast dublin cork oxford "
-    "cambridge berlin hamburg munich munchen cologne koln frankfurt stuttgart dresden leipzig hanover hannover "
-    "bremen bonn dusseldorf nuremberg nurnberg vienna wien graz salzburg zurich geneva bern basel lausanne paris "
-    "lyon marseille nice nantes rennes bordeaux lille toulouse strasbourg montpellier brussels antwerp ghent "
-    "amsterdam rotterdam utrecht eindhoven madrid barcelona valencia sevilla seville bilbao vigo malaga zaragoza "
-    "granada lisbon lisboa porto coimbra braga faro rome roma milan milano turin torino naples napoli florence "
-    "firenze bologna venice venezia genoa genova parma palermo athens thessaloniki istanbul ankara warsaw krakow "
-    "gdansk prague brno bratislava budapest bucharest sofia belgrade zagreb ljubljana kyiv lviv moscow oslo bergen "
-    "trondheim stockholm gothenburg malmo copenhagen aarhus helsinki tampere reykjavik tallinn riga vilnius boston "
-    "chicago seattle austin dallas houston denver portland atlanta miami philadelphia detroit toronto montreal "
-    "vancouver ottawa calgary mexico-city bogota lima santiago montevideo tokyo osaka kyoto seoul beijing shanghai "
-    "shenzhen singapore bangkok hanoi jakarta manila delhi mumbai bangalore bengaluru chennai hyderabad kolkata "
-    "karachi lahore dubai doha cairo casablanca tunis nairobi lagos accra johannesburg sydney melbourne brisbane "
-    "perth adelaide auckland wellington brooklyn berkeley"
+    "cambridge berlin hamburg munich munchen cologne koln frankfurt stuttgart dresden leipzig hanover hannover bremen "
+    "bonn dusseldorf nuremberg nurnberg vienna wien graz salzburg zurich geneva bern basel lausanne paris lyon "
+    "marseille nice nantes rennes bordeaux lille toulouse strasbourg montpellier brussels antwerp ghent amsterdam "
+    "rotterdam utrecht eindhoven madrid barcelona valencia sevilla seville bilbao vigo malaga zaragoza granada lisbon "
+    "lisboa porto coimbra braga faro rome roma milan milano turin torino naples napoli florence firenze bologna "
+    "venice venezia genoa genova parma palermo athens thessaloniki istanbul ankara warsaw krakow gdansk prague brno "
+    "bratislava budapest bucharest sofia belgrade zagreb ljubljana kyiv lviv moscow oslo bergen trondheim stockholm "
+    "gothenburg malmo copenhagen aarhus helsinki tampere reykjavik tallinn riga vilnius boston chicago seattle austin "
+    "dallas houston denver portland atlanta miami philadelphia detroit toronto montreal vancouver ottawa calgary "
+    "mexico-city bogota lima santiago montevideo tokyo osaka kyoto seoul beijing shanghai shenzhen singapore bangkok "
+    "hanoi jakarta manila delhi mumbai bangalore bengaluru chennai hyderabad kolkata karachi lahore dubai doha cairo "
+    "casablanca tunis nairobi lagos accra johannesburg sydney melbourne brisbane perth adelaide auckland wellington "
+    "brooklyn berkeley"
 )
 """`moved to` a city is a move; `moved to` another name may be a tool, a team or a company."""
 
@@ -72,18 +72,34 @@ _TWO_WORD_CITIES = frozenset(
     {"new york", "los angeles", "san francisco", "san diego", "hong kong", "tel aviv", "buenos aires", "cape town"}
     | {"sao paulo", "mexico city", "the hague", "salt lake", "las vegas", "new orleans", "rio de", "den haag"}
 )
-_PRODUCTS = _words(
-    "heroku render railway vercel netlify aws gcp azure cloudflare digitalocean hetzner linode ovh scaleway fastly "
-    "fly firebase supabase kubernetes k8s nomad openshift docker swarm ecs eks gke lambda podman proxmox vmware "
-    "bare-metal jenkins buildkite circleci travis drone teamcity bamboo gitlab github bitbucket gitea forgejo "
-    "woodpecker argo tekton postgres postgresql mysql mariadb sqlite oracle mongodb mongo redis cassandra dynamodb "
-    "cockroachdb clickhouse duckdb snowflake bigquery elasticsearch opensearch neo4j couchdb scylla kafka rabbitmq "
-    "nats pulsar sqs python rust golang typescript javascript java kotlin swift ruby elixir scala haskell django "
-    "flask fastapi rails laravel spring express nextjs react vue angular svelte htmx vscode vim neovim emacs "
-    "intellij pycharm zed sublime jira linear asana trello notion confluence slack discord teams zoom stripe paypal "
-    "adyen twilio sendgrid mailgun auth0 okta keycloak datadog grafana prometheus sentry newrelic"
-)
-"""Products that are often written in lower case."""
+_PRODUCTS_BY_LAYER: Mapping[str, frozenset[str]] = {
+    "host": _words(
+        "heroku render railway vercel netlify aws gcp azure cloudflare digitalocean hetzner linode ovh scaleway "
+        "fastly fly firebase supabase"
+    ),
+    "orchestrator": _words("kubernetes k8s nomad openshift docker swarm ecs eks gke podman proxmox vmware lambda"),
+    "build tool": _words(
+        "jenkins buildkite circleci travis drone teamcity bamboo gitlab github bitbucket gitea forgejo woodpecker "
+        "argo tekton"
+    ),
+    "database": _words(
+        "postgres postgresql mysql mariadb sqlite oracle mongodb mongo redis cassandra dynamodb cockroachdb "
+        "clickhouse duckdb snowflake bigquery elasticsearch opensearch neo4j couchdb scylla"
+    ),
+    "queue": _words("kafka rabbitmq nats pulsar sqs"),
+    "language": _words("python rust golang typescript javascript java kotlin swift ruby elixir scala haskell"),
+    "framework": _words("django flask fastapi rails laravel spring express nextjs react vue angular svelte htmx"),
+    "editor": _words("vscode vim neovim emacs intellij pycharm zed sublime"),
+    "service": _words(
+        "jira linear asana trello notion confluence slack discord teams zoom stripe paypal adyen twilio sendgrid "
+        "mailgun auth0 okta keycloak datadog grafana prometheus sentry newrelic"
+    ),
+}
+"""Products that are often written in lower case. One thing runs on one of each layer: on Kubernetes, and on AWS."""
+
+_LAYERS = {product: layer for layer, products in _PRODUCTS_BY_LAYER.items() for product in products}
+_PRODUCTS = frozenset(_LAYERS)
+
 
 _PLATFORMS = _words("linux windows macos mac unix android ios ubuntu debian fedora arm x86 chrome firefox safari")
 """One thing runs on several of these."""
@@ -95,34 +111,39 @@ _DAYS = frozenset(WEEKDAYS) | _words(
 _MONTHS = frozenset({*MONTHS, *MONTHS_IN_ITALIAN_AND_PORTUGUESE})
 _COLOURS = _words(
     "black white grey gray red green blue yellow orange purple pink brown violet turquoise teal cyan magenta indigo "
-    "maroon beige gold silver crimson scarlet lilac lavender olive navy mint coral amber ochre burgundy schwarz "
-    "weiss grau rot grun blau gelb lila rosa braun violett turkis orange beige negro blanco gris rojo verde azul "
-    "amarillo naranja morado marron violeta turquesa celeste noir blanc rouge vert bleu jaune rose violet brun nero "
-    "bianco grigio rosso blu giallo arancione viola marrone azzurro turchese preto branco cinzento vermelho amarelo "
-    "laranja roxo castanho cor-de-rosa"
+    "maroon beige gold silver crimson scarlet lilac lavender olive navy mint coral amber ochre burgundy schwarz weiss "
+    "grau rot grun blau gelb lila rosa braun violett turkis orange beige negro blanco gris rojo verde azul amarillo "
+    "naranja morado marron violeta turquesa celeste noir blanc rouge vert bleu jaune rose violet brun nero bianco "
+    "grigio rosso blu giallo arancione viola marrone azzurro turchese preto branco cinzento vermelho amarelo laranja "
+    "roxo castanho cor-de-rosa"
 )
 _NO_NAME = (
     _DAYS
     | _MONTHS
     | _words(
-        "i english british american german french spanish italian portuguese dutch swiss austrian belgian polish czech "
-        "hungarian romanian greek turkish russian ukrainian swedish norwegian danish finnish irish scottish welsh "
-        "canadian mexican brazilian chinese japanese korean indian australian african european asian catholic "
-        "protestant muslim jewish buddhist hindu christian nacht tag regen tageslicht hand home night work school"
+        "i ok okay ceo cto cfo vp english british american german french spanish italian portuguese dutch swiss "
+        "austrian belgian polish czech hungarian romanian greek turkish russian ukrainian swedish norwegian danish "
+        "finnish irish scottish welsh canadian mexican brazilian chinese japanese korean indian australian african "
+        "european asian catholic protestant muslim jewish buddhist hindu christian nacht tag regen tageslicht hand "
+        "home night work school"
     )
 )
 """Capitalised words that are no name of a person, a place or a company."""
 
 _NO_THING = _words(
-    "not no none unknown unclear undecided secret missing gone expensive cheap bad good great nice awful terrible "
-    "boring hard easy difficult old new different better worse best worst ready open closed sold still always never "
-    "very too so quite really what which when where why how that this it something nothing anything everything one "
-    "on in at from by for with about under over out away back here there to than like either neither both nicht "
-    "kein keine sehr zu so auch no muy tan demasiado tambien ne pas tres trop aussi non molto troppo anche nao "
-    "muito tambem"
+    "not no none unknown unclear undecided secret missing gone expensive cheap bad good full busy empty hot cold warm "
+    "fresh sweet sour great nice awful terrible boring hard easy difficult old new different better worse best worst "
+    "ready open closed sold still always never very too so quite really what which when where why how that this it "
+    "something nothing anything everything one on in at from by for with about under over out away back here there to "
+    "than like either neither both nicht kein keine sehr zu so auch no muy tan demasiado tambien ne pas tres trop "
+    "aussi non molto troppo anche nao muito tambem"
 )
 _DIGIT = re.compile(r"\d")
+_STATE = re.compile(r"^[a-z].*(?:ing|ed|ous|ful|able|ible|less|ly)$")
+"""Endings of states in lower case; sports end so, too."""
+
 _CLOCK = re.compile(r"^(?:\d{1,2}(?:[.h]\d{2}|am|pm|h|uhr)?)$")
+_DENIALS = _words("not nicht no pas non nao of")
 _UNITS_OF_TIME = _words("am pm uhr o'clock h heures")
 
 
@@ -148,7 +169,8 @@ def _ends(words: Words, at: int) -> bool:
     )
     if words.folded[at] in {",", *_REASONS}:
         return not has_alternative
-    return words.folded[at] in _CONJUNCTIONS and len(following) > 1 and not _is_capitalised(words, at + 1)
+    is_further = len(following) > 1 and not _is_capitalised(words, at + 1) and following[0] not in _PRODUCTS
+    return words.folded[at] in _CONJUNCTIONS and is_further
 
 
 def _name_end(words: Words, at: int) -> int:
@@ -229,7 +251,10 @@ def read_product(words: Words, at: int, attribute: str) -> str | None:
         end = _name_end(words, at)
     if end == at and "." in words.folded[at]:
         end = at + 1
-    return attribute if end > at and _ends(words, end) else None
+    if end == at or not _ends(words, end):
+        return None
+    layer = _LAYERS.get(words.folded[at])
+    return f"{attribute} {layer}" if layer else attribute
 
 
 def read_known_product(words: Words, at: int, attribute: str) -> str | None:
@@ -245,12 +270,23 @@ def read_when(words: Words, at: int, attribute: str) -> str | None:
     rest = words.folded[at:]
     if not rest:
         return None
+    if _has_further_time(rest):
+        return None
     if rest[0] in _DAYS:
         return f"{attribute} day"
     if any(word in _MONTHS for word in rest[:3]) and any(word[0].isdigit() for word in rest[:2]):
         return f"{attribute} day"
     is_clock = rest[1:2] == [":"] or _UNITS_OF_TIME & {*rest[1:2]} or not rest[0].isdigit()
     return f"{attribute} time" if _CLOCK.search(rest[0]) and is_clock else None
+
+
+def _has_further_time(words: Sequence[str]) -> bool:
+    """True if another day or time follows the first word, unless it is denied: `Tuesday, not Monday`."""
+    days = [at for at, word in enumerate(words) if at and word in _DAYS]
+    if any(words[at - 1] not in _DENIALS for at in days):
+        return True
+    joined = [words[at + 1 : at + 3] for at, word in enumerate(words) if word in _CONJUNCTIONS]
+    return any(_DIGIT.search(word) for following in joined for word in following)
 
 
 def read_colour(words: Words, at: int, attribute: str) -> str | None:
@@ -265,11 +301,13 @@ MAX_THING_WORDS = 3
 
 
 def read_thing(words: Words, at: int, attribute: str) -> str | None:
-    """Read a thing of up to `MAX_THING_WORDS` words: a food, a book, a band."""
+    """Read a thing of up to `MAX_THING_WORDS` words, also in lower case: a food, a drink, a sport."""
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     end = at
     while end < len(words.folded) and end - at < MAX_THING_WORDS and _is_of_thing(words.folded[end]):
         end += 1
+    if end - at == 1 and _STATE.search(words.written[at]) and not attribute.endswith("sport"):
+        return None
     return attribute if end > at and _ends_closely(words, end) else None
 
 

@@ -163,7 +163,7 @@ async def test_tool_replaces_nothing(harness: ComparingHarness) -> None:
 async def test_forgotten_turn_gives_back_what_it_replaced(harness: ComparingHarness) -> None:
     later = await say_both(harness)
     await harness.read(later, "e1")
-    harness.change("forget", ids=(later.memory_id,))
+    harness.change("forget", memory_id=later.memory_id)
     assert not harness.is_superseded(COOK)
 
 
