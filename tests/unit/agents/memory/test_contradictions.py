@@ -56,3 +56,17 @@ def test_statements_that_only_look_alike_supersede_nothing_the_other_way_round(
     harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
 ) -> None:
     assert True not in superseded(harness, earlier, later, sender)
+
+
+@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("held_out"))
+def test_other_wordings_and_values_supersede(
+    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+) -> None:
+    assert superseded(harness, earlier, later, sender) == [True]
+
+
+@pytest.mark.parametrize(("earlier", "later", "sender"), read_cases("held_out_look_alikes"))
+def test_other_look_alikes_supersede_nothing(
+    harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
+) -> None:
+    assert True not in superseded(harness, earlier, later, sender)
