@@ -123,7 +123,7 @@ _RUNS = (
     r"tourne (?:maintenant )?sur|gira (?:ora )?su|corre (?:agora )?(?:no|na|em)) "
 )
 _OF_EVENT = rf"(?!(?:another|other|an?|one|my) )(?:{NOUN_PATTERN}){{0,2}}?(?:l')?{_EVENT}(?: de [^ ,:?!]+)?"
-_IS_ON = rf"(?:{_BE}|has (?:been )?moved )(?:(?:on|at|for|to|scheduled|planned|moved|am|um|na|no|em) )*"
+_IS_ON = rf"(?:{_BE}|(?:has )?(?:been )?moved )(?:(?:on|at|for|to|scheduled|planned|moved|am|um|na|no|em) )*"
 
 
 class ClaimPattern(NamedTuple):
@@ -284,12 +284,14 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
     ),
     # Dates of events.
     _claim(
-        f"{_COPULAS} has",
+        f"{_COPULAS} moved",
         rf"{OPENING_PATTERN}(?:{_ARTICLE} )?(?P<subject>{_OF_EVENT}) {_IS_ON}",
         "{subject}|is",
         "when",
     ),
-    _claim(f"{_COPULAS} has", rf"{OPENING_PATTERN}{_MY} (?P<subject>{_OF_EVENT}) {_IS_ON}", "{own}|{subject}", "when"),
+    _claim(
+        f"{_COPULAS} moved", rf"{OPENING_PATTERN}{_MY} (?P<subject>{_OF_EVENT}) {_IS_ON}", "{own}|{subject}", "when"
+    ),
     # Things with one value.
     _claim(
         _COPULAS,

@@ -147,6 +147,10 @@ _DENIALS = _words("not nicht no pas non nao of")
 _UNITS_OF_TIME = _words("am pm uhr o'clock h heures")
 
 
+_JOINED_WORDS = 3
+"""Words after a conjunction in which another value may stand."""
+
+
 def _skip(words: Words, at: int, skipped: frozenset[str]) -> int:
     while at < len(words.folded) and words.folded[at] in skipped:
         at += 1
@@ -163,14 +167,18 @@ def _ends(words: Words, at: int) -> bool:
     rest = " ".join(words.folded[at:])
     if not rest or rest in _PHRASES_OF_NOW or rest == "!":
         return True
-    following = words.folded[at + 1 :]
-    has_alternative = any(
-        word in _CONJUNCTIONS and _is_capitalised(words, at + index) for index, word in enumerate(following, 2)
+    if words.folded[at] not in {",", *_REASONS, *_CONJUNCTIONS}:
+        return False
+    joined = [index + 1 for index in range(at, len(words.folded)) if words.folded[index] in _CONJUNCTIONS]
+    return not any(_names_another(words, index) for index in joined)
+
+
+def _names_another(words: Words, at: int) -> bool:
+    """True if a conjunction before `at` joins another value: `and Porto`, `and at Globex`, `and redis`."""
+    following = range(at, min(at + _JOINED_WORDS, len(words.folded)))
+    return not following or any(
+        _is_capitalised(words, index) or words.folded[index] in _PRODUCTS for index in following
     )
-    if words.folded[at] in {",", *_REASONS}:
-        return not has_alternative
-    is_further = len(following) > 1 and not _is_capitalised(words, at + 1) and following[0] not in _PRODUCTS
-    return words.folded[at] in _CONJUNCTIONS and is_further
 
 
 def _name_end(words: Words, at: int) -> int:

@@ -162,7 +162,7 @@ async def test_own_step_with_a_model_changes_what_was_understood(understood: InM
     await understood.until(lambda: understood.memory("About [[general]].").reading.status == "model")
     reading = understood.memory("About [[general]].").reading
     assert (reading.topic, reading.revision) == ("topic general", 1)
-    assert [prompt.version for prompt in understood.language.asked] == ["understand-1", "topic-1"]
+    assert [prompt.version for prompt in understood.language.asked] == ["understand-2", "topic-1"]
 
 
 async def test_own_step_asks_no_model_about_what_is_private(understood: InMemoryPipeline) -> None:
