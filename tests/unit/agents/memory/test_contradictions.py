@@ -70,3 +70,9 @@ def test_other_look_alikes_supersede_nothing(
     harness: ItemsHarness, earlier: str, later: str, sender: dict[str, str]
 ) -> None:
     assert True not in superseded(harness, earlier, later, sender)
+
+
+def test_turn_of_a_superseded_item_is_current(harness: ItemsHarness) -> None:
+    turn = harness.say("I live in Lisbon.", 1)
+    harness.say("I live in Porto.", 2)
+    assert harness.get(turn.memory_id).superseded_by is None
