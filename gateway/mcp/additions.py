@@ -7,7 +7,7 @@ import json
 from gateway.mcp.arguments import AddMemory
 from gateway.mcp.tool_request import ToolRequest
 from gateway.service.service import MemoryService
-from gateway.service.turns import FORGOTTEN, Turn
+from gateway.service.turns import FORGOTTEN, Turn, with_time
 from gateway.service.wire import Json
 
 
@@ -19,7 +19,7 @@ async def add(service: MemoryService, request: ToolRequest, asked: AddMemory) ->
     """
     scope = request.scope(asked.project_id)
     for times_forgotten in itertools.count():
-        fields = _fields(asked) | {"turn_id": turn_id_of(asked, times_forgotten)}
+        fields = with_time(_fields(asked) | {"turn_id": turn_id_of(asked, times_forgotten)})
         answer = (await service.turns.add(request.call, Turn(scope, fields))).body
         if all(warning["code"] != FORGOTTEN for warning in answer["warnings"]):
             return answer

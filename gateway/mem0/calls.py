@@ -12,7 +12,7 @@ from gateway.mem0.ids import NO_RUN, Ids, Places
 from gateway.service.calls import Call
 from gateway.service.failures import RETRY_AFTER_S, Refused
 from gateway.service.service import MemoryService
-from gateway.service.turns import Turn, idempotent_turn_id
+from gateway.service.turns import Turn, idempotent_turn_id, with_time
 from gateway.service.wire import Json
 from schemas.messages.lists import MAX_PAGE_ITEMS
 
@@ -85,24 +85,25 @@ class Mem0Calls:
         for scope in await self._scopes(call, ids, run):
             await self._service.memories.forget_all(call, scope, what)
 
-    def _turn(self, ids: Ids, fields: Json, place: int, key: str | None) -> Turn:
+    def _turn(self, ids: Ids, asked: Json, place: int, key: str | None) -> Turn:
         """Return the turn of a message, checked."""
-        message = fields["messages"][place]
+        message = asked["messages"][place]
         turn = {
             **self._places.scope(ids),
             "conversation_id": ids.run_id or NO_RUN,
             "role": message["role"],
             "content": message["content"],
-            "metadata": fields.get("metadata") or {},
+            "metadata": asked.get("metadata") or {},
         }
         if message.get("name") is not None:
             turn["speaker"] = message["name"]
-        if fields.get("timestamp") is not None:
-            turn["occurred_at"] = datetime.fromtimestamp(fields["timestamp"], UTC).isoformat()
+        if asked.get("timestamp") is not None:
+            turn["occurred_at"] = datetime.fromtimestamp(asked["timestamp"], UTC).isoformat()
         if key is not None:
             turn["turn_id"] = idempotent_turn_id(key, turn, place)
         try:
-            return Turn(*self._shapes.turn.parse(to_json(turn)))
+            scope, fields = self._shapes.turn.parse(to_json(turn))
+            return Turn(scope, fields if key is None else with_time(fields))
         except Refused as refused:
             if refused.field in ("role", "content", "speaker"):
                 refused.field = f"messages.{place}.{refused.field.replace('speaker', 'name')}"

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from modestream_client.offsets import TURNS_TOPIC, Written
@@ -82,6 +83,14 @@ def idempotent_turn_id(key: str, turn: Json, place: int | None = None) -> str:
     """
     text = json.dumps([key, place, turn], sort_keys=True, ensure_ascii=False)
     return "idem-" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def with_time(fields: Mapping[str, Any]) -> Json:
+    """Return the fields of a turn whose id is made of its content, with the present time where it has none.
+
+    Its record can be replayed then. Another attempt has another time, and as a duplicate changes nothing.
+    """
+    return {**fields, "occurred_at": fields.get("occurred_at") or datetime.now(UTC)}
 
 
 def _is_new(answer: Json) -> bool:

@@ -9,6 +9,7 @@ from modestream_client.answers import reply_of
 from modestream_client.kafka.transport import PRINCIPAL_HEADER
 from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
+from modestream_client.turn_ids import with_identity
 
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -77,6 +78,8 @@ class InMemoryTransport:
 
     async def _write(self, topic: str, record: Json, principal: str | None, *headers: tuple[str, bytes]) -> Written:
         boundary = self._boundary.key(record["scope"])
+        if topic == TURNS_TOPIC:
+            record = with_identity(record, round(self._pipeline.clock.now().timestamp() * 1000))
         caller: Any = () if principal is None else ((PRINCIPAL_HEADER, principal.encode()),)
         made = await self._pipeline.publish(
             self._pipeline.settings.topic_prefix + topic,

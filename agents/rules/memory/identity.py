@@ -5,7 +5,6 @@ import json
 import unicodedata
 import uuid
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import lru_cache
 
 ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
@@ -25,14 +24,6 @@ _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
     """Return the memory id of a turn: UUIDv5 of its scope, conversation and turn id."""
     return str(uuid.uuid5(ID_NAMESPACE, _canonical(["turn", dict(scope), conversation_id, turn_id])))
-
-
-def derive_turn_id(
-    scope: Mapping[str, str], conversation_id: str, role: str, content: str, occurred_at: datetime
-) -> str:
-    """Derive the turn id of a turn that was published without one (docs/contract.md)."""
-    parts = [dict(scope), conversation_id, role, content, round(occurred_at.timestamp() * 1000)]
-    return "derived-" + hashlib.sha256(_canonical(parts).encode()).hexdigest()[:32]
 
 
 def derive_item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from modestream_client.hits import Evidence
+from modestream_client.turn_ids import derive_turn_id
 from modestream_client.vocabulary import ModeSource
 
 from agents.rules.cues.intents import intent_of
-from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
+from agents.rules.memory.identity import derive_memory_id, hash_texts
 from agents.rules.memory.visibility import own_after_turn
 from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text

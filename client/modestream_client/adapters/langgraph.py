@@ -75,13 +75,14 @@ class ModestreamStore(BaseStore):
             await self._memory.forget(conversation_id=op.key, user_id=self._user_id, project_id=project)
             return
         known = await self._find(op.namespace, op.key)
+        now = datetime.now(UTC)
         await self._memory.remember(
             json.dumps(op.value, ensure_ascii=False),
             conversation_id=op.key,
             # A turn that was forgotten stays forgotten: a new value is a new one.
             turn_id=known.turn_id if known else uuid.uuid4().hex,
-            occurred_at=known.occurred_at if known else None,
-            metadata={"updated_at": datetime.now(UTC).isoformat()},
+            occurred_at=known.occurred_at if known else now,
+            metadata={"updated_at": now.isoformat()},
             user_id=self._user_id,
             project_id=project,
         )

@@ -57,8 +57,8 @@ class TurnCalls(Session):
             Time of the turn, with a zone; default: now.
         turn_id
             The caller's own id. The same id and content is a duplicate and changes nothing, so a retry after an error
-            is safe; the same id with other content is a new version. By default the service derives it from scope,
-            conversation, role, content and time.
+            is safe; the same id with other content is a new version, which keeps its time unless `occurred_at` is
+            given. By default it is derived from scope, conversation, role, content and time; the record has both.
         mode
             A declared mode; by default the service decides.
         importance

@@ -20,6 +20,7 @@ from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, Pend
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.offsets import TURNS_TOPIC, Written, invalid_read_after
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
+from modestream_client.turn_ids import with_identity
 
 MAX_LAST_TURNS = 100_000
 """Boundaries whose last turn is remembered; the one that was written to longest ago is forgotten first."""
@@ -119,7 +120,10 @@ class KafkaTransport:
         self, connection: Connection, topic: str, record: Json, headers: list[tuple[str, bytes]]
     ) -> Written:
         boundary = self._boundary.key(record["scope"])
-        on_offset = partial(self._record_turn, boundary) if topic == TURNS_TOPIC else _ignore
+        on_offset = _ignore
+        if topic == TURNS_TOPIC:
+            on_offset = partial(self._record_turn, boundary)
+            record = with_identity(record, connection.clock.now_ms())
         encoded = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))

@@ -13,7 +13,7 @@ from gateway.http.limits import CHARGE_WRITES
 from gateway.http.shapes import BodyReader, parsed
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
-from gateway.service.turns import Stored, Turn, idempotent_turn_id
+from gateway.service.turns import Stored, Turn, idempotent_turn_id, with_time
 from schemas.messages.decoding import parse_object
 
 MAX_TURNS = 100
@@ -74,7 +74,7 @@ def _many(message: dict[str, Any]) -> list[Any] | None:
 def _turn(reader: BodyReader, body: bytes, key: str | None, place: int | None) -> Turn:
     scope, fields = reader.parse(body)
     if key is not None and fields.get("turn_id") is None:
-        fields = {**fields, "turn_id": idempotent_turn_id(key, {**fields, **scope}, place)}
+        fields = with_time({**fields, "turn_id": idempotent_turn_id(key, {**fields, **scope}, place)})
     return Turn(scope, fields)
 
 

@@ -23,6 +23,12 @@ REPETITIONS = 60
 
 ANSWERED_WITHIN_S = 20.0
 
+LISTING = '{"schema":"list.v1","scope":{"user_id":"ana"},"what":"memories","contains":"third pot"}'
+LATER = (
+    '{"schema":"turn.v1","turn_id":"later","scope":{"user_id":"ana"},"conversation_id":"c1","role":"user",'
+    '"content":"Well."}'
+)
+
 QUESTION = '{"schema":"retrieve.v1","scope":{"user_id":"ana"},"query":"where is the spare key?"}'
 
 
@@ -86,3 +92,23 @@ async def test_commands_of_the_concepts_page_declare_and_ask_a_mode(shared_deplo
     assert moved["result"]["mode"] == "journal"
     assert found["result"]["modes"]
     assert re.search(r'^ana \{.*"journal"', output, re.MULTILINE)
+
+
+@needs_kcat
+async def test_turns_of_the_readme_again_are_the_same_memories(shared_deployment: Deployment) -> None:
+    deployment = shared_deployment
+    await deployment.serving()
+    readme = shell("README.md", deployment)
+    await run(readme)
+    listing = f"{ask_function(deployment)}\nask retrieve '{LISTING}'"
+    [before] = replies(await run(listing))
+    copy = (
+        f"kcat -b {deployment.bootstrap} -C -q -e -t {deployment.prefix}turns -o beginning -f '%s\\n'"
+        f" | grep 'third pot' | kcat -b {deployment.bootstrap} -P -t {deployment.prefix}turns -k ana -X partitioner=murmur2_random"
+    )
+    # A turn is answered when those before it are applied.
+    await run(f"{ask_function(deployment)}\n{copy}\n{copy}\nask turns '{LATER}'")
+    [after] = replies(await run(listing))
+    assert {one["memory_id"] for one in after["result"]["items"]} == {
+        one["memory_id"] for one in before["result"]["items"]
+    }

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as some
+from modestream_client.turn_ids import derive_turn_id
 
-from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
+from agents.rules.memory.identity import derive_memory_id, hash_texts
 
 SCOPE = {"user_id": "u1", "project_id": "p1"}
 WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
