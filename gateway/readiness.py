@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
+from modestream_client.vocabulary import command_topic
 
 from gateway.service.wire import Wire
 
@@ -13,6 +14,9 @@ KEPT_S = 2.0
 
 TIMEOUT_S = 3.0
 """Limit of one question to the worker."""
+
+PROBE = "list_modes"
+"""A command that reads: its records are removed like those of questions."""
 
 PROBE_USER_ID = "modestream-probe"
 """A user without memories, as that of `up`."""
@@ -39,9 +43,9 @@ def readiness_of(wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) ->
 
 async def _answers(wire: Wire, boundary_fields: BoundaryFields) -> bool:
     scope = {**_probe_scope(boundary_fields), "project_id": "default"}
-    record = {"schema": "command.v1", "command": "list_modes", "scope": scope, "arguments": {}}
+    record = {"schema": "command.v1", "command": PROBE, "scope": scope, "arguments": {}}
     try:
-        await wire.request("commands", record, principal=None, timeout=TIMEOUT_S)
+        await wire.request(command_topic(PROBE), record, principal=None, timeout=TIMEOUT_S)
     except MemoryServiceError as error:
         return error.code not in ("internal", "unavailable")
     except MemoryClientError:

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 
 from fastapi import FastAPI
-from modestream_client.successor import Successor
 
 from gateway.http.app import create_app
 from gateway.http.connections import Connections
@@ -43,6 +42,7 @@ from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.measured import MeasuredWire
+from schemas.internal.successor import Successor
 
 log = logging.getLogger(__name__)
 
@@ -94,14 +94,17 @@ def run_gateway(settings: GatewaySettings) -> int:
         return runner.run(serve(served, listening))
 
 
-def _served(settings: GatewaySettings, connections: Connections, secret: bytes) -> Served:
+def _served(settings: GatewaySettings, connections: Connections, secret: bytes, patience_s: float = 0) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
-    record = DeploymentRecord(Cluster.of(settings), settings.scope_model)
+    cluster = Cluster.of(settings)
+    record = DeploymentRecord(cluster, settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
-        return _served(settings if successor is None else settings.at(successor), connections, secret)
+        # Callers have waited for the end of the pause: what they ask is answered once the wire is connected.
+        return _served(settings if successor is None else settings.at(successor), connections, secret, PATIENCE_S)
 
-    return Served(build_app(settings, connections.meters, record, secret), record, connections, at)
+    app = build_app(settings, connections.meters, record, secret, patience_s)
+    return Served(app=app, cluster=cluster, record=record, connections=connections, at=at)
 
 
 def _cookie_secret(settings: GatewaySettings) -> bytes:
@@ -114,18 +117,26 @@ def _metrics(settings: GatewaySettings, meters: Meters) -> AbstractContextManage
     return nullcontext() if address is None else metrics_served(meters, *address)
 
 
+PATIENCE_S = 8.0
+"""Seconds that requests wait for the first connection to a deployment that has just replaced another one."""
+
 SECRET_BYTES = 32
 """Random bytes of a secret that signs cookies."""
 
 
-def build_app(settings: GatewaySettings, meters: Meters, record: DeploymentRecord, secret: bytes) -> FastAPI:
+def build_app(
+    settings: GatewaySettings, meters: Meters, record: DeploymentRecord, secret: bytes, patience_s: float = 0
+) -> FastAPI:
     """Build the app over Kafka; it connects once the deployment of `record` serves.
 
-    `secret` signs cookies. Raises OSError or ValueError for a file that can't be read.
+    `secret` signs cookies; `patience_s` is how long requests wait for the connection. Raises OSError or ValueError for
+    a file that can't be read.
     """
     cluster = Cluster.of(settings)
     boundary_fields = settings.scope_model.boundary_fields
-    kafka = KafkaWire(*cluster, boundary_fields=boundary_fields, until_serving=record.until_serving)
+    kafka = KafkaWire(
+        *cluster, patience_s=patience_s, boundary_fields=boundary_fields, until_serving=record.until_serving
+    )
     known = identification_of(settings)
     wire = MeasuredWire(kafka, meters)
     keys = known.keys

@@ -1,8 +1,9 @@
 """Serves a deployment over HTTP, and after it the one that replaces it.
 
 Enters: the app over a deployment, with what is known of the deployment. Leaves: the exit code, after SIGTERM or
-SIGINT, or for a deployment with other scopes. Guaranteed: it ends within seconds of a signal, also with open event
-streams; a deployment that is being replaced gets no request. Callers wait meanwhile, connected to the address.
+SIGINT, for a deployment with other scopes, or for deployments that name each other as successors. Guaranteed: it ends
+within seconds of a signal, also with open event streams; a deployment that is being replaced gets no request. Callers
+wait meanwhile, connected to the address.
 """
 
 import asyncio
@@ -17,11 +18,12 @@ from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
-from modestream_client.successor import Successor
 
 from gateway.http.connections import Connection, Connections
 from gateway.http.limits import Limits
-from gateway.wire.deployment_record import DeploymentRecord
+from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
+from gateway.wire.follow import Cluster
+from schemas.internal.successor import Successor
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""
@@ -37,12 +39,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An app, what is known of its deployment, and how to build the same over that which replaces it, or once more.
+    """An app, its deployment, what is known of it, and how to build the same over its successor, or once more.
 
     `connections` are those of the process, whatever app they reach.
     """
 
     app: FastAPI
+    cluster: Cluster
     record: DeploymentRecord
     connections: Connections
     at: Callable[[Successor | None], "Served"]
@@ -101,6 +104,7 @@ async def serve(served: Served, listening: socket.socket) -> int:
     for order in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again at its end: handled here, it ends the process with 0.
         asyncio.get_running_loop().add_signal_handler(order, _stop_by, order, stop)
+    succession = Succession(served.cluster)
     while True:
         async with served.record.following():
             if await _serve_until_replaced(served, listening):
@@ -113,6 +117,12 @@ async def serve(served: Served, listening: socket.socket) -> int:
             successor = served.record.successor
         log.warning("the deployment is %s", "as before" if successor is None else f"now {successor.topic_prefix}")
         served = served.at(successor)
+        if successor is not None:
+            try:
+                succession.follow(served.cluster)
+            except CircularSuccession as circle:
+                sys.stderr.write(f"gateway: {circle}\n")
+                return os.EX_CONFIG
 
 
 def _stop_by(order: signal.Signals, stop: asyncio.Event) -> None:

@@ -14,14 +14,15 @@ from typing import Any
 
 from mcp.server.stdio import stdio_server
 
-from gateway.connection_settings import StdioSettings
+from gateway.connection_settings import ConnectionSettings, StdioSettings
 from gateway.mcp.server import build_server
 from gateway.mcp.tool_request import ToolRequest
 from gateway.service.calls import Call, Caller
 from gateway.service.service import MemoryService
-from gateway.wire.deployment_record import DeploymentRecord
+from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
+from gateway.wire.serving_wire import ServingWire
 
 LOOK_S = 4.0
 """Seconds in which the record of the deployment is read before messages are."""
@@ -46,15 +47,7 @@ async def _serve(settings: StdioSettings) -> int:
     if conflict is not None:
         sys.stderr.write(f"mcp: {conflict}\n")
         return os.EX_CONFIG
-    cluster = Cluster.of(settings)
-    record = DeploymentRecord(cluster, settings.scope_model)
-    wire = KafkaWire(
-        *cluster,
-        patience_s=PATIENCE_S,
-        boundary_fields=settings.scope_model.boundary_fields,
-        until_serving=record.until_serving,
-        follows=True,
-    )
+    wire = ServingWire(settings, wire_to)
     caller = Caller(name="stdio", principal=settings.principal, own_user=settings.user)
 
     def request_of(_: Any) -> ToolRequest:
@@ -62,9 +55,19 @@ async def _serve(settings: StdioSettings) -> int:
 
     service = MemoryService(wire, settings.scope_model)
     server = build_server(service, request_of, settings.gateway_mcp_tools)
-    async with record.following(), wire, stdio_server() as (incoming, outgoing):
+    async with wire, stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
     return 0
+
+
+def wire_to(settings: ConnectionSettings) -> tuple[DeploymentRecord, KafkaWire]:
+    """Return the record of a deployment, and the wire to it, which connects once the record says that it serves."""
+    cluster, scope = Cluster.of(settings), settings.scope_model
+    record = DeploymentRecord(cluster, scope)
+    wire = KafkaWire(
+        *cluster, patience_s=PATIENCE_S, boundary_fields=scope.boundary_fields, until_serving=record.until_serving
+    )
+    return record, wire
 
 
 async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, str | None]:
@@ -72,6 +75,7 @@ async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, s
 
     Without a broker they are those that were given: calls wait for the wire, and it for the record.
     """
+    succession = Succession(Cluster.of(settings))
     with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_S):
             while True:
@@ -82,4 +86,8 @@ async def _serving_deployment(settings: StdioSettings) -> tuple[StdioSettings, s
                 if record.successor is None:
                     return settings, record.conflict
                 settings = settings.at(record.successor)
+                try:
+                    succession.follow(Cluster.of(settings))
+                except CircularSuccession as circle:
+                    return settings, str(circle)
     return settings, None

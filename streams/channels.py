@@ -4,6 +4,7 @@ The topology and the API documents are built from them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.internal.changes import Change, Job
 from schemas.internal.consolidation import ConsolidationTrigger
@@ -38,13 +39,15 @@ class InputChannels:
 
 def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
     """Build the channels of all records that may name a reply address, with scopes of this model."""
-    queries = {
+    queries: dict[str, type[Any]] = {
         "retrieve.v1": bind_scope(RetrieveRequest, scope),
         "assemble.v1": bind_scope(AssembleRequest, scope),
         "list.v1": bind_scope(ListRequest, scope),
         "map.v1": bind_scope(MapRequest, scope),
     }
     turn, command = bind_scope(Turn, scope), bind_scope(Command, scope)
+    # Commands that only read are kept no longer than questions, if their senders choose this topic.
+    queries["command.v1"] = command
     trigger, change, job = bind_scope(ConsolidationTrigger, scope), bind_scope(Change, scope), bind_scope(Job, scope)
     return InputChannels(
         turns=Channel(topics.turns, {"turn.v1": turn}, "write", keeps_rejected=True, outlives_deadline=True),

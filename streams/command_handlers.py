@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from modestream_client.vocabulary import QUERY_COMMANDS
+
 from agents.ports.command_types import CommandHandler
 from schemas.internal.changes import JOB_KINDS
 from streams.partition_agents import PartitionAgents
@@ -40,3 +42,8 @@ def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
         "edit_pipeline": pipelines.edit_pipeline,
         "rollback_pipeline": pipelines.rollback_pipeline,
     }
+
+
+def query_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
+    """Every command that only reads, and the agent that handles it."""
+    return {name: handler for name, handler in command_handlers(agents).items() if name in QUERY_COMMANDS}

@@ -99,7 +99,10 @@ def topic_config(topics: Topics, topic: str, runs_kept_hours: float = RUNS_KEPT_
     Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
     compressed batch of a few kilobytes may hold gigabytes.
     """
-    if topic in (topics.service, topics.boundaries, topics.pipelines, topics.archive):
+    if topic == topics.service:
+        # A few small records, which any client can read: of those in other languages few bring zstd.
+        return {**CHANGELOG, "compression.type": "uncompressed"}
+    if topic in (topics.boundaries, topics.pipelines, topics.archive):
         return CHANGELOG
     inputs = topics.inputs()
     short_lived = (topics.retrieve, topics.replies)
@@ -139,6 +142,8 @@ RETENTION_SETTINGS = ("retention.ms", "segment.ms")
 
 def repaired_settings(topics: Topics, topic: str) -> tuple[str, ...]:
     """Return the settings of a topic of its own that a worker corrects; how long runs are kept is one of its own."""
+    if topic == topics.service:
+        return (*REPAIRED_SETTINGS, "compression.type")
     return (*REPAIRED_SETTINGS, *RETENTION_SETTINGS) if topic == topics.runs else REPAIRED_SETTINGS
 
 

@@ -2,7 +2,7 @@
 
     turns ─► Remember ─► remembered ─► Embed, Understand ─► embedded ─► Remember
              a language model, in the background ─► understood ─► Remember
-    retrieve ─► Retrieve, Assemble, List, DrawMap ─► replies
+    retrieve ─► Retrieve, Assemble, List, DrawMap; commands that only read, as below ─► replies
     Remember ─► learned ─► Intend, Categorize
     commands ─► HandleCommands, Intend, Categorize, SuggestModes, EditPipelines ─► replies, changes or jobs
     changes ─► Remember ─► replies        jobs ─► Maintain, CompareEmbedders ─► embedded, replies
@@ -38,7 +38,7 @@ from agents.understanding.understand import Understand
 from schemas.messages.records import Record
 from schemas.scopes import ScopeFields
 from streams.channels import input_channels
-from streams.command_handlers import command_handlers
+from streams.command_handlers import command_handlers, query_handlers
 from streams.fair_queue import FairShare
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission
@@ -155,6 +155,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         lambda partition: agents.at(partition).assemble,
         lambda partition: agents.at(partition).list_memories,
         draw_map_at,
+        lambda partition: DispatchCommands(query_handlers(agents.at(partition))),
         own_writes,
         meters,
     )

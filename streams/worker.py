@@ -14,7 +14,6 @@ from typing import Any
 
 import structlog
 import uvloop
-from modestream_client.kafka.patches import patch_aiokafka
 
 from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.recorded_models import RecordedModels
@@ -24,6 +23,7 @@ from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.successor_log import read_successor
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -47,6 +47,7 @@ from streams.bootstrap.partition_assignment import PartitionAssignment
 from streams.bootstrap.peers import MEMBER_FILE, has_other_directories, should_leave
 from streams.bootstrap.retention import retention_runs
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
+from streams.bootstrap.service_guard import refuse_replaced
 from streams.bootstrap.topic_settings import TopicSettings
 from streams.bootstrap.worker_id import load_worker_id
 from streams.bootstrap.worker_topics import prepare_topics
@@ -62,6 +63,7 @@ from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
 from streams.observability.metrics import Meters
 from streams.retention import LogRetention
+from streams.runtime.aiokafka_patches import patch_aiokafka
 from streams.runtime.fast_start_worker import run_until_signal
 from streams.runtime.kafka_app import (
     copies_of,
@@ -206,6 +208,9 @@ class WorkerParts:
 
     async def start(self) -> None:
         """Create the topics, connect the producer, check what the deployment was made with, serve metrics."""
+        # First of all: the topics of a deployment that was replaced and deleted are not created again.
+        successor = await until_available(partial(read_successor, self.settings), "kafka", self.meters)
+        refuse_replaced(self.topics.service, successor)
         created = await prepare_topics(self.settings, self._topic_settings(), self.meters)
         await self.publisher.start()
         self.service = await self.records.agree(created, self.general)

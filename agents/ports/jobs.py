@@ -23,5 +23,5 @@ class Jobs(Protocol):
     def find(self, boundary: str, job_id: str) -> StoredJob | None:
         """Return the job of that id, running or ended; None for an unknown one."""
 
-    async def is_pending(self, partition: int, offset: int) -> bool:
-        """True if a consolidation's trigger is written there, in this partition, and not yet read."""
+    async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
+        """True if the request for a job of that kind is written there, in this partition, and not yet read."""

@@ -12,15 +12,12 @@ writes). A client belongs to one event loop, is meant to stay open, and serves a
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from modestream_client.answers import Json, Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.calls.memory_calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
-from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.successor import READ_TIMEOUT_S, DeploymentAddress, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 from modestream_client.transport import HeadersOf
@@ -38,7 +35,7 @@ class MemoryClient(MemoryCalls):
     project_id
         The project of calls that name none.
     topic_prefix
-        The prefix of the service's topic names.
+        The prefix of the service's topic names. A deployment that replaces it has another one.
     timeout
         Limit of a call in seconds, opening and closing included.
     principal
@@ -52,9 +49,6 @@ class MemoryClient(MemoryCalls):
         Called for each record; returns further headers of it, such as `traceparent`.
     security
         TLS and SASL; default: neither.
-    follow
-        Send to the deployment that replaces the one of this prefix, from when an operator switches to it. Calls wait
-        meanwhile, some 8 seconds. False: send to this one, whatever replaces it.
 
     Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
@@ -73,16 +67,9 @@ class MemoryClient(MemoryCalls):
         boundary: Sequence[str] = USER_BOUNDARY,
         headers: HeadersOf | None = None,
         security: KafkaSecurity | None = None,
-        follow: bool = True,
     ) -> None:
         fields = BoundaryFields(boundary)
-
-        def connect(address: DeploymentAddress) -> KafkaTransport:
-            return KafkaTransport(*address, timeout, principal, headers, security, fields)
-
-        address = DeploymentAddress(bootstrap, topic_prefix)
-        watch = partial(SuccessorWatch, security=security, timeout_s=min(READ_TIMEOUT_S, timeout / 3))
-        self._kafka = FollowingTransport(address, timeout, connect, watch) if follow else connect(address)
+        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security, fields)
         super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
 
     async def request(

@@ -14,13 +14,13 @@ from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
+from modestream_client.vocabulary import READING_COMMANDS, command_topic
 
 from gateway.service.access import require_operating, require_scope
 from gateway.service.calls import Call
 from gateway.service.failures import Refused, failed, out_of_time, unavailable
 from gateway.service.tracing import named_request
 from gateway.service.wire import Json, Wire
-from schemas.messages.commands import READING_COMMANDS
 from schemas.state.policies import OPERATOR, Permission
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class CheckedRequests:
         """Send a command. Raises Refused."""
         full = self.full_scope(call, scope)
         record = build_record("command.v1", command=name, scope=full, arguments=arguments)
-        reply, _ = await self.send(call, "commands", record, "read" if name in READING_COMMANDS else "manage")
+        reply, _ = await self.send(call, command_topic(name), record, "read" if name in READING_COMMANDS else "manage")
         return reply
 
     async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
@@ -70,7 +70,7 @@ class CheckedRequests:
         record = build_record("command.v1", command=name, scope=self._any_scope, arguments=_without_nulls(arguments))
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
-                "commands", record, principal=call.caller.principal or OPERATOR, timeout=call.remaining_s()
+                command_topic(name), record, principal=call.caller.principal or OPERATOR, timeout=call.remaining_s()
             )
         return reply
 

@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
+from modestream_client.kafka.own_clients import OwnConsumer, OwnProducer
 from modestream_client.kafka.security import connection_options
 
 from gateway.service.dead_letter import LetterPlace, read_letter
@@ -101,7 +102,7 @@ class KafkaDeadLetters:
             await asyncio.gather(*sent)
 
     def _consumer(self) -> AIOKafkaConsumer:
-        return AIOKafkaConsumer(
+        return OwnConsumer(
             bootstrap_servers=self._cluster.bootstrap,
             **connection_options(self._cluster.security),
             group_id=None,
@@ -133,7 +134,7 @@ class KafkaDeadLetters:
     async def _opened(self) -> AIOKafkaProducer:
         async with self._opening:
             if self._producer is None:
-                producer = AIOKafkaProducer(
+                producer = OwnProducer(
                     bootstrap_servers=self._cluster.bootstrap,
                     **connection_options(self._cluster.security),
                     acks="all",

@@ -10,11 +10,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from modestream_client.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 from pydantic import ValidationError
 
 from gateway.wire.follow import Cluster, Follower
 from schemas.internal.service import SERVICE_KEY, ServiceRecord, scope_fields
+from schemas.internal.successor import PAUSE_S, SUCCESSOR_KEY, Successor
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 
@@ -33,6 +33,29 @@ def scope_conflict(record: ServiceRecord, scope: type[Scope]) -> str | None:
                 f"{what} {', '.join(made)}, not {', '.join(own)}: give the gateway the model of the workers"
             )
     return None
+
+
+class CircularSuccession(Exception):
+    """Deployments name each other as successors, so that none of them serves."""
+
+
+class Succession:
+    """The deployments that were followed, from the one of the settings on."""
+
+    def __init__(self, first: Cluster) -> None:
+        self._followed = [(first.bootstrap, first.topic_prefix)]
+
+    def follow(self, successor: Cluster) -> None:
+        """Note the next deployment. Raises CircularSuccession for one that was replaced itself."""
+        place = successor.bootstrap, successor.topic_prefix
+        is_circle = place in self._followed
+        self._followed.append(place)
+        if is_circle:
+            circle = " to ".join(prefix for _, prefix in self._followed)
+            raise CircularSuccession(
+                f"deployments name each other as successors, {circle}: write into the topic `service` of the one that "
+                "serves that its successor is `withdrawn` (docs/operations.md, Migrating)"
+            )
 
 
 class DeploymentRecord:

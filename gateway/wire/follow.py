@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
+from modestream_client.kafka.own_clients import OwnConsumer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 from gateway.connection_settings import ConnectionSettings
@@ -82,7 +83,7 @@ class Follower:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        consumer = AIOKafkaConsumer(
+        consumer = OwnConsumer(
             bootstrap_servers=self._cluster.bootstrap,
             **connection_options(self._cluster.security),
             group_id=None,

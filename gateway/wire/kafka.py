@@ -8,16 +8,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 from modestream_client.answers import Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryUnreachable
-from modestream_client.kafka.following import FollowingTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.successor import DeploymentAddress, SuccessorWatch
 from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.offsets import Written
 
@@ -45,14 +42,11 @@ class KafkaWire:
         patience_s: float = 0,
         boundary_fields: BoundaryFields = USER_BOUNDARY,
         until_serving: Callable[[], Awaitable[None]] | None = None,
-        follows: bool = False,
     ) -> None:
         """`patience_s`: seconds that requests wait for the first connection before they are refused.
 
-        It is not opened before `until_serving` has returned. With `follows` it goes on to the deployment that replaces
-        this one; otherwise that is for its owner to do.
+        It is not opened before `until_serving` has returned.
         """
-        self._follows = follows
         self._until_serving = until_serving
         self._boundary_fields = boundary_fields
         self._patience_s = patience_s
@@ -60,7 +54,7 @@ class KafkaWire:
         self._bootstrap = bootstrap
         self._topic_prefix = topic_prefix
         self._security = security
-        self._transport: KafkaTransport | FollowingTransport | None = None
+        self._transport: KafkaTransport | None = None
         self._opening: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -96,7 +90,7 @@ class KafkaWire:
         """Return the partition of the user's records."""
         return await (await self._connected(self._patience_s)).partition_of(user_id)
 
-    async def _connected(self, timeout: float) -> KafkaTransport | FollowingTransport:
+    async def _connected(self, timeout: float) -> KafkaTransport:
         if self._transport is None and (patience_s := min(timeout, self._patience_s)) > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), patience_s)
@@ -104,15 +98,14 @@ class KafkaWire:
             raise MemoryUnreachable("not connected yet")
         return self._transport
 
-    def _new_transport(self) -> KafkaTransport | FollowingTransport:
-        address = DeploymentAddress(self._bootstrap, self._topic_prefix)
-        if not self._follows:
-            return self._connect(address)
-        return FollowingTransport(address, CONNECT_S, self._connect, partial(SuccessorWatch, security=self._security))
-
-    def _connect(self, address: DeploymentAddress) -> KafkaTransport:
+    def _new_transport(self) -> KafkaTransport:
         return KafkaTransport(
-            *address, CONNECT_S, headers=carried_headers, security=self._security, boundary=self._boundary_fields
+            self._bootstrap,
+            self._topic_prefix,
+            CONNECT_S,
+            headers=carried_headers,
+            security=self._security,
+            boundary=self._boundary_fields,
         )
 
     async def _open(self) -> None:

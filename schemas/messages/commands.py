@@ -8,21 +8,6 @@ from schemas.failures import Rejected
 from schemas.scopes import Scope
 from schemas.state.forgotten import ForgottenBefore
 
-READING_COMMANDS = frozenset(
-    {
-        "get_category",
-        "get_intention",
-        "get_job",
-        "get_memory",
-        "health",
-        "list_categories",
-        "list_modes",
-        "list_runs",
-        "suggest_modes",
-    }
-)
-"""Commands that change nothing a client can see: they need the permission `read`, all others `manage`."""
-
 OPERATING_COMMANDS = frozenset({"get_pipeline", "list_revisions", "edit_pipeline", "rollback_pipeline"})
 """Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
 

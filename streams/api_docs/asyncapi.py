@@ -21,6 +21,7 @@ from streams.api_docs.messages import JSON_TYPE, build_message_components
 from streams.api_docs.payloads import reply_name
 from streams.api_docs.wire_headers import dead_letter_headers, reply_headers, request_headers
 from streams.channels import InputChannels, input_channels
+from streams.flow.requests.channel import Channel
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
 
@@ -31,7 +32,7 @@ def build_asyncapi(settings: Settings) -> Json:
     """Build the document from the settings' addresses, topic names, partitions and scope model."""
     topics = topics_with_prefix(settings.topic_prefix)
     inputs = input_channels(topics, settings.scope_model)
-    kinds = [kind for channel in inputs.public() for kind in channel.kinds]
+    kinds = list(dict.fromkeys(kind for channel in inputs.public() for kind in channel.kinds))
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -44,7 +45,11 @@ def build_asyncapi(settings: Settings) -> Json:
         "servers": _servers(settings),
         "channels": build_channels(settings, topics, inputs),
         "operations": {
-            **{_operation_name(kind): _receive(settings, inputs, kind) for kind in kinds},
+            **{
+                _operation_name(settings, inputs, channel, kind): _receive(settings, channel, kind)
+                for channel in inputs.public()
+                for kind in channel.kinds
+            },
             "reply": _send(settings, topics.replies, [reply_name(kind) for kind in kinds]),
             "dead_letter": _send(settings, topics.dead_letters, [DEAD_LETTER]),
             "boundary": _send(settings, topics.boundaries, [BOUNDARY]),
@@ -65,13 +70,15 @@ def _servers(settings: Settings) -> Json:
     return {f"kafka-{number}": {"host": one, "protocol": protocol} for number, one in enumerate(addresses, 1)}
 
 
-def _operation_name(kind: str) -> str:
-    return kind.partition(".")[0]
+def _operation_name(settings: Settings, inputs: InputChannels, channel: Channel, kind: str) -> str:
+    """Return the name of the kind; of commands on the topic of questions, with the topic's before it."""
+    name = kind.partition(".")[0]
+    return name if channel is channel_of(inputs, kind) else f"{channel_name(settings, channel.topic)}_{name}"
 
 
-def _receive(settings: Settings, inputs: InputChannels, kind: str) -> Json:
+def _receive(settings: Settings, channel: Channel, kind: str) -> Json:
     """Describe how the worker handles one kind of request."""
-    name = channel_name(settings, channel_of(inputs, kind).topic)
+    name = channel_name(settings, channel.topic)
     group = {"type": "string", "const": group_id(settings)}
     return {
         "action": "receive",

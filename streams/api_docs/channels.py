@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) -> Json:
     """Build every channel by its name, which is the topic's without the prefix."""
-    replies = [reply_name(kind) for channel in inputs.public() for kind in channel.kinds]
+    replies = list(dict.fromkeys(reply_name(kind) for channel in inputs.public() for kind in channel.kinds))
     messages = {channel.topic: [*channel.kinds] for channel in inputs.public()}
     messages |= {topics.replies: replies, topics.dead_letters: [DEAD_LETTER], topics.boundaries: [BOUNDARY]}
     messages[topics.runs] = [RUN]
@@ -54,8 +54,8 @@ def channel_name(settings: Settings, topic: str) -> str:
 
 
 def channel_of(inputs: InputChannels, kind: str) -> Channel:
-    """Return the channel of a kind of request."""
-    return next(channel for channel in inputs.public() if kind in channel.kinds)
+    """Return the channel of a kind of request; of commands that which takes all of them."""
+    return next(channel for channel in reversed(inputs.public()) if kind in channel.kinds)
 
 
 def message_refs(names: list[str]) -> Json:

@@ -93,7 +93,11 @@ def build_context(
         publisher=publisher,
         clock=clock,
         meters=meters,
-        jobs=JobLog(JsonTable(app, "jobs", JobHistory, key=str), KafkaTurnsLog(app, topics.consolidate)),
+        jobs=JobLog(
+            JsonTable(app, "jobs", JobHistory, key=str),
+            KafkaTurnsLog(app, topics.consolidate),
+            KafkaTurnsLog(app, topics.commands),
+        ),
         admit=open_admission(settings),
         scope_model=settings.scope_model,
         turns_log=turns_log,

@@ -24,13 +24,7 @@ def readiness_probe(topic_prefix: str, scope: type[Scope] = Scope) -> Callable[[
     async def probe(bootstrap: str) -> bool:
         try:
             async with MemoryClient(
-                bootstrap,
-                user_id=user,
-                topic_prefix=topic_prefix,
-                timeout=ATTEMPT_TIMEOUT_S,
-                boundary=boundary,
-                # Whether this deployment answers, not one that has replaced it.
-                follow=False,
+                bootstrap, user_id=user, topic_prefix=topic_prefix, timeout=ATTEMPT_TIMEOUT_S, boundary=boundary
             ) as memory:
                 return "modes" in await memory.command("list_modes")
         except MemoryServiceError as refused:

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, Protocol
 
 import structlog
 from modestream_client.boundary import USER_BOUNDARY
-from modestream_client.successor import Successor
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
+from schemas.internal.successor import Successor
 from schemas.messages.decoding import decode
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels
@@ -67,7 +67,7 @@ def service_record(settings: Settings) -> ServiceRecord:
 
 async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRecord:
     """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
-    await _check_successor(service)
+    refuse_replaced(service.topic, await service.successor())
     records = await _records(service)
     if not records:
         await _check_memory(own, service)
@@ -85,14 +85,11 @@ async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRe
     return agreed
 
 
-async def _check_successor(service: ServiceLog) -> None:
+def refuse_replaced(topic: str, successor: Successor | None) -> None:
     """End the process of a deployment whose topics were deleted: it would serve anew, without memories."""
-    found = await service.successor()
-    if found is not None and found.state == "dropped":
-        at = f" on {found.broker}" if found.broker else ""
-        sys.exit(
-            f"the deployment of {service.topic} was replaced: set MODESTREAM_TOPIC_PREFIX={found.topic_prefix}{at}"
-        )
+    if successor is not None and successor.state == "dropped":
+        at = f" on {successor.broker}" if successor.broker else ""
+        sys.exit(f"the deployment of {topic} was replaced: set MODESTREAM_TOPIC_PREFIX={successor.topic_prefix}{at}")
 
 
 async def _records(service: ServiceLog) -> list[ServiceRecord]:

@@ -17,6 +17,7 @@ from modestream_client import MemoryServiceError
 from modestream_client.answers import parse_as
 from modestream_client.results.modes import DeclaredModes, ShownMode
 from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
+from modestream_client.vocabulary import command_topic
 
 from schemas.messages.boundaries import Boundary
 from schemas.state.modes import GENERAL
@@ -131,7 +132,7 @@ async def change_model(change: ModelChange, selection: Selection, settings: Sett
 
         async def call(command: str, scope: dict[str, str], arguments: dict[str, Any]) -> Any:
             record = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
-            reply, _ = await memory.request("commands", record, timeout=change.user_timeout_s)
+            reply, _ = await memory.request(command_topic(command), record, timeout=change.user_timeout_s)
             return reply.result
 
         changed = ChangeModel(call, change)

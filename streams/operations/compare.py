@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
+from modestream_client.vocabulary import command_topic
 
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
@@ -162,7 +163,7 @@ class Comparison:
     async def _command(self, name: str, memory: Json, **arguments: str) -> Json:
         wanted = {"memory_id": memory["memory_id"], **arguments}
         record = {"schema": "command.v1", "command": name, "scope": memory["scope"], "arguments": wanted}
-        reply, _ = await self._clients[1].request("commands", record)
+        reply, _ = await self._clients[1].request(command_topic(name), record)
         return reply.result
 
 

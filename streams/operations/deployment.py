@@ -69,7 +69,6 @@ def client_of(
         scope=scope,
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
-        follow=False,
     )
 
 

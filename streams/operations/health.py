@@ -8,6 +8,7 @@ from typing import Any
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
 from modestream_client.results.upkeep import ServiceHealth
+from modestream_client.vocabulary import command_topic
 
 from schemas.messages.boundaries import Boundary
 from streams.operations.boundaries import list_boundaries
@@ -79,7 +80,7 @@ async def _ask(
     try:
         scope = await scope_of(memory, settings, boundary, project)
         record = {"schema": "command.v1", "command": "health", "scope": scope, "arguments": {}}
-        reply, _ = await memory.request("commands", record)
+        reply, _ = await memory.request(command_topic("health"), record)
         totals.add(boundary.boundary, parse_as(ServiceHealth, reply.result), mode)
     except MemoryClientError as problem:
         totals.failures[boundary.boundary] = str(problem)

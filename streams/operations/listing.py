@@ -5,6 +5,7 @@ from typing import Any
 
 from modestream_client import MemoryClient
 from modestream_client.answers import Json
+from modestream_client.vocabulary import command_topic
 
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
@@ -47,7 +48,7 @@ class UserListing:
 
     async def _command(self, name: str, scope: dict[str, str]) -> Json:
         record = {"schema": "command.v1", "command": name, "scope": scope, "arguments": {}}
-        reply, _ = await self._memory.request("commands", record)
+        reply, _ = await self._memory.request(command_topic(name), record)
         return reply.result
 
     async def _list(self, what: str, types: Sequence[str] | None = None, **filters: Any) -> AsyncIterator[Json]:

@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from schemas.internal.service import check_topic_prefix
@@ -110,15 +111,12 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
     source = await deployment_at(settings)
     target = options.target(source)
     if options.drop:
-        await drop(source, target)
+        await drop(source, target, partial(_copy_rest, options, source, target))
         return 0
     is_switched = await is_replaced(source, target)
     async with open_logs(source) as logs:
-        sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
-        outcome = await logs.outcome()
-        builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
-        known, path = _known(outcome, source, target), position_file(source, target)
-        run = CopyRun("migrate", logs, builder, known, path, options.follow and (is_switched or not options.switch))
+        run = await _run_of(logs, source, target)
+        run.follow = options.follow and (is_switched or not options.switch)
         await _copy(run, options, target)
         if options.dry_run or is_switched:
             # What is written to the successor since is no difference.
@@ -132,6 +130,20 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
         else:
             sys.stderr.write("not switched: the deployments differ\n")
     return 0 if same else 1
+
+
+async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRun:
+    """Return the copy of what a deployment's logs have and its successor does not."""
+    sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
+    outcome = await logs.outcome()
+    builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
+    return CopyRun("migrate", logs, builder, _known(outcome, source, target), position_file(source, target))
+
+
+async def _copy_rest(options: MigrateOptions, source: Settings, target: Settings) -> None:
+    """Copy what clients still wrote to a deployment that was replaced."""
+    async with open_logs(source) as logs:
+        await _copy(await _run_of(logs, source, target), options, target)
 
 
 async def _compare(

@@ -1,6 +1,6 @@
 """Let gateways send to the deployment that replaces theirs, and delete what it has replaced.
 
-Gateways are all clients that follow: those of HTTP, `python -m streams mcp`, and the Python client over Kafka.
+Gateways are those of HTTP and `python -m streams mcp`. Other clients follow nothing: operators give them the prefix.
 Guaranteed: between the last record that a gateway sends to the former deployment and the first that it sends to the
 successor, everything is copied and applied. Killed on its way, it leaves gateways that wait for at most a minute and
 then send to the former deployment as before; the same command continues.
@@ -10,8 +10,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 
-from modestream_client.successor import PAUSE_S, Successor, SuccessorState
-
+from schemas.internal.successor import PAUSE_S, Successor, SuccessorState
 from streams.adapters.kafka.deleted_topics import delete_topics, topics_of_deployment
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.successor_log import read_successor, write_successor
@@ -40,6 +39,10 @@ async def switch(source: Settings, target: Settings, copy: Copy) -> None:
     """Pause the gateways, copy the rest, let them send to the target. Raises NotSwitched."""
     if set(source.scope_model.model_fields) != set(target.scope_model.model_fields):
         raise NotSwitched("gateways can't follow to other scope fields: restart them with the new settings")
+    if (other := await read_successor(target)) is not None and other.serves:
+        raise NotSwitched(
+            f"{target.topic_prefix} was itself replaced by {other.topic_prefix}: migrate to another prefix"
+        )
     await _tell(source, target, "pausing")
     try:
         async with asyncio.timeout(COPY_TIMEOUT_S):
@@ -63,19 +66,29 @@ async def is_replaced(source: Settings, target: Settings) -> bool:
     return True
 
 
-async def drop(source: Settings, target: Settings) -> int:
-    """Delete the topics of a deployment that was replaced, except the one that says so; return their number.
+async def drop(source: Settings, target: Settings, copy: Copy) -> int:
+    """Copy what is new, and delete the topics of a deployment that was replaced but the one that says so.
+
+    Return their number.
 
     Raises NotSwitched if it was not replaced by the target, or if a worker of it runs.
     """
     if not await is_replaced(source, target):
         raise NotSwitched(f"{source.topic_prefix} is not replaced by {target.topic_prefix}: --switch does that")
     await _until_without_workers(source)
+    if not await _is_dropped(source):
+        await copy()
     # Before: a worker that starts now would create the topics again.
     await _tell(source, target, "dropped")
     deleted = await delete_topics(source, await topics_of_deployment(source))
     sys.stdout.write(f"deleted {deleted} topics of {source.topic_prefix}; its data directory may go too\n")
     return deleted
+
+
+async def _is_dropped(source: Settings) -> bool:
+    """True if a deletion was begun: some logs may be gone."""
+    found = await read_successor(source)
+    return found is not None and found.state == "dropped"
 
 
 async def _until_without_workers(source: Settings) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from modestream_client.successor import Successor
+from schemas.internal.successor import Successor
 
 
 class FakeServiceLog:

@@ -68,7 +68,7 @@ from tests.worlds.in_memory_boundaries import InMemoryBoundaryLog
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_requests import PipelineRequests
 from tests.worlds.in_memory_run_log import InMemoryRunLog
-from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
+from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryRequestLog, InMemoryTopics
 
 Lost = Literal["vectors", "words"]
 """Directories of a worker that a test can delete."""
@@ -155,6 +155,8 @@ class InMemoryPipeline(PipelineRequests):
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
         self.commit = self._commit_of(words)
+        self.jobs._triggers = InMemoryRequestLog(self.topics, self.names.consolidate)
+        self.jobs._commands = InMemoryRequestLog(self.topics, self.names.commands)
         self.progress = AppliedOffsets()
         self.boundaries = BoundaryChanges()
         history = await self.pipeline_log.history()
@@ -187,6 +189,8 @@ class InMemoryPipeline(PipelineRequests):
             assert not any(run.done() for run in runs), "a background worker ended"
         finally:
             self.topics.detach()
+            # A copy of the worker has topics of its own.
+            self.jobs._triggers = self.jobs._commands = None
             for run in runs:
                 run.cancel()
             for agent in app.agents.values():

@@ -44,6 +44,19 @@ class NotedMessage(Message):
         return super().on_final_ack(consumer)
 
 
+@dataclass(frozen=True, slots=True)
+class InMemoryRequestLog:
+    """Implements `streams.flow.support.job_log.RequestLog` over one topic."""
+
+    topics: "InMemoryTopics"
+    topic: str
+
+    async def is_pending(self, partition: int, offset: int) -> bool:
+        """True if a record is written there and not acknowledged."""
+        places = [(record.partition, record.offset) for record in self.topics.unacknowledged(self.topic)]
+        return (partition, offset) in places
+
+
 class InMemoryTopics:
     """The logs of all topics, and the channels of a running pipeline."""
 

@@ -9,6 +9,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.offsets import Written
 from modestream_client.records import build_record
 from modestream_client.transport import Transport
+from modestream_client.vocabulary import command_topic
 
 DEFAULT_TIMEOUT_S = 10.0
 """A query takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
@@ -72,7 +73,7 @@ class Session:
         """
         scope = self._scope(options.get("user_id"), options.get("project_id"))
         record = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
-        reply = await self._ask("commands", record, options.get("principal"), options.get("timeout"))
+        reply = await self._ask(command_topic(name), record, options.get("principal"), options.get("timeout"))
         return reply.result
 
     async def request(

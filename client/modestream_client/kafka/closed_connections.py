@@ -10,24 +10,18 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 Write = Callable[..., Any]
-"""A method of a connection that writes to it."""
-
-_send, _send_sasl_token = AIOKafkaConnection.send, AIOKafkaConnection._send_sasl_token  # noqa: SLF001 (its own bytes)
+"""A method of a connection that writes to it; its first argument is the connection."""
 
 
-def patch_closed_connections() -> None:
-    """Patch aiokafka for every connection of this process; it knows no error of a loop but `OSError`."""
-    AIOKafkaConnection.send = _if_open(_send)
-    AIOKafkaConnection._send_sasl_token = _if_open(_send_sasl_token)  # noqa: SLF001
+def write_if_open(write: Write) -> Write:
+    """Return the method, raising `KafkaConnectionError` for a connection that was closed; others raise `OSError`."""
 
-
-def _if_open(write: Write) -> Write:
     @wraps(write)
-    def write_if_open(connection: Any, *what: Any, **how: Any) -> Any:
+    def write_or_fail(connection: Any, *what: Any, **how: Any) -> Any:
         try:
             return write(connection, *what, **how)
         except KafkaError:
@@ -36,4 +30,4 @@ def _if_open(write: Write) -> Write:
             connection.close(reason=CloseReason.CONNECTION_BROKEN)
             raise KafkaConnectionError(f"the connection was closed: {closed}") from closed
 
-    return write_if_open
+    return write_or_fail

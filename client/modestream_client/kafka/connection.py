@@ -20,12 +20,15 @@ from aiokafka.structs import RecordMetadata
 from modestream_client.failures import MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.clock import KafkaClock
 from modestream_client.kafka.ended_fetches import READ_BACKOFF_S
-from modestream_client.kafka.patches import patch_aiokafka
+from modestream_client.kafka.own_clients import OwnConsumer, OwnProducer
 from modestream_client.kafka.producer import RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 MAX_RECORD_BYTES = 8 << 20
 """Enough for a turn of 32,768 characters with a few transcripts of that length, or a hundred long hits, in UTF-8."""
+
+REPLIES_TOPIC = "replies"
+"""The shared reply topic, without its prefix."""
 
 LOG_APPEND_TIME = 1
 """The type of timestamps that a broker gives."""
@@ -95,13 +98,16 @@ async def open_connection(
 
     Raises `MemoryUnreachable` without a broker or reply topic.
     """
-    patch_aiokafka()
     async with AsyncExitStack() as stack:
         how = {"bootstrap_servers": bootstrap, **connection_options(security)}
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):
             async with asyncio.timeout(timeout_s):
                 producer = await _producer(stack, how, timeout_s)
                 consumer = await _consumer(stack, how, timeout_s)
+                # Names all topics: one that is asked for is awaited, and a broker may create it.
+                if reply_topic not in await consumer.topics():
+                    prefix = reply_topic.removesuffix(REPLIES_TOPIC)
+                    raise MemoryUnreachable(f"no deployment with the prefix {prefix!r} on Kafka at {bootstrap}")
                 own = await _own_partition(producer.current, reply_topic)
                 await _read_from_now_on(consumer, own)
         clock = KafkaClock()
@@ -112,7 +118,7 @@ async def open_connection(
 
 async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> RenewedProducer:
     def make() -> AIOKafkaProducer:
-        return AIOKafkaProducer(**how, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES)
+        return OwnProducer(**how, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES)
 
     async def stop(producer: AIOKafkaProducer) -> None:
         await _stop(producer.stop, producer.client.close, timeout_s)
@@ -124,7 +130,7 @@ async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: fl
 
 
 async def _consumer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaConsumer:
-    consumer = AIOKafkaConsumer(
+    consumer = OwnConsumer(
         **how,
         group_id=None,
         enable_auto_commit=False,

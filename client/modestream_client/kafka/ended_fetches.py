@@ -7,9 +7,9 @@ Here the task begins again where its consumer is: nothing is skipped, and nothin
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 
 READ_BACKOFF_S = 0.2
@@ -17,22 +17,18 @@ READ_BACKOFF_S = 0.2
 
 log = logging.getLogger(__name__)
 
-_fetch = Fetcher._fetch_requests_routine  # noqa: SLF001 (the task has no other name)
 
-
-def patch_ended_fetches() -> None:
-    """Patch aiokafka for every consumer that this process creates from now on."""
-    Fetcher._fetch_requests_routine = _fetch_until_closed  # noqa: SLF001
-
-
-async def _fetch_until_closed(fetcher: Any) -> None:
+async def fetch_until_closed(fetcher: Any, fetch: Callable[[], Awaitable[None]], first: Awaitable[None]) -> None:
+    """Wait for the `first` run of a fetcher's task; run `fetch` after each one that an error has ended."""
+    run = first
     while True:
         try:
-            await _fetch(fetcher)
+            await run
         except KafkaError as problem:
             log.warning("reading from Kafka ended by %r, it begins again", problem.__cause__ or problem)
             # The others are cancelled by the new run; one that ended by the error would end that, too.
             fetcher._pending_tasks = {task for task in fetcher._pending_tasks if not task.done()}  # noqa: SLF001
             await asyncio.sleep(READ_BACKOFF_S)
+            run = fetch()
         else:
             return

@@ -15,7 +15,7 @@ from functools import partial
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
-from modestream_client.kafka.connection import Connection, open_connection
+from modestream_client.kafka.connection import REPLIES_TOPIC, Connection, open_connection
 from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, PendingReply
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.offsets import TURNS_TOPIC, Written, invalid_read_after
@@ -59,7 +59,7 @@ class KafkaTransport:
         """Connect. Raises `MemoryUnreachable`."""
         self._replies = PendingReplies()
         opening = open_connection(
-            self._bootstrap, self._security, f"{self._prefix}replies", self._replies.deliver, self._timeout
+            self._bootstrap, self._security, self._prefix + REPLIES_TOPIC, self._replies.deliver, self._timeout
         )
         with _unreachable("is the service up (`python -m streams up`)?"):
             self._connection = await self._exit.enter_async_context(opening)

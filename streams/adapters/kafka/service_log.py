@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from modestream_client.successor import SUCCESSOR_KEY, Successor
-
 from schemas.internal.service import SERVICE_KEY
+from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.topic_reading import read_to_end
 from streams.flow.support.publisher import Publisher

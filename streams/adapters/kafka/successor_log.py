@@ -1,10 +1,11 @@
 """Tell the gateways of a deployment which one replaces it, through its topic `service`."""
 
 from aiokafka.errors import KafkaError
-from modestream_client.successor import SUCCESSOR_KEY, Successor
 
 from schemas.failures import Unavailable
+from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing
+from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.adapters.kafka.service_log import SERVICE_PARTITION, last_successor
 from streams.adapters.kafka.topic_reading import read_to_end
@@ -16,8 +17,10 @@ WRITE_TIMEOUT_MS = 20_000
 
 
 async def read_successor(settings: Settings) -> Successor | None:
-    """Return what is written last; None if nothing is. Raises Unavailable."""
+    """Return what is written last; None if nothing is, or there is no such topic. Raises Unavailable."""
     topic = topics_with_prefix(settings.topic_prefix).service
+    if not await count_partitions(settings, topic):
+        return None
     return last_successor(await read_to_end(settings, topic, [SERVICE_PARTITION]))
 
 

@@ -8,12 +8,14 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any
 
+from agents.commands.dispatch import DispatchCommands
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import SteadyClock
 from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from schemas.messages.assemble import AssembleRequest
+from schemas.messages.commands import Command
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
 from schemas.messages.records import Record
@@ -100,7 +102,7 @@ class OwnWrites:
 
 
 class AnswerQuery:
-    """Handles `retrieve.v1`, `assemble.v1`, `list.v1` and `map.v1`."""
+    """Handles `retrieve.v1`, `assemble.v1`, `list.v1`, `map.v1`, and the `command.v1` that only read."""
 
     def __init__(
         self,
@@ -108,27 +110,32 @@ class AnswerQuery:
         assemble_at: Callable[[int], Assemble],
         list_at: Callable[[int], List],
         draw_map_at: Callable[[int], DrawMap],
+        dispatch_at: Callable[[int], DispatchCommands],
         own_writes: OwnWrites,
         meters: Meters,
     ) -> None:
-        """Take the agents by partition."""
+        """Take the agents by partition; `dispatch_at` those of commands that only read."""
         self._retrieval_at = retrieval_at
         self._assemble_at = assemble_at
         self._list_at = list_at
         self._draw_map_at = draw_map_at
+        self._dispatch_at = dispatch_at
         self._own_writes = own_writes
         self._meters = meters
         self._turns = FairTurns(MAX_ANSWERED_AT_ONCE)
         self._with_models = RetrieveWithModels()
         self._text_turns = FairTurns(1, MAX_TEXTS_TURN_S)
+        self._command_turns = FairTurns(MAX_ANSWERED_AT_ONCE)
 
     async def __call__(
         self,
-        request: RetrieveRequest | AssembleRequest | ListRequest | MapRequest,
+        request: RetrieveRequest | AssembleRequest | ListRequest | MapRequest | Command,
         record: Record,
         options: ReplyOptions,
     ) -> HandlerResult:
         """Wait for the caller's own writes, then for the user's turn, and answer."""
+        if isinstance(request, Command):
+            return await self._show(request, record, options)
         if isinstance(request, AssembleRequest):
             return await self._answer(self._assemble_at(record.partition).answer, request, record, options)
         if isinstance(request, ListRequest):
@@ -139,6 +146,16 @@ class AnswerQuery:
         if handled.answer is not None and isinstance(handled.answer.result, RetrieveResult):
             self._meters.usage.retrieved(request.scope.boundary, handled.answer.result.strategy)
         return handled
+
+    async def _show(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
+        """Answer a command that only reads. Writes that were answered before it was sent are applied already."""
+        async with self._command_turns.turn(command.scope.boundary):
+            if options.is_expired(self._own_writes.clock):
+                self._meters.expired(record.topic)
+                return HandlerResult(None)
+            shown = await self._dispatch_at(record.partition).handle(command, record.offset)
+        # Writes of the stores are not its own, but those of the command that runs beside it.
+        return HandlerResult(SuccessReply(shown.result))
 
     async def _hits(
         self, agents: RetrievalAgents, request: RetrieveRequest, record: Record, options: ReplyOptions

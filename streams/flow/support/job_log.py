@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from schemas.internal.changes import Job, JobProgress
+from schemas.internal.changes import JOB_KINDS, Job, JobProgress
 from schemas.internal.job_history import JobHistory, StoredJob
 from streams.flow.stores.tables import Table
 
@@ -15,8 +15,12 @@ MAX_BACKFILL_TIMES = 256
 names that it deleted or renamed."""
 
 
-class Triggers(Protocol):
-    """The log of consolidations' triggers."""
+CONSOLIDATION = "consolidate"
+"""The kind of jobs that are requested on a topic of their own."""
+
+
+class RequestLog(Protocol):
+    """The log of the requests for jobs."""
 
     async def is_pending(self, partition: int, offset: int) -> bool:
         """True if a record is written there and not yet handled. Raises Unavailable."""
@@ -25,10 +29,13 @@ class Triggers(Protocol):
 class JobLog:
     """The jobs of a worker; `at` returns the view of a partition, `agents.ports.jobs.Jobs`."""
 
-    def __init__(self, history: Table[str, JobHistory], triggers: Triggers | None = None) -> None:
-        """Without `triggers`, every consolidation is begun before it is asked for."""
+    def __init__(
+        self, history: Table[str, JobHistory], triggers: RequestLog | None = None, commands: RequestLog | None = None
+    ) -> None:
+        """Without `triggers` no consolidation waits to be read, without `commands` no other job does."""
         self._history = history
         self._triggers = triggers
+        self._commands = commands
         self._running: dict[str, JobProgress] = {}
 
     @contextmanager
@@ -80,9 +87,10 @@ class JobLog:
         self._history.put(partition, boundary, after)
         return self._history.pending_writes()
 
-    async def is_pending(self, partition: int, offset: int) -> bool:
-        """True if a trigger is written there and not yet read. Raises Unavailable."""
-        return self._triggers is not None and await self._triggers.is_pending(partition, offset)
+    async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
+        """True if a request for a job is written there and not yet read. Raises Unavailable."""
+        requests = self._triggers if kind == CONSOLIDATION else self._commands if kind in JOB_KINDS else None
+        return requests is not None and await requests.is_pending(partition, offset)
 
     def _write(self, partition: int, boundary: str, history: JobHistory) -> list[Awaitable[None]]:
         if history == self._history.get(partition, boundary):
@@ -118,6 +126,6 @@ class PartitionJobs:
         """Return the job of that id; None for an unknown one."""
         return self.log.find(self.partition, boundary, job_id)
 
-    async def is_pending(self, partition: int, offset: int) -> bool:
-        """True if a trigger is written there, in this partition, and not yet read. Raises Unavailable."""
-        return partition == self.partition and await self.log.is_pending(partition, offset)
+    async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
+        """True if a request for a job is written there, in this partition, and not yet read. Raises Unavailable."""
+        return partition == self.partition and await self.log.is_pending(kind, partition, offset)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from modestream_client import MemoryClient, MemoryServiceError
 from modestream_client.answers import Json
+from modestream_client.vocabulary import command_topic
 
 from schemas.messages.boundaries import Boundary
 from streams.operations.deployment import scope_of
@@ -57,9 +58,10 @@ class UserVerification:
     async def _exists(self, memory_id: str) -> bool:
         """True if a memory that is not listed is there all the same: it was not forgotten meanwhile."""
         for scope in await self._listing().scopes():
-            record = {"schema": "command.v1", "command": "get_memory", "scope": scope}
+            arguments = {"memory_id": memory_id}
+            record = {"schema": "command.v1", "command": "get_memory", "scope": scope, "arguments": arguments}
             try:
-                await self.memory.request("commands", {**record, "arguments": {"memory_id": memory_id}})
+                await self.memory.request(command_topic("get_memory"), record)
             except MemoryServiceError as refused:
                 if refused.code != "not_found":
                     raise

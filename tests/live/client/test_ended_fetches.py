@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.protocol.fetch import FetchRequest
-from modestream_client.kafka import ended_fetches
-from modestream_client.kafka.ended_fetches import patch_ended_fetches
+from modestream_client.kafka.own_clients import OwnConsumer
 
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import create_topics
@@ -17,13 +15,6 @@ FAILURES = 2
 """Fetches in a row that fail."""
 
 
-@pytest.fixture
-def _patched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fetcher, "_fetch_requests_routine", ended_fetches._fetch)
-    patch_ended_fetches()
-
-
-@pytest.mark.usefixtures("_patched")
 async def test_reading_goes_on_after_an_unexpected_error(
     live_broker: RunningBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -31,7 +22,7 @@ async def test_reading_goes_on_after_an_unexpected_error(
     await create_topics(bootstrap, prefix)
     async with (
         AIOKafkaProducer(bootstrap_servers=bootstrap) as producer,
-        AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=100) as consumer,
+        OwnConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=100) as consumer,
     ):
         for value in (b"0", b"1"):
             await producer.send_and_wait(topic, value, partition=0)

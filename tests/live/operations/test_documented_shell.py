@@ -104,7 +104,8 @@ async def test_turns_of_the_readme_again_are_the_same_memories(shared_deployment
     [before] = replies(await run(listing))
     copy = (
         f"kcat -b {deployment.bootstrap} -C -q -e -t {deployment.prefix}turns -o beginning -f '%s\\n'"
-        f" | grep 'third pot' | kcat -b {deployment.bootstrap} -P -t {deployment.prefix}turns -k ana -X partitioner=murmur2_random"
+        " | grep 'third pot'"
+        f" | kcat -b {deployment.bootstrap} -P -t {deployment.prefix}turns -k ana -X partitioner=murmur2_random"
     )
     # A turn is answered when those before it are applied.
     await run(f"{ask_function(deployment)}\n{copy}\n{copy}\nask turns '{LATER}'")

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
-from modestream_client.kafka.closed_connections import patch_closed_connections
+from modestream_client.kafka.closed_connections import write_if_open
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -36,17 +36,16 @@ Write = Callable[[AIOKafkaConnection], Any]
 
 def request(connection: AIOKafkaConnection) -> None:
     """Send a request, and wait for no response."""
-    connection.send(Encoded()).close()
+    write_if_open(AIOKafkaConnection.send)(connection, Encoded()).close()
 
 
 def login(connection: AIOKafkaConnection) -> None:
     """Send a part of a login by SASL, and wait for no response."""
-    connection._send_sasl_token(b"token", expect_response=False).close()
+    write_if_open(AIOKafkaConnection._send_sasl_token)(connection, b"token", expect_response=False).close()
 
 
 @pytest.mark.parametrize("write", [request, login])
 def test_writing_to_a_reset_connection_is_a_kafka_error(write: Write) -> None:
-    patch_closed_connections()
     assert isinstance(uvloop.run(write_after_reset(write)), KafkaConnectionError)
 
 

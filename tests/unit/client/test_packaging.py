@@ -3,12 +3,15 @@
 import subprocess
 import sys
 import zipfile
+from contextlib import chdir
 from pathlib import Path
 
 import hatchling.build
 import pytest
 
 CLIENT = Path("client").resolve()
+
+UV = Path(sys.executable).parent / "uv"
 
 CHECK = """
 import sys
@@ -29,11 +32,11 @@ assert agents.__file__.startswith({paths!r}[0]), "the other distribution's packa
 
 NEEDED = {
     "modestream_client", "agents", "aiokafka", "async_timeout", "packaging", "typing_extensions", "pydantic",
-    "pydantic_core", "annotated_types", "typing_inspection",
+    "pydantic_core", "annotated_types", "typing_inspection", "cramjam",
 }  # fmt: skip
 """What aiokafka and pydantic bring."""
 
-OPTIONAL = {"cramjam", "gssapi", "email_validator"}
+OPTIONAL = {"gssapi", "email_validator"}
 """Looked for by them, and not needed."""
 
 HTTP = {"httpx", "httpcore", "anyio", "sniffio", "idna", "certifi", "h11"}
@@ -74,11 +77,16 @@ def test_http_client_needs_httpx_and_no_kafka(tmp_path: Path) -> None:
     assert told == "MemoryUnreachable"
 
 
+def build_wheel(directory: Path) -> str:
+    """Build the wheel; return the name of its file."""
+    with chdir(CLIENT):
+        return str(hatchling.build.build_wheel(str(directory)))
+
+
 @pytest.fixture
-def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> zipfile.ZipFile:
+def wheel(tmp_path: Path) -> zipfile.ZipFile:
     """The built wheel."""
-    monkeypatch.chdir(CLIENT)
-    return zipfile.ZipFile(tmp_path / hatchling.build.build_wheel(str(tmp_path)))
+    return zipfile.ZipFile(tmp_path / build_wheel(tmp_path))
 
 
 def test_wheel_has_every_module_the_types_and_the_licence(wheel: zipfile.ZipFile) -> None:
@@ -89,4 +97,28 @@ def test_wheel_has_every_module_the_types_and_the_licence(wheel: zipfile.ZipFile
     assert any(name.endswith("licenses/LICENSE") for name in names)
     [metadata] = [wheel.read(name).decode() for name in names if name.endswith("/METADATA")]
     needed = {line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra" not in line}
-    assert {line.split()[1].partition(">")[0].partition("<")[0] for line in needed} == {"aiokafka", "pydantic"}
+    assert {line.split()[1].partition(">")[0].partition("<")[0] for line in needed} == {"aiokafka[zstd]", "pydantic"}
+
+
+UNPACK = """
+from aiokafka.codec import has_zstd, zstd_decode, zstd_encode
+import aiokafka.conn
+before = vars(aiokafka.conn.AIOKafkaConnection).copy()
+import modestream_client.memory_client
+assert vars(aiokafka.conn.AIOKafkaConnection) == before
+print(has_zstd() and zstd_decode(zstd_encode(b"text")).decode())
+"""
+
+
+def test_installed_from_the_wheel_alone_it_unpacks_what_workers_pack(tmp_path: Path) -> None:
+    python = tmp_path / "alone" / "bin" / "python"
+    subprocess.run(
+        [str(UV), "venv", "--quiet", "--no-config", "--python", sys.executable, str(python.parents[1])], check=True
+    )
+    built = tmp_path / build_wheel(tmp_path)
+    install = [str(UV), "pip", "install", "--quiet", "--python", str(python), str(built)]
+    installed = subprocess.run(install, capture_output=True, text=True, check=False)
+    if installed.returncode:
+        pytest.skip(f"no packages can be fetched: {installed.stderr[-200:]}")
+    told = subprocess.run([python, "-c", UNPACK], capture_output=True, text=True, check=False, cwd=tmp_path, env={})
+    assert told.stdout.strip() == "text", told.stderr

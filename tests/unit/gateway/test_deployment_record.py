@@ -4,11 +4,11 @@ import asyncio
 import time
 
 import pytest
-from modestream_client.successor import Successor, SuccessorState
 
 from gateway.wire.deployment_record import DeploymentRecord
 from gateway.wire.follow import Cluster
 from schemas.internal.service import ServiceRecord
+from schemas.internal.successor import Successor, SuccessorState
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 

@@ -110,10 +110,12 @@ def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     }
     assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}
-    assert received == {"turn", "retrieve", "assemble", "list", "map", "command", "consolidate"}
+    assert received == {
+        "turn", "retrieve", "assemble", "list", "map", "command", "retrieve_command", "consolidate",
+    }  # fmt: skip
     for name in received:
         [reply] = DOCUMENT["operations"][name]["reply"]["messages"]
-        assert reply["$ref"].endswith(f"/{name}.v1.reply")
+        assert reply["$ref"].endswith(f"/{name.removeprefix('retrieve_')}.v1.reply")
 
 
 def test_topics_and_partitions_follow_the_settings() -> None:

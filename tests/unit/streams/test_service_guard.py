@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from modestream_client.successor import Successor, SuccessorState
 
 from schemas.internal.service import ServiceRecord
+from schemas.internal.successor import Successor, SuccessorState
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from streams.bootstrap.service_guard import agree_on_service, service_record

@@ -16,8 +16,8 @@ from tests.fakes.tables.json_table import FakeJsonTable
 PARTITION = 2
 
 
-class WrittenTriggers:
-    """Triggers of partition 2 from offset 5 to 9 are written and not read yet."""
+class WrittenRequests:
+    """Requests of partition 2 from offset 5 to 9 are written and not read yet."""
 
     async def is_pending(self, partition: int, offset: int) -> bool:
         return partition == PARTITION and 5 <= offset < 10
@@ -26,7 +26,7 @@ class WrittenTriggers:
 @pytest.fixture
 def log() -> JobLog:
     """The jobs of u1: one of p1 that is done, and one of all projects that runs."""
-    jobs = JobLog(FakeJsonTable(JobHistory), WrittenTriggers())
+    jobs = JobLog(FakeJsonTable(JobHistory), WrittenRequests(), WrittenRequests())
     jobs.begin(PARTITION, "u1", StoredJob(job_id="backfill-2-1", project="p1", at_ms=1))
     jobs.begin(PARTITION, "u1", StoredJob(job_id="rebuild-2-3", project=None, at_ms=1))
     jobs.end(PARTITION, "u1", "backfill-2-1", SuccessReply({"processed": 3}).encode())
@@ -62,11 +62,13 @@ async def test_a_sender_sees_the_jobs_of_its_projects_alone(log: JobLog) -> None
         ("consolidate-2-4", "not_found"),
         ("consolidate-2-10", "not_found"),
         ("consolidate-1-5", "not_found"),
-        ("rebuild-2-5", "not_found"),
+        ("rebuild-2-5", "running"),
+        ("rebuild-2-4", "not_found"),
+        ("list_modes-2-5", "not_found"),
         ("consolidate-2-5-", "not_found"),
     ],
 )
-async def test_a_trigger_that_is_not_read_yet_is_running(log: JobLog, job_id: str, expected: str) -> None:
+async def test_a_request_that_is_not_read_yet_is_running(log: JobLog, job_id: str, expected: str) -> None:
     assert await shown(log, job_id) == expected
 
 

@@ -1,7 +1,7 @@
 """The deployment that replaces another one: `successor.v1`, beside the former one's record in its topic `service`.
 
-Written by `migrate --switch`; gateways and clients follow it, so the former prefix goes on naming the deployment that
-serves. What a later release writes in another form is refused by `ValidationError`.
+Written by `migrate --switch`; gateways follow it, so the former prefix in their settings goes on naming the deployment
+that serves. What a later release writes in another form is refused by `ValidationError`.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ SUCCESSOR_KEY = b"successor"
 """The key of the record; of several the last one counts."""
 
 PAUSE_S = 60.0
-"""Seconds that gateways and clients wait at most from `pausing` on; then the former deployment serves again."""
+"""Seconds that gateways wait at most from `pausing` on; then the former deployment serves again."""
 
 SuccessorState = Literal["pausing", "serving", "withdrawn", "dropped"]
 """`pausing`: they send nothing, while the last records are copied. `serving`: they send to the successor.
@@ -30,5 +30,5 @@ class Successor(BaseModel, frozen=True, populate_by_name=True):
 
     @property
     def serves(self) -> bool:
-        """True if gateways and clients send to the successor."""
+        """True if gateways send to the successor."""
         return self.state in ("serving", "dropped")
