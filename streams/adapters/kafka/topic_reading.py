@@ -6,6 +6,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
+from modestream_client.kafka.own_clients import OwnConsumer
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Record
@@ -26,7 +27,7 @@ def log_consumer(settings: Settings, **how: Any) -> AIOKafkaConsumer:
 
     The position of an assigned partition is resolved in the background: it has to be the beginning from the start.
     """
-    return AIOKafkaConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False, **how)
+    return OwnConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False, **how)
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer) -> None:

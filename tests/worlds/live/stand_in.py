@@ -52,7 +52,7 @@ def reply_by_contract(seen: ReceivedRecord) -> Sequence[Json]:
     if seen.topic == "turns":
         result = {"memory_id": seen.value["content"], "turn_id": seen.value["turn_id"] or "derived", "version": 1}
         return [ok({**result, "mode": "general", "mode_source": "fallback", "duplicate": False})]
-    if seen.topic == "retrieve":
+    if seen.topic == "retrieve" and seen.value["schema"] != "command.v1":
         return [ok({"hits": [], "modes": ["general"], "strategy": "hybrid", "diagnostics": {}})]
     return [ok({"told": seen.value.get("command")})]
 
