@@ -49,7 +49,7 @@ async def test_every_record_has_its_canonical_key_and_partition(
 ) -> None:
     await memory.remember("x", user_id=user)
     await memory.retrieve("x", users=user)
-    await memory.command("health", user_id=user)
+    await memory.command("forget", {"user": True}, user_id=user)
     for topic in ("turns", "retrieve", "commands"):
         seen = await service.next(topic)
         assert (seen.key, seen.partition) == (key.encode(), partition_of(key))

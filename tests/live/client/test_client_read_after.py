@@ -32,7 +32,7 @@ async def test_query_reads_after_the_users_own_writes(memory: MemoryClient, serv
 async def test_query_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
     await memory.remember("x")
     for _ in range(3):
-        await memory.command("health")
+        await memory.command("forget", {"user": True})
         assert await read_after(memory, service) == 0
 
 

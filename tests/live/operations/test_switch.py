@@ -103,12 +103,16 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
             assert {one.text async for one in client.iter_memories(user_id="ana")} == {*told["ana"].values()}
             found = {one.memory_id: one.text async for one in client.iter_memories(user_id="cleo", types=["episodic"])}
             assert found.items() <= over_kafka.items(), "what was copied has the same ids"
-            assert await is_answered(wire, "cleo") == len(found)
+            assert await is_answered(wire, "cleo") >= len(found), "the last ones may still be applied"
         assert await former.terminate(30) == 0
         assert await migrate(replace(options, drop=True), settings) == 0
         async with new.client() as client:
-            found = {one.memory_id: one.text async for one in client.iter_memories(user_id="cleo", types=["episodic"])}
-            assert found == over_kafka, "what a client still wrote to the former deployment was copied before it went"
+
+            async def has_all() -> bool:
+                turns = client.iter_memories(user_id="cleo", types=["episodic"])
+                return {one.memory_id: one.text async for one in turns} == over_kafka
+
+            await eventually(has_all, "what a client still wrote to the former deployment was copied before it went")
 
         async def are_gone() -> bool:
             return not await topics_of_deployment(settings)

@@ -91,6 +91,12 @@ def test_inputs_are_stored_uncompressed(name: str) -> None:
     assert topic_config(topics, getattr(topics, name))["compression.type"] == "uncompressed"
 
 
+def test_any_client_can_read_which_deployment_serves() -> None:
+    topics = topics_with_prefix("memory.")
+    assert topic_config(topics, topics.service)["compression.type"] == "uncompressed"
+    assert "compression.type" in repaired_settings(topics, topics.service)
+
+
 def test_changelog_settings_equal_those_of_faust(tmp_path: Path) -> None:
     app = create_kafka_app(Settings(data_dir=tmp_path), "w1")
     topic = MemoryTable(app).table.changelog_topic
