@@ -30,6 +30,10 @@ MAX_RECORD_BYTES = 8 << 20
 REPLIES_TOPIC = "replies"
 """The shared reply topic, without its prefix."""
 
+LOOKS = 8
+LOOK_INTERVAL_S = 0.25
+"""How often, and at which interval, the service's topics are looked for."""
+
 LOG_APPEND_TIME = 1
 """The type of timestamps that a broker gives."""
 
@@ -104,8 +108,7 @@ async def open_connection(
             async with asyncio.timeout(timeout_s):
                 producer = await _producer(stack, how, timeout_s)
                 consumer = await _consumer(stack, how, timeout_s)
-                # Names all topics: one that is asked for is awaited, and a broker may create it.
-                if reply_topic not in await consumer.topics():
+                if not await _is_there(consumer, reply_topic):
                     prefix = reply_topic.removesuffix(REPLIES_TOPIC)
                     raise MemoryUnreachable(f"no deployment with the prefix {prefix!r} on Kafka at {bootstrap}")
                 own = await _own_partition(producer.current, reply_topic)
@@ -140,6 +143,16 @@ async def _consumer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: fl
     stack.push_async_callback(_stop, consumer.stop, consumer._client.close, timeout_s)  # noqa: SLF001 (no other way)
     await consumer.start()
     return consumer
+
+
+async def _is_there(consumer: AIOKafkaConsumer, topic: str) -> bool:
+    """True if there is a topic, also one that was created a moment ago: brokers learn of it one after the other."""
+    for _ in range(LOOKS):
+        # Names all topics: one that is asked for is awaited, and a broker may create it.
+        if topic in await consumer.topics():
+            return True
+        await asyncio.sleep(LOOK_INTERVAL_S)
+    return False
 
 
 async def _own_partition(producer: AIOKafkaProducer, topic: str) -> TopicPartition:
