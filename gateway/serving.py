@@ -121,7 +121,7 @@ async def serve(served: Served, listening: socket.socket) -> int:
             try:
                 succession.follow(served.cluster)
             except CircularSuccession as circle:
-                sys.stderr.write(f"gateway: {circle}\n")
+                log.error("%s", circle)  # noqa: TRY400
                 return os.EX_CONFIG
 
 

@@ -14,6 +14,7 @@ from modestream_client.failures import MemoryTimeout, MemoryUnreachable
 from modestream_client.offsets import Written
 
 from gateway.connection_settings import ConnectionSettings
+from gateway.http.connections import Connections
 from gateway.serving import Served, serve
 from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.wire.follow import Cluster
@@ -85,7 +86,7 @@ def listening() -> Iterator[socket.socket]:
 
 
 async def test_gateway_ends_where_deployments_name_each_other(
-    listening: socket.socket, capsys: pytest.CaptureFixture[str]
+    listening: socket.socket, caplog: pytest.LogCaptureFixture
 ) -> None:
     def at(successor: Successor | None) -> Served:
         assert successor is not None
@@ -93,11 +94,17 @@ async def test_gateway_ends_where_deployments_name_each_other(
 
     def served(prefix: str) -> Served:
         record = KnownRecord(serving("two." if prefix == "one." else "one."))
-        return Served(FastAPI(), Cluster("here:9092", prefix), cast("DeploymentRecord", record), at)
+        return Served(
+            app=FastAPI(),
+            cluster=Cluster("here:9092", prefix),
+            record=cast("DeploymentRecord", record),
+            connections=Connections(),
+            at=at,
+        )
 
     async with asyncio.timeout(30):
         assert await serve(served("one."), listening) == os.EX_CONFIG
-    assert "one. to two. to one." in capsys.readouterr().err
+    assert "one. to two. to one." in caplog.text
 
 
 def test_the_same_prefix_on_another_broker_is_another_deployment() -> None:
