@@ -10,7 +10,7 @@ from schemas.messages.records import Headers, Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import Turn
 from streams.flow.requests.admission import Admission
-from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
+from streams.flow.requests.channel import Channel, Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.requests.replies import Replies
 from streams.flow.runs.recorder import RunOptions, RunRecorder
@@ -31,7 +31,7 @@ CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 
 
 class RequestHarness:
-    """A channel whose handler returns `result` or raises `problem`."""
+    """A channel whose handler returns `result` or raises `problem`, or is `handle`."""
 
     def __init__(self, channel: Channel, admit: Admit = OPEN, runs: RunOptions | None = None) -> None:
         """Runs are recorded with the options `runs`, and without any not at all."""
@@ -40,6 +40,7 @@ class RequestHarness:
         self.meters = Meters()
         self.channel = channel
         self.handled: list[tuple[Record, ReplyOptions]] = []
+        self.handle: Handler | None = None
         self.result: HandlerResult = HandlerResult(SuccessReply({"done": True}))
         self.problem: Exception | None = None
         self.runs: list[Outgoing] = []
@@ -48,8 +49,10 @@ class RequestHarness:
         recorder = None if runs is None else RunRecorder(self.runs.append, TOPICS, self.clock, runs)
         self._requests = RequestPipeline(admission, self._handle, replies, recorder)
 
-    async def _handle(self, _message: Any, received: Record, reply_options: ReplyOptions) -> HandlerResult:
+    async def _handle(self, message: Any, received: Record, reply_options: ReplyOptions) -> HandlerResult:
         self.handled.append((received, reply_options))
+        if self.handle is not None:
+            return await self.handle(message, received, reply_options)
         if self.problem is not None:
             raise self.problem
         return self.result

@@ -4,6 +4,7 @@ A record enters; it leaves admitted with its message, relocated to the partition
 for everything else.
 """
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from schemas.failures import Rejected
 from schemas.messages.decoding import decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
+from schemas.messages.value_count import MAX_VALUES, count_values
 from streams.flow.requests.channel import Channel, ReplyOptions
 from streams.flow.support.death_counts import DeathCounts
 from streams.topics import MAX_INPUT_BYTES
@@ -24,6 +26,8 @@ from streams.wire.reply_address import deadline_ms, parse_reply_address, with_re
 MAX_HEADERS = 1000
 """Headers of a record: each is looked at several times, and 8 MiB could be three million."""
 
+MAX_INLINE_BYTES = 64 * 1024
+"""A longer value is decoded in a thread: decoding can take 0.1 s, and the event loop goes on between its steps."""
 
 MAX_WAIT_MS = 15 * 60 * 1000
 """The longest time that a caller is taken to wait: beyond it, the timestamp is that of an event, or none."""
@@ -54,13 +58,25 @@ class Admission:
         """True if the deadline has passed."""
         return options.is_expired(self.clock)
 
-    def message(self, record: Record) -> Any:
+    async def message(self, record: Record) -> Any:
         """Decode the record. Raises Rejected with the code of the contract, or Poison before it is looked at."""
         self.deaths.refuse_poison()
         if len(record.headers) > MAX_HEADERS:
             message = f"the record has {len(record.headers)} headers, and may have {MAX_HEADERS}"
             raise Rejected("too_large", message, "headers")
-        return decode(record.value, self.channel.kinds)
+        if record.value is None or len(record.value) <= MAX_INLINE_BYTES:
+            return decode(record.value, self.channel.kinds)
+        return await asyncio.to_thread(self._decode_large, record.value)
+
+    def _decode_large(self, value: bytes) -> Any:
+        # The worker's own records hold what was counted when it came in, and a few values more.
+        is_public = self.channel.act is not None
+        # Each counted mark is a byte.
+        if is_public and len(value) > MAX_VALUES and count_values(value) > MAX_VALUES:
+            raise Rejected(
+                "too_large", f"the record has more than {MAX_VALUES} values; split what it says into several"
+            )
+        return decode(value, self.channel.kinds)
 
     def relocated(self, record: Record, key: bytes) -> Outgoing | None:
         """Return the record for the partition of its key, or None if it is there.

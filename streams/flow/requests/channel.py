@@ -73,6 +73,8 @@ class HandlerResult:
 
 def rejection_of(problem: Exception) -> Rejected:
     """Return the error that a request gets which fails without one of the contract."""
+    if isinstance(problem, MemoryError):
+        return Rejected("unavailable", "the worker is short of memory; the same request may succeed later")
     if isinstance(problem, Unavailable):
         return Rejected("unavailable", f"{problem}; the same request may succeed later")
     return Rejected("internal", f"{type(problem).__name__}; the worker's log has the rest")

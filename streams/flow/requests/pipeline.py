@@ -63,7 +63,7 @@ class RequestPipeline:
 
     async def _admitted(self, record: Record, options: ReplyOptions, run: RunNotes) -> Awaitable[object]:
         with run.receiving():
-            message = self._admission.message(record)
+            message = await self._admission.message(record)
             if relocated := self._admission.relocated(record, message.scope.boundary.encode()):
                 self._meters.moved(record.topic)
                 return await self._replies.publisher.send(relocated)
@@ -99,7 +99,8 @@ class RequestPipeline:
             return result, None if answer is None else answer.encode()
         except Rejected:
             raise
-        except Unavailable as problem:
+        except (Unavailable, MemoryError) as problem:
+            # Memory is short because of everything that runs, so it says nothing about this record.
             if self._channel.outlives_deadline:
                 # An accepted record must not be lost: the run ends, and it is delivered again after a restart.
                 run.failed("unavailable")

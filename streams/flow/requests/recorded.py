@@ -48,7 +48,7 @@ class Recorded:
         return replace(handled, pending_writes=[*handled.pending_writes, *begun, *ended])
 
     def _refused(self, place: tuple[int, str], job: StoredJob, problem: Exception) -> list[Awaitable[None]]:
-        if isinstance(problem, Unavailable) and not self._begins:
+        if isinstance(problem, (Unavailable, MemoryError)) and not self._begins:
             return []
         error = problem if isinstance(problem, Rejected) else rejection_of(problem)
         return self._jobs.end(*place, job.job_id, encode_error(error))

@@ -190,3 +190,18 @@ async def test_filler_is_passed_over_without_a_trace(harness: RequestHarness) ->
 async def test_header_of_a_filler_alone_hides_no_request(harness: RequestHarness) -> None:
     await harness.process(harness.valid((FILLER_HEADER, b"")))
     assert len(harness.handled) == len(harness.publisher.replies) == 1
+
+
+@pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
+async def test_request_that_meets_a_lack_of_memory_may_be_sent_again(channel: Channel) -> None:
+    harness = RequestHarness(channel)
+    harness.problem = MemoryError()
+    await harness.process(harness.valid())
+    assert [error["code"] for error in harness.errors] == ["unavailable"]
+
+
+async def test_turn_that_meets_a_lack_of_memory_is_no_dead_letter(turns: RequestHarness) -> None:
+    turns.problem = MemoryError()
+    with pytest.raises(MemoryError):
+        await turns.process(turns.valid())
+    assert (turns.publisher.replies, turns.publisher.sent) == ([], [])

@@ -1,15 +1,23 @@
 """Expired and unauthorised requests."""
 
+import threading
+from dataclasses import replace
+from typing import Annotated
+
 import pytest
+from pydantic import BeforeValidator
 
 from agents.commands.admit import Admit
 from schemas.messages.commands import Command
+from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
+from schemas.messages.turns import MAX_RESOURCES
+from schemas.messages.value_count import MAX_VALUES
 from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
-from streams.flow.requests.admission import MAX_HEADERS
+from streams.flow.requests.admission import MAX_HEADERS, MAX_INLINE_BYTES
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
-from tests.builders.turns import record
+from tests.builders.turns import record, turn_fields
 from tests.fakes.clock import FakeClock
 from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 
@@ -137,3 +145,45 @@ async def test_internal_channel_needs_no_principal() -> None:
     harness = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
     await harness.process(harness.valid())
     assert len(harness.handled) == 1
+
+
+@pytest.mark.parametrize("channel", [TURNS, COMMANDS, CONCURRENT])
+@pytest.mark.parametrize(
+    "many", [b"[" + b"[]," * MAX_VALUES + b"1]", b"{" + b'"a":1,' * MAX_VALUES + b'"a":1}'], ids=["lists", "fields"]
+)
+async def test_record_of_too_many_values_is_refused_and_answered(channel: Channel, many: bytes) -> None:
+    harness = RequestHarness(channel)
+    sent = harness.valid()
+    await harness.process(replace(sent, value=(sent.value or b"")[:-1] + b',"x":' + many + b"}"))
+    assert harness.handled == []
+    [error] = harness.errors
+    assert error["code"] == "too_large"
+    assert f"{MAX_VALUES} values" in error["message"]
+
+
+async def test_largest_texts_are_no_values_whatever_they_hold(turns: RequestHarness) -> None:
+    text = '{"a": [1, 2]}, \\" ' * 1_800
+    fields = turn_fields(resources=[{"uri": f"file:///{number}", "text": text} for number in range(MAX_RESOURCES)])
+    await turns.process(record(fields, headers=REPLY))
+    assert len(turns.handled) == 1
+
+
+class Threaded(Command):
+    """Tells the thread that validated it."""
+
+    thread: Annotated[int, BeforeValidator(lambda _: threading.get_ident())] = 0
+
+
+@pytest.mark.parametrize(("chars", "is_inline"), [(1_000, True), (MAX_INLINE_BYTES, False)])
+async def test_large_record_is_decoded_outside_of_the_event_loop(chars: int, is_inline: bool) -> None:
+    channel, decoded = Channel("memory.commands", {"command.v1": Threaded}, "manage"), []
+
+    async def handle(message: Threaded, _record: Record, _options: ReplyOptions) -> HandlerResult:
+        decoded.append(message.thread)
+        return HandlerResult(SuccessReply({}))
+
+    harness = RequestHarness(channel)
+    harness.handle = handle
+    fields = {"schema": "command.v1", "command": "do", "scope": {"user_id": "u1"}, "thread": 1, "x": "x" * chars}
+    await harness.process(record(fields, topic=channel.topic))
+    assert [thread == threading.get_ident() for thread in decoded] == [is_inline]
