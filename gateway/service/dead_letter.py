@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from modestream_client.kafka.transport import PRINCIPAL_HEADER
 from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT
@@ -21,6 +22,9 @@ OURS = "dead_letter_"
 
 REPLAYED_FROM = "replayed_from"
 """Header of a record that was published again: partition and offset of its dead letter."""
+
+REPLACED_HEADERS = (PRINCIPAL_HEADER, REPLAYED_FROM)
+"""Headers of the first record that are not its replay's."""
 
 REPLAYABLE = ("turns", "retrieve", "commands", "consolidate")
 """Topics that clients write to. The others are the worker's own: an old event there could undo what came later."""
@@ -121,13 +125,16 @@ def read_letter(record: Record, topic_prefix: str, boundary: BoundaryFields = US
     )
 
 
-def replay_of(record: Record, topic_prefix: str) -> Outgoing:
+def replay_of(record: Record, topic_prefix: str, principal: str | None) -> Outgoing:
     """Return the original of a letter's record: same bytes and key, our headers replaced by the place of the letter.
 
+    It acts as `principal`, the one of the replay's caller, whose grants count: the first one's header is a claim.
     A turn keeps about its time, which counts where it names none itself.
     """
     topic = (record.header(OURS + "topic") or b"").decode(errors="replace")
-    headers = [one for one in record.headers if not one[0].startswith(OURS) and one[0] != REPLAYED_FROM]
+    headers = [one for one in record.headers if not one[0].startswith(OURS) and one[0] not in REPLACED_HEADERS]
+    if principal is not None:
+        headers.append((PRINCIPAL_HEADER, principal.encode()))
     place = str(LetterPlace(record.partition, record.offset)).encode()
     is_turn = topic.removeprefix(topic_prefix) == REPLAYABLE[0]
     timestamp = record.timestamp_ms if is_turn else None

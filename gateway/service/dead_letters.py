@@ -173,21 +173,21 @@ class DeadLetters:
                 async for record in records:
                     batch.append(record)
                     if len(batch) == REPLAY_BATCH:
-                        counts["replayed"] += await self._publish(batch)
+                        counts["replayed"] += await self._publish(batch, call.caller.principal)
                         batch = []
                     if time.monotonic() > call.deadline:
                         break
-            counts["replayed"] += await self._publish(batch)
+            counts["replayed"] += await self._publish(batch, call.caller.principal)
         return counts["replayed"]
 
-    async def _publish(self, batch: Sequence[Record]) -> int:
+    async def _publish(self, batch: Sequence[Record], principal: str | None) -> int:
         prefix = self._topic.topic_prefix
         # Read again, so checked again: what is published is what is in the log.
         sound = [one for one in batch if read_letter(one, prefix).obstacle is None]
         # Before it is written: cut off in between, a letter may be written, and a second time would be a second copy.
         for one in sound:
             self._letters.mark_replayed(LetterPlace(one.partition, one.offset))
-        await self._topic.publish([replay_of(one, prefix) for one in sound])
+        await self._topic.publish([replay_of(one, prefix, principal) for one in sound])
         return len(sound)
 
     def _seen(

@@ -5,6 +5,7 @@ questions. An answer is the smallest instance of the question's JSON schema, wit
 """
 
 import asyncio
+import gzip
 import json
 import re
 from collections import deque
@@ -14,11 +15,15 @@ from typing import Any, Literal, Self
 from aiohttp import web
 
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
+BOMB_BYTES = 16 * 1024 * 1024
 GARBAGE = 'Sure! {"mode": [[['
 
-Behaviour = Literal["ok", "wait", "hang", "slow", "close", "garbage", "page", "cut", "empty", "refuse"] | int
-"""`wait` answers when it becomes something else, `hang` never, `slow` trickles, `page` is a proxy's HTML, `cut` is an
-answer that came to its limit; a number is a status."""
+Behaviour = Literal[
+    "ok", "wait", "hang", "slow", "endless", "bomb", "close", "garbage", "page", "cut", "empty", "refuse"
+] | int  # fmt: skip
+"""`wait` answers when it becomes something else, `hang` never, `slow` trickles, `endless` never stops sending, `bomb`
+unpacks to a thousand times its length, `page` is a proxy's HTML, `cut` is an answer that came to its limit; a number is
+a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class ModelServer:
         self.texts: deque[str] = deque()
         self.headers: dict[str, str] = {}
         self.error = "as told"
+        self.sent_bytes = 0
+        """Bytes of endless answers that were sent."""
         self.url = ""
         self._arrived = asyncio.Event()
         self._next: deque[Behaviour] = deque()
@@ -106,6 +113,13 @@ class ModelServer:
                 return dropped(request)
             case "slow":
                 return await self._trickle(request)
+            case "endless":
+                return await self._send_without_end(request)
+            case "bomb":
+                packed = gzip.compress(b" " * BOMB_BYTES)
+                return web.Response(
+                    body=packed, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"}
+                )
             case "close":
                 return dropped(request)
             case "page":
@@ -137,6 +151,17 @@ class ModelServer:
                 break
             await asyncio.sleep(0.02)
         return dropped(request)
+
+    async def _send_without_end(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        piece = b" " * 65_536
+        try:
+            while True:
+                await response.write(piece)
+                self.sent_bytes += len(piece)
+        except ConnectionError:
+            return dropped(request)
 
 
 def dropped(request: web.Request) -> web.Response:

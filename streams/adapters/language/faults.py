@@ -70,6 +70,14 @@ FAULT_BY_STATUS: Mapping[int, FaultKind] = {
 
 MAX_DETAIL_CHARS = 240
 
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+"""Bytes of a model's HTTP response: a thousand tokens are some 4 KB, and JSON may write a character in six bytes."""
+
+
+class RefusedAnswer(Exception):
+    """A response beyond the bounds of one, unread; the message completes a sentence about the model."""
+
+
 ADVICE: Mapping[FaultKind, str] = {
     "timeout": "did not answer within {profile.timeout_s:g} s",
     "rate_limit": "limits the rate (429)",
@@ -104,13 +112,16 @@ class Fault:
 
 def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
     """Classify an exception of a call."""
-    text = redacted(str(error), secrets)
+    refused = _refused_answer(error)
+    text = redacted(str(error if refused is None else refused), secrets)
     kind = _kind(error, text)
     # A refusal may repeat the text, and no memory's text may get into a log.
     detail = f": {text[:MAX_DETAIL_CHARS]}" if text and kind != "refused_text" else ""
     key = f"check {profile.api_key_env}" if profile.api_key_env else "set `api_key_env`"
     status = getattr(error, "status_code", None) or type(error).__name__
-    advice = ADVICE[kind].format(profile=profile, status=status, detail=detail, key=key)
+    advice = (
+        text if refused is not None else ADVICE[kind].format(profile=profile, status=status, detail=detail, key=key)
+    )
     message = f"the model {profile.model} (profile {name}) {advice}"
     cause = ProviderError(f"{type(error).__name__}{detail}")
     return Fault(kind, message, cause, _retry_after(error) if kind in {"rate_limit", "server"} else 0.0)
@@ -127,6 +138,13 @@ def _kind(error: Exception, text: str) -> FaultKind:
     if not isinstance(status, int):
         return "server" if isinstance(error, OSError) else "other"
     return "server" if status >= 500 else FAULT_BY_STATUS.get(status, "refused")
+
+
+def _refused_answer(error: BaseException | None) -> RefusedAnswer | None:
+    """Return the refusal that an exception of LiteLLM was raised for, if it is one."""
+    while error is not None and not isinstance(error, RefusedAnswer):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _retry_after(error: Exception) -> float:

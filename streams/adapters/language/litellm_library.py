@@ -1,7 +1,8 @@
 """The only module that uses LiteLLM: loaded in a thread at the first call, and configured.
 
-Guaranteed: one HTTP request a call (its own retries are off), no network while loading, no `.env` file read, nothing
-printed, nothing cached; it runs on an event loop of its own, so it never blocks the worker's.
+Guaranteed: one HTTP request a call (its own retries are off, redirects are not followed), a bounded response, no
+network while loading, no `.env` file read, nothing printed, nothing cached; it runs on an event loop of its own, so it
+never blocks the worker's.
 """
 
 import asyncio
@@ -115,9 +116,26 @@ def _load(secrets: tuple[str, ...]) -> Any:
 
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True  # its client cache drops sessions without closing them
+    _bound_responses(litellm)
     for name in LOGGERS:
         _quieten(logging.getLogger(name), secrets)
     return litellm
+
+
+def _bound_responses(litellm: Any) -> None:
+    """Have every client that LiteLLM makes, for OpenAI and the others, use a `BoundedTransport`: it has no setting."""
+    from litellm.llms.custom_httpx import http_handler  # noqa: PLC0415
+
+    from streams.adapters.language.bounded_transport import BoundedTransport  # noqa: PLC0415 - loads httpx
+
+    def create(ssl_context: Any = None, ssl_verify: Any = None, **_: Any) -> BoundedTransport:
+        verify = ssl_context if ssl_context is not None else ssl_verify is not False
+        certificate = os.getenv("SSL_CERTIFICATE", litellm.ssl_certificate)
+        return BoundedTransport(verify=verify, cert=certificate, http2=http_handler.http2_enabled())
+
+    handlers: Any = http_handler
+    handlers.AsyncHTTPHandler.create_async_transport = staticmethod(create)
+    handlers.AsyncHTTPTransport = BoundedTransport  # what it makes for proxies
 
 
 def _quieten(logger: logging.Logger, secrets: tuple[str, ...]) -> None:

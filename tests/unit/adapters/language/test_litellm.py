@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.model_server import Behaviour
+from streams.adapters.language.faults import MAX_ANSWER_BYTES
+from tests.fakes.model_server import Behaviour, ModelServer
 from tests.harnesses.language_models import KEY, PROMPT, LanguageModelHarness, ask, failure
 
 ROOT = Path(__file__).parents[4]
+
+SOCKET_BUFFERS = 16 * 1024 * 1024
+"""More than the two ends of a connection hold."""
 
 
 @pytest.mark.parametrize("way", ["json_schema", "json_object", "prompt"])
@@ -40,6 +44,30 @@ async def test_own_server_never_gets_the_key_for_openai(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     await ask(rig.models(api_key_env=None))
     assert KEY not in rig.server.questions[0].authorization
+
+
+@pytest.mark.parametrize("model", ["openai/any", "hosted_vllm/any"])
+async def test_an_endless_answer_is_read_up_to_its_limit(rig: LanguageModelHarness, model: str) -> None:
+    rig.server.become("endless")
+    problem = await failure(rig.models(model=model, timeout_s=60))
+    assert f"more than {MAX_ANSWER_BYTES} bytes" in str(problem)
+    assert rig.server.sent_bytes < MAX_ANSWER_BYTES + SOCKET_BUFFERS
+
+
+async def test_a_packed_answer_is_not_unpacked(rig: LanguageModelHarness) -> None:
+    rig.server.become("bomb")
+    assert "packed" in str(await failure(rig.models()))
+
+
+@pytest.mark.parametrize("model", ["openai/any", "hosted_vllm/any"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_no_redirect_is_followed(rig: LanguageModelHarness, model: str, status: int) -> None:
+    async with ModelServer() as elsewhere:
+        rig.server.headers = {"Location": f"{elsewhere.url}/chat/completions"}
+        rig.server.become(status)
+        problem = await failure(rig.models(model=model))
+        assert elsewhere.questions == []
+    assert f"({status})" in str(problem)
 
 
 async def test_tokens_and_cost_are_counted_by_profile(rig: LanguageModelHarness) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
+from schemas.messages.records import Headers
 from schemas.state.policies import Grant
 from tests.fakes.dead_letter_topic import FakeDeadLetterTopic
 from tests.fakes.wire import FakeWire
@@ -88,9 +89,20 @@ async def test_a_replay_publishes_the_original_and_marks_it(topic: FakeDeadLette
     assert (answer.status_code, "count=1" in answer.headers["location"]) == (303, True)
     (sent,) = topic.published
     assert (sent.topic, sent.key, sent.value) == ("memory.turns", b"u1", turn("u1"))
-    assert sent.headers == (("principal", b"app"), ("replayed_from", b"0-0"))
+    assert sent.headers == (("replayed_from", b"0-0"),)
     assert again.status_code == 422
     assert "published again" in page
+
+
+@pytest.mark.parametrize("first", [(("principal", b"admin"),), (("principal", b"a"), ("principal", b"b")), ()])
+async def test_a_replay_acts_as_the_caller_that_asked_for_it(
+    topic: FakeDeadLetterTopic, service: MemoryService, first: Headers
+) -> None:
+    letter = topic.put(b"u1", turn("u1"), headers=(*first, ("traceparent", b"t")))
+    async with pages_over(service, granted(user_id="*")) as http:
+        await http.post(f"{PAGE}/replay?letter={letter}", data={"until": ""})
+    (sent,) = topic.published
+    assert sent.headers == (("traceparent", b"t"), ("principal", b"app"), ("replayed_from", b"0-0"))
 
 
 async def test_a_letter_that_comes_back_is_said(topic: FakeDeadLetterTopic, service: MemoryService) -> None:

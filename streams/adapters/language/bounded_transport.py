@@ -1,0 +1,44 @@
+"""HTTP for models' answers: as many bytes as one may have, unpacked, from the address in the settings and no other.
+
+Leaves: httpx's responses. Raises `RefusedAnswer` for an answer beyond these bounds. A redirect arrives without its
+target, so that no client follows it with the texts of a prompt: its status is the error.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+
+from streams.adapters.language.faults import MAX_ANSWER_BYTES, RefusedAnswer
+
+
+class BoundedTransport(httpx.AsyncHTTPTransport):
+    """A transport of httpx whose responses are bounded."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request. Raises RefusedAnswer for a packed answer, here, or a long one, while it is read."""
+        request.headers["Accept-Encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            await response.aclose()
+            # A few packed bytes can be gigabytes.
+            raise RefusedAnswer("sends packed answers although the request asks for plain ones")
+        response.headers.pop("Location", None)
+        response.stream = _BoundedStream(response.stream)
+        return response
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read = 0
+        async for piece in self._stream:
+            read += len(piece)
+            if read > MAX_ANSWER_BYTES:
+                raise RefusedAnswer(f"sends an answer of more than {MAX_ANSWER_BYTES} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
