@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from schemas.messages.records import Record
-from streams.operations.copy.entries import origin_of
-from streams.operations.copy.logs import LOGS, CopiedPlace, Entry, Log, LogPartition, Outcome, Positions
+from streams.operations.copy.entries import copied_record
+from streams.operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogPartition, Outcome, Positions
 
 
 class Killed(BaseException):
@@ -66,13 +66,13 @@ class FakeLogTarget:
     async def ends(self) -> Positions:
         return {(log, 0): len(self.entries(log)) for log in LOGS}
 
-    async def copied_since(self, since: Positions) -> frozenset[CopiedPlace]:
+    async def copied_since(self, since: Positions) -> frozenset[CopiedRecord]:
         found = set()
         for log in LOGS:
             for entry in self.entries(log)[since.get((log, 0), 0) :]:
-                record = Record(log, 0, 0, 0, b"", b"", entry.headers)
-                if (origin := origin_of(log, record)) is not None:
-                    found.add(origin)
+                record = Record(log, 0, 0, entry.timestamp_ms, entry.boundary.encode(), entry.value, entry.headers)
+                if (copied := copied_record(log, record)) is not None:
+                    found.add(copied)
         return frozenset(found)
 
     async def write(self, entry: Entry) -> int:

@@ -22,7 +22,7 @@ from modestream_client import MemoryServiceError
 
 from schemas.messages.records import Record
 from streams.operations.copy.entries import EntryBuilder, LeftOut
-from streams.operations.copy.logs import CopiedPlace, Entry, LogSource, LogTarget, Outcome, Positions
+from streams.operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
 from streams.operations.copy.merge import READ_AHEAD, PartitionLogs
 from streams.operations.copy.position import CopyPosition
 from streams.operations.pacing import at_most
@@ -88,7 +88,7 @@ class Copier:
         self._position = position
         self._saved, self._advanced = saved, advanced
         self._parts = [PartitionLogs(source, number, position.part(number)) for number in range(source.partitions)]
-        self._written: set[CopiedPlace] = set()
+        self._written: set[CopiedRecord] = set()
         self._floor: Positions = {}
         self._last_turn: dict[str, int] = {}
         self.report = CopyReport()
@@ -155,8 +155,8 @@ class Copier:
                 built = self._builder.build(log, record)
                 if isinstance(built, LeftOut):
                     self.report.counts[built.why] += 1
-                elif built.origin in self._written:
-                    self._written.discard(built.origin)
+                elif built.copied in self._written:
+                    self._written.discard(built.copied)
                     self.report.counts["already copied"] += 1
                     await self._keep_distilled(built)
                 else:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from schemas.messages.records import Record
-from streams.operations.copy.logs import CopiedPlace, Entry, Positions
+from streams.operations.copy.logs import CopiedRecord, Entry, Positions
 
 
 class DryTarget:
@@ -16,7 +16,7 @@ class DryTarget:
         """Return no place: nothing is written."""
         return {}
 
-    async def copied_since(self, _since: Positions) -> frozenset[CopiedPlace]:
+    async def copied_since(self, _since: Positions) -> frozenset[CopiedRecord]:
         """Return none."""
         return frozenset()
 

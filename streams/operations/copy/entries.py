@@ -24,7 +24,7 @@ from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
 from streams.channels import InputChannels, input_channels
-from streams.operations.copy.logs import Entry, Log
+from streams.operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from streams.topics import topics_with_prefix
 from streams.wire.archived_turns import forgotten_turn
 from streams.wire.partitioning import MOVED_FROM, partition_of
@@ -142,12 +142,13 @@ def _headers(record: Record) -> Headers:
     return (*kept, (COPIED_FROM, f"{record.partition}:{record.offset}".encode()))
 
 
-def origin_of(log: Log, record: Record) -> tuple[Log, int, int] | None:
-    """Return where a record of a target was copied from; None for one that was not copied."""
+def copied_record(log: Log, record: Record) -> CopiedRecord | None:
+    """Return what a record of a target says that it is a copy of; None for one that says nothing."""
     header = record.header(COPIED_FROM)
     if header is None:
         return None
     partition, colon, offset = header.partition(b":")
     if not (colon and partition.isdigit() and offset.isdigit()):
         return None
-    return log, int(partition), int(offset)
+    digest = digest_of(record.key or b"", record.value or b"", record.timestamp_ms)
+    return CopiedRecord((log, int(partition), int(offset)), digest)

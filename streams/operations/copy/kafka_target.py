@@ -18,9 +18,9 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
-from streams.operations.copy.entries import origin_of
+from streams.operations.copy.entries import copied_record
 from streams.operations.copy.kafka_source import log_topics
-from streams.operations.copy.logs import CopiedPlace, Entry, Log, Positions
+from streams.operations.copy.logs import CopiedRecord, Entry, Log, Positions
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 
@@ -81,14 +81,14 @@ class KafkaTarget:
             for number in range(self.partitions)
         }
 
-    async def copied_since(self, since: Positions) -> frozenset[CopiedPlace]:
-        """Return the origins of copied records at or after these offsets."""
-        found: set[CopiedPlace] = set()
+    async def copied_since(self, since: Positions) -> frozenset[CopiedRecord]:
+        """Return the copied records at or after these offsets."""
+        found: set[CopiedRecord] = set()
         for (log, partition), end in (await self.ends()).items():
             offset = since.get((log, partition), 0)
             while offset < end:
                 records, offset = await self._reader.read((self._topics[log], partition), offset, READ_AT_ONCE)
-                found.update(origin for one in records if (origin := origin_of(log, one)) is not None)
+                found.update(copied for one in records if (copied := copied_record(log, one)) is not None)
         return frozenset(found)
 
     async def write(self, entry: Entry) -> int:

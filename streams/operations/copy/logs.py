@@ -5,7 +5,8 @@ Everything else is derived from them: tables, lexical index, vectors, events.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from hashlib import sha256
+from typing import Literal, NamedTuple, Protocol
 
 from schemas.messages.records import Headers, Record
 
@@ -22,6 +23,22 @@ Positions = Mapping[LogPartition, int]
 
 CopiedPlace = tuple[Log, int, int]
 """Log, partition and offset of a record in the deployment that it was copied from."""
+
+
+class CopiedRecord(NamedTuple):
+    """A copy in the target, by its origin and the digest of what is written there.
+
+    A client of the target may write the header of a copy on anything: what says that it is the copy of a record and has
+    another content keeps nothing from being copied.
+    """
+
+    origin: CopiedPlace
+    digest: bytes
+
+
+def digest_of(key: bytes, value: bytes, timestamp_ms: int) -> bytes:
+    """Return the digest of a record."""
+    return sha256(b"%d %d " % (timestamp_ms, len(key)) + key + value).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,11 @@ class Entry:
     is_forgotten: bool = False
     """True for a turn that was forgotten: its text is left out."""
 
+    @property
+    def copied(self) -> CopiedRecord:
+        """What it is in the target."""
+        return CopiedRecord(self.origin, digest_of(self.boundary.encode(), self.value, self.timestamp_ms))
+
 
 class LogTarget(Protocol):
     """A deployment that is written to. Calls wait for its worker as long as it takes."""
@@ -80,8 +102,8 @@ class LogTarget(Protocol):
     async def ends(self) -> Positions:
         """Return the offsets after the last records, of all places."""
 
-    async def copied_since(self, since: Positions, /) -> frozenset[CopiedPlace]:
-        """Return the origins of the records that were copied to places at or after these offsets; default 0."""
+    async def copied_since(self, since: Positions, /) -> frozenset[CopiedRecord]:
+        """Return the records that were copied to places at or after these offsets; default 0."""
 
     async def write(self, entry: Entry) -> int:
         """Write a record and return its offset when Kafka has it."""

@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -43,12 +44,12 @@ class Source(FakeLogSource):
         self.said: list[tuple[str, str]] = []
         self.now = 1000
 
-    def say(self, log: Log, user: str, *, at: int | None = None) -> None:
+    def say(self, log: Log, user: str, *, at: int | None = None) -> Record:
         self.now += 10
         name = f"{log}-{len(self.said)}"
         partition = partition_of(user.encode(), PARTITIONS)
-        self.add(log, partition, at or self.now, user, value(log, user, name))
         self.said.append((user, log))
+        return self.add(log, partition, at or self.now, user, value(log, user, name))
 
     def conversation(self) -> None:
         for number in range(12):
@@ -70,6 +71,18 @@ async def copy(source: FakeLogSource, target: FakeLogTarget, file: Path, outcome
 
 def order_of(target: FakeLogTarget, user: str) -> list[str]:
     return [entry.log for entry, _ in target.written if entry.boundary == user]
+
+
+async def test_header_of_a_copy_on_another_record_leaves_nothing_out(tmp_path: Path) -> None:
+    source, target = Source(), FakeLogTarget()
+    source.say("turns", "ana")
+    await copy(source, target, tmp_path / "position")
+    said = source.say("turns", "ana")
+    forged = (("modestream_copied_from", f"{said.partition}:{said.offset}".encode()),)
+    [(first, _)] = target.written
+    target.written.append((replace(first, value=b'{"schema":"turn.v1"}', headers=forged), 1))
+    await copy(source, target, tmp_path / "position")
+    assert [entry.value for entry in target.entries("turns")].count(said.value or b"") == 1
 
 
 def origins_of(target: FakeLogTarget, user: str) -> list[CopiedPlace]:
