@@ -19,6 +19,8 @@ MODES = 60
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 RESOURCES, RESOURCE_CHARS = 58, 32_768
 """The captions of a large turn: 1.9 MB."""
+UNKNOWN_FIELDS = 700_000
+"""Fields that no turn has, in one record: 6.6 MiB, each a value to parse."""
 NEVER_WRITTEN = 10**15
 """An offset beyond any log."""
 
@@ -41,6 +43,18 @@ def _turns(count: int, texts: Callable[[int], Iterator[str]], **extra: object) -
             for number, text in enumerate(texts(max(1, round(count * scale)))):
                 turn = _turn(number, text) | extra
                 await producer.send("memory.turns", _record("turn.v1", turn), key=FLOODER.encode())
+
+    return Flood(start)
+
+
+def _many_values(interval_s: float) -> Flood:
+    async def start(bootstrap: str, scale: float) -> None:
+        unknown = {f"{number:x}": 1 for number in range(round(UNKNOWN_FIELDS * scale))}
+        value = json.dumps({"schema": "turn.v1", **_turn(0, "hello"), **unknown}, separators=(",", ":")).encode()
+        async with _producer(bootstrap) as producer:
+            while True:
+                await producer.send("memory.turns", value, key=FLOODER.encode())
+                await asyncio.sleep(interval_s)
 
     return Flood(start)
 
@@ -126,6 +140,7 @@ FLOODS = {
     "turns": _turns(15_000, _short),
     "facts": _turns(4_000, _facts),
     "large": _turns(40, _short, resources=_resources()),
+    "values": _many_values(1.5),
     "questions": _questions(3_000),
     "modes": _questions(40, _declare_modes, mode="*"),
     "read_after": _waiting(0.2),

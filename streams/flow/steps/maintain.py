@@ -6,8 +6,11 @@ searchable by their old vectors.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -24,6 +27,7 @@ from streams.flow.steps.run_refreshes import RunRefreshes
 from streams.flow.steps.verify import run_verification
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
+from streams.flow.support.fair_turns import FairTurns
 from streams.flow.worker_context import WorkerContext
 
 JOB_PAGE_SIZE = 100
@@ -36,7 +40,31 @@ JOB_POLL_INTERVAL_S = 0.1
 """Between two checks of awaited vectors."""
 
 MAX_CONCURRENT_JOBS = 4
-"""Concurrent jobs of one worker; further ones wait."""
+"""Concurrent jobs of one worker; further ones wait, users in turn. A user has two of them at most."""
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""Stands for the times of jobs that are alike."""
+
+Answer = dict[str, Any] | None
+"""The result of a job; None if the partition has left meanwhile."""
+
+
+class WaitingJob:
+    """A job that waits for its turn, for all that ask for the same."""
+
+    def __init__(self, started_at: datetime) -> None:
+        """`started_at` is when it was asked for, by the last one that did."""
+        self.started_at = started_at
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def fail(self, problem: BaseException) -> None:
+        """End all that wait for the answer with the exception of the job."""
+        if isinstance(problem, asyncio.CancelledError):
+            self.answer.cancel()
+        else:
+            self.answer.set_exception(problem)
+            # Without a second request no one reads it.
+            self.answer.exception()
 
 
 class RunJobs:
@@ -53,7 +81,9 @@ class RunJobs:
         self._compare_at = compare_at
         self._refresh = refresh
         self._ctx = ctx
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
+        self._turns = FairTurns(MAX_CONCURRENT_JOBS, math.inf)
+        self._waiting: dict[tuple[int, Job], WaitingJob] = {}
+        """By partition and job, without what differs in like ones: its id and when it was asked for."""
 
     async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the job to its end."""
@@ -65,30 +95,44 @@ class RunJobs:
 
     async def _run(self, job: Job, partition: int) -> HandlerResult:
         """Run the job; without an answer if the partition has left: its worker gets the job again, and answers it."""
-        if job.kind == "compare_embedders":
-            return await self._compare(job, partition)
-        if job.kind == "verify":
-            return await self._verify(job, partition)
         if job.kind == "refresh":
             return await self._refresh(job, partition)
-        async with self._slots:
-            with self._ctx.jobs.running(job) as tally:
-                running = JobRun(job, tally, self._maintain_at(partition), partition, self._ctx)
-                if not await running.run_to_end():
-                    return HandlerResult(None)
-        return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._record_backfill(job, partition))
+        answer = await self._in_turn(job, partition)
+        if answer is None:
+            return HandlerResult(None)
+        reply = SuccessReply({**answer, "job_id": job.job_id})
+        return HandlerResult(reply, pending_writes=self._record_backfill(job, partition))
 
-    async def _compare(self, job: Job, partition: int) -> HandlerResult:
-        async with self._slots:
-            with self._ctx.jobs.running(job) as tally:
-                compared = await run_comparison(job, tally, self._compare_at(partition), partition, self._ctx)
-        return HandlerResult(None if compared is None else SuccessReply(compared))
+    async def _in_turn(self, job: Job, partition: int) -> Answer:
+        """Run the job when it is its user's turn, or take the answer of a job like it that waits for its own turn.
 
-    async def _verify(self, job: Job, partition: int) -> HandlerResult:
-        async with self._slots:
-            with self._ctx.jobs.running(job) as tally:
-                found = await run_verification(job, tally, self._maintain_at(partition), partition, self._ctx)
-        return HandlerResult(None if found is None else SuccessReply(found))
+        A running job may have passed the memories that a later one is meant for: it is waited for by none.
+        """
+        alike = partition, job.model_copy(update={"job_id": "", "started_at": NEVER})
+        if (waiting := self._waiting.get(alike)) is not None:
+            waiting.started_at = max(waiting.started_at, job.started_at)
+            return await asyncio.shield(waiting.answer)
+        waiting = self._waiting[alike] = WaitingJob(job.started_at)
+        try:
+            async with self._turns.turn(job.scope.boundary):
+                del self._waiting[alike]
+                answer = await self._carry_out(job.model_copy(update={"started_at": waiting.started_at}), partition)
+        except BaseException as problem:
+            if self._waiting.get(alike) is waiting:
+                del self._waiting[alike]
+            waiting.fail(problem)
+            raise
+        waiting.answer.set_result(answer)
+        return answer
+
+    async def _carry_out(self, job: Job, partition: int) -> Answer:
+        with self._ctx.jobs.running(job) as tally:
+            if job.kind == "compare_embedders":
+                return await run_comparison(job, tally, self._compare_at(partition), partition, self._ctx)
+            if job.kind == "verify":
+                return await run_verification(job, tally, self._maintain_at(partition), partition, self._ctx)
+            running = JobRun(job, tally, self._maintain_at(partition), partition, self._ctx)
+            return _summary(tally) if await running.run_to_end() else None
 
     def _record_backfill(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):
@@ -175,7 +219,7 @@ class JobRun:
         return self._ctx.is_assigned(self._partition)
 
 
-def _summary(tally: JobProgress) -> dict[str, object]:
+def _summary(tally: JobProgress) -> dict[str, Any]:
     """Return the answer of a job."""
     counted = {name: number for name, number in asdict(tally).items() if name != "job"}
     return {"job_id": tally.job.job_id, **counted}
