@@ -70,8 +70,8 @@ def declare_mode(
         _check_room(declared, target)
     given = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
     effective = declared.find(wanted.name, target)
-    # Without a declaration of its own a user may have a former embedder by the deployment's choice.
-    former = effective.former if effective == declared.general and target is None else None
+    # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
+    former = None if effective is None else effective.former
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former)
     if old.former is not None and old.former.embedder == embedder.name != old.embedder:
         given = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | given
@@ -158,7 +158,8 @@ def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) ->
     # Redelivery: a deleted project mode no longer hides the user's mode of its name, which must not be deleted too.
     candidates = [] if mode is not None and mode.project is not None else [project, *([None] if mode is None else [])]
     for deleted_in in candidates:
-        if declared.deleted.get(_deleted_key(wanted.name, deleted_in)) == wanted.memories:
+        is_target = wanted.target_mode is None or declared.find(wanted.target_mode, deleted_in) is not None
+        if is_target and declared.deleted.get(_deleted_key(wanted.name, deleted_in)) == wanted.memories:
             return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=deleted_in)
     if mode is None:
         raise unknown_mode_error(wanted.name, "arguments.name")

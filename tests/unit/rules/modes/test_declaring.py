@@ -215,6 +215,12 @@ def test_repeated_project_delete_keeps_the_users_mode() -> None:
     assert (names(again), same.name, same.project, mode.project) == (["code"], "code", "p1", "p1")
 
 
+def test_project_delete_is_not_repeated_into_a_mode_that_is_gone() -> None:
+    after, _ = deleting(declared("code", "p1/code", "diary"), "code", "move:diary")
+    without, _ = deleting(after, "diary", "move:code")
+    assert refused(deleting, without, "code", "move:diary") == ("unknown_mode", "arguments.memories")
+
+
 def test_users_mode_can_be_deleted_after_the_projects() -> None:
     after, _ = deleting(declared("code", "p1/code", "diary"), "code")
     assert names(deleting(after, "code", project="p2")[0]) == ["diary"]

@@ -1,5 +1,7 @@
 """Which embedder a mode remembers, and until when it serves."""
 
+from typing import Any
+
 import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
@@ -13,7 +15,7 @@ from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations
 from tests.builders.memories import embedded_in, made
 
 
-def declaring(before: ModeDeclarations, embedder: str, *, former_serves: bool = False, **more: str) -> ModeDeclarations:
+def declaring(before: ModeDeclarations, embedder: str, *, former_serves: bool = False, **more: Any) -> ModeDeclarations:
     wanted = DeclareMode.model_validate({"name": "code", "embedder": embedder, **more})
     description = EmbedderDescription(name=embedder, dim=32)
     return declare_mode(before, wanted, description, "default", former_serves=former_serves)
@@ -46,6 +48,12 @@ def test_embedder_before_becomes_the_former_one_and_back() -> None:
 def test_third_embedder_follows_the_one_that_serves(former_serves: bool, former: str) -> None:
     changed = declaring(declaring(ModeDeclarations(), "a"), "b")
     assert embedders(declaring(changed, "c", former_serves=former_serves)) == ("c", former)
+
+
+@pytest.mark.parametrize(("embedder", "former"), [("b", "a"), ("a", "b"), ("c", "b")])
+def test_declaration_for_a_project_takes_the_former_embedder_of_the_users_over(embedder: str, former: str) -> None:
+    users = declaring(declaring(ModeDeclarations(), "a"), "b")
+    assert embedders(declaring(users, embedder, for_project=True)) == (embedder, former)
 
 
 def test_roll_back_restores_the_prefixes_unless_others_are_given() -> None:
