@@ -11,9 +11,12 @@ import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.up.broker import KafkaBroker
+from tests.properties import register_profiles
 
 KINDS = ("unit", "contract", "stream", "live", "browser")
 """The test folders, each with a marker of its name."""
+
+register_profiles()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

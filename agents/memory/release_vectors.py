@@ -9,7 +9,7 @@ from agents.memory.affected import affected_memories
 from agents.memory.items import WriteStep
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.lexical_index import LexicalIndex
+from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import Memories
 from agents.rules.memory.embedding_status import replace_held
 from schemas.internal.changes import Change
@@ -20,7 +20,7 @@ from schemas.state.memories import Memory
 class ReleaseVectors:
     """The part of `Remember` that applies `release`."""
 
-    def __init__(self, memories: Memories, words: LexicalIndex, write: WriteMemory, spaces: VectorSpaces) -> None:
+    def __init__(self, memories: Memories, words: LexicalWriter, write: WriteMemory, spaces: VectorSpaces) -> None:
         self._memories = memories
         self._words = words
         self._write = write

@@ -10,7 +10,7 @@ from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.ports.stores import Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.memory.embedding_status import mark_stale
+from agents.rules.memory.embedding_status import is_in_flight, mark_stale
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.visibility import awaits_indexer, mode_visibility, own_after_change, with_visibility
 from schemas.internal.changes import Change
@@ -35,18 +35,16 @@ class SetVisibility:
         """Write a memory as a change demands; with `stale`, its vector is due in another space."""
         of_mode = mode_visibility(memory, self._modes.get(memory.boundary))
         updated = with_visibility(memory, own_after_change(memory, change), of_mode, asks_model=self._asks_model)
-        is_stale = change.action == "stale" and updated.visibility.searchable
-        if is_stale and updated.visibility == memory.visibility:
-            return self._write_stale(memory)
+        # What is in flight is asked for again below: in the space that is due then, and after its vector was removed.
+        if change.action == "stale" and updated.visibility.searchable and not is_in_flight(updated):
+            updated = mark_stale(updated)
+            if updated.visibility == memory.visibility:
+                self._write(updated)
+                return updated, ()
         if change.ids and updated != memory and (released := self._supersede.release(memory)):
             written, events = self._rewrite(restore_source(updated), memory)
             return written, [*released, *events]
-        return self._rewrite(mark_stale(updated) if is_stale else updated, memory)
-
-    def _write_stale(self, memory: Memory) -> WriteStep:
-        stale = mark_stale(memory)
-        self._write(stale)
-        return stale, ()
+        return self._rewrite(updated, memory)
 
     def _rewrite(self, updated: Memory, before: Memory) -> WriteStep:
         """Write a memory with its items; an item alone."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from agents.rules.cues.labels import label_memory
 from agents.rules.index.lexical_document import LexicalDocument
@@ -15,6 +16,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import embedded_in, made
+from tests.properties import SEEDS, SHARED_FIXTURE, scaled
 
 READY = embedded_in("space-1")
 
@@ -118,10 +120,13 @@ def test_write_that_fails_changes_nothing(words: LexicalStore) -> None:
     assert found(words, "violin harbour") == {first.memory_id, second.memory_id}
 
 
-def test_incremental_columns_equal_reloaded_ones(tmp_path: Path) -> None:
+@settings(max_examples=scaled(5), suppress_health_check=SHARED_FIXTURE)
+@given(seed=SEEDS)
+def test_incremental_columns_equal_reloaded_ones(tmp_path: Path, seed: int) -> None:
     words = SqliteLexicalIndex(tmp_path)
+    words.drop(0)
     words.open(0)
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     for step in range(300):
         number = int(rng.integers(60))
         memory: Memory = made(f"turn {rng.integers(5)}", number, speaker=f"s{rng.integers(3)}")

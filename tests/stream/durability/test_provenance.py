@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from schemas.state.memories import Memory
@@ -19,6 +19,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.worker_context import WorkerContext
 from streams.partition_agents import Agents
+from tests.properties import scaled
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.provenance import find_faults
 from tests.worlds.user_actions import SAID, Action, ActionRunner
@@ -167,12 +168,6 @@ async def perform_twice(actions: Sequence[Action]) -> list[str]:
 @example(DISTILLED)
 @example(MERGED)
 @given(LIVES)
-@settings(
-    max_examples=EXAMPLES,
-    derandomize=True,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate, Phase.shrink),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=scaled(EXAMPLES), phases=(Phase.explicit, Phase.generate, Phase.shrink))
 def test_derived_memories_keep_valid_evidence_after_any_actions(actions: list[Action]) -> None:
     assert asyncio.run(perform_twice(actions)) == []

@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document: every answer is one that the document names, and none is a 5xx.
 
-The same requests in each run. `python -m schemathesis.cli run
+`python -m schemathesis.cli run
 URL/openapi.json` makes more of them, in all its phases and along the links, against a real `up`.
 """
 
@@ -25,6 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.properties import scaled
 from tests.worlds.guarded_gateway import GuardedGateway, gateway_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -96,6 +97,7 @@ async def _document(tmp_path: Path) -> Any:
         return (await gateway.http.get("/openapi.json")).json()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", ["valid", "invalid"])
 def test_every_answer_is_one_that_the_document_names(ask: Ask, tmp_path: Path, kind: str) -> None:
     schema = _schema(tmp_path)
@@ -109,14 +111,7 @@ def test_every_answer_is_one_that_the_document_names(ask: Ask, tmp_path: Path, k
 
 
 def _failures(operation: Any, mode: Any, ask: Ask) -> list[str]:
-    @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
+    @settings(max_examples=scaled(EXAMPLES), suppress_health_check=list(HealthCheck), phases=[Phase.generate])
     @given(case=operation.as_strategy(generation_mode=mode))
     def check(case: Any) -> None:
         answer = ask(case)

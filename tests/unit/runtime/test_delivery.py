@@ -10,9 +10,10 @@ from hypothesis import strategies as some
 from schemas.messages.records import Record
 from streams.runtime.delivery import LOOK_INTERVAL_S, Delivery
 from tests.harnesses.delivery import Event, Run, quiet
+from tests.properties import scaled
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(order=some.integers(0, 12).flatmap(lambda events: some.permutations(range(events))), window=some.integers(1, 13))
 def test_events_are_settled_once_in_order_of_arrival(order: list[int], window: int) -> None:
     async def scenario() -> None:
@@ -27,7 +28,7 @@ def test_events_are_settled_once_in_order_of_arrival(order: list[int], window: i
     asyncio.run(scenario())
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(order=some.integers(1, 12).flatmap(lambda events: some.permutations(range(events))), data=some.data())
 def test_no_event_after_a_failure_is_settled(order: list[int], data: some.DataObject) -> None:
     bad = data.draw(some.sampled_from(order))

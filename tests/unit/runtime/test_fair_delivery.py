@@ -14,6 +14,7 @@ from streams.foreground import Foreground
 from streams.runtime.delivery import MAX_HELD_BYTES, Delivery
 from tests.builders.turns import record
 from tests.harnesses.delivery import quiet
+from tests.properties import scaled
 
 
 class Event:
@@ -91,7 +92,7 @@ async def test_users_take_turns() -> None:
     assert run.settled == list(range(7))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(users=some.text("abc", max_size=14), at_once=some.integers(1, 3), data=some.data())
 def test_order_within_a_user_and_of_acknowledgements(users: str, at_once: int, data: some.DataObject) -> None:
     async def scenario() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from agents.rules.memory.views import build_memory_view
@@ -19,6 +19,7 @@ from schemas.messages.replies import SuccessReply
 from schemas.state.memories import Memory
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness
+from tests.properties import SHARED_FIXTURE, scaled
 
 REPLY = ("reply_to", b"memory.replies")
 
@@ -151,7 +152,7 @@ FIELDS = some.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(150), suppress_health_check=SHARED_FIXTURE)
 @given(fields=FIELDS, content=some.text(min_size=1, max_size=200), metadata=some.dictionaries(some.text(), JSON))
 async def test_any_json_ends_as_a_memory_or_as_an_error(
     steps: TurnSteps, fields: dict[str, Any], content: str, metadata: dict[str, Any]
@@ -159,7 +160,7 @@ async def test_any_json_ends_as_a_memory_or_as_an_error(
     await anything(steps, json.dumps(turn_fields(content, metadata=metadata) | fields).encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=SHARED_FIXTURE)
 @given(
     some.binary(max_size=60)
     | some.text(max_size=60).map(lambda text: b'{"schema":"turn.v1",' + text.encode("utf-8", "replace"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from modestream_client.assembled import SECTIONS, AssembleResult
 
@@ -17,6 +17,7 @@ from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 from tests.harnesses.contexts import ContextHarness, chatter, contents, memories
+from tests.properties import SHARED_FIXTURE, scaled
 
 
 @pytest.fixture
@@ -245,7 +246,7 @@ TURNS = st.lists(st.tuples(TEXTS, st.integers(1, 60), st.booleans()), max_size=1
 """A text, its repetitions, and whether it is pinned."""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(60), suppress_health_check=SHARED_FIXTURE)
 @given(TURNS, st.integers(300, 3000), st.sampled_from(INTERACTION_MODES), st.one_of(st.none(), TEXTS), st.booleans())
 async def test_no_context_exceeds_its_budget(
     library: ContextHarness,

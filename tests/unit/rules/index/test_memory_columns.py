@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from hypothesis import given, settings
 
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
@@ -11,6 +12,7 @@ from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
 from tests.builders.memories import embedded_in, made
+from tests.properties import SEEDS, scaled
 
 ANYTHING = MemoryFilter(boundary="ana")
 
@@ -143,8 +145,10 @@ def test_labels_and_language_are_stored() -> None:
     assert columns.labels[0] == 0
 
 
-def test_incremental_turn_order_equals_a_full_rebuild() -> None:
-    rng = np.random.default_rng(7)
+@settings(max_examples=scaled(5))
+@given(seed=SEEDS)
+def test_incremental_turn_order_equals_a_full_rebuild(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     store, written = MemoryColumns(), {}
     for step in range(400):
         number = int(rng.integers(step // 3 + 1)) if rng.random() < 0.4 else step

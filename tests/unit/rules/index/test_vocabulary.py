@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from agents.rules.index.vocabulary import MAX_INSERTED_WORDS, MIN_PENDING_WORDS, Vocabulary
 from agents.rules.text.languages import LANGUAGES
 from agents.rules.text.stemming import stems
+from tests.properties import SEEDS, scaled
 
 ENGLISH, GERMAN = (LANGUAGES.index(name) for name in ("english", "german"))
 
@@ -71,8 +73,10 @@ def test_prefix_search_finds_all_words_of_a_stem(language: int) -> None:
     assert found == expected
 
 
-def test_incremental_vocabulary_equals_a_full_build() -> None:
-    rng = np.random.default_rng(3)
+@settings(max_examples=scaled(2))
+@given(seed=SEEDS)
+def test_incremental_vocabulary_equals_a_full_build(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     words = ["".join(rng.choice(list("abcdenrst"), rng.integers(2, 10))) for _ in range(3 * MIN_PENDING_WORDS)]
     terms = [*words[::40], "unheard", "stranded"]
     for batch in (1, MAX_INSERTED_WORDS // 2, MAX_INSERTED_WORDS + 5, MIN_PENDING_WORDS + 7):
