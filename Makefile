@@ -6,9 +6,13 @@ CAN_BE_USED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell $(SYSTEM_PYTHON) -c "$(CAN_BE_USED)" 2>/dev/null && echo $(SYSTEM_PYTHON) || echo python3)
 BIN := .venv/bin
 
-.PHONY: demo up test check lint types compiled required bench profile screenshots train train-ranking train-projection \
-	labels lock clean \
-	test-kills test-live test-stream test-unit test-contract test-browser
+.PHONY: help demo up test check lint types compiled required bench profile screenshots train train-ranking \
+	train-projection labels lock clean \
+	test-kills test-live test-stream test-unit test-contract test-browser \
+	test-fixed-properties test-random-properties test-properties
+
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | awk '{ printf "make %-18s", $$1; $$1 = ""; print }'
 
 demo: .venv/complete ## start the system, publish a conversation, run queries, stop
 	$(BIN)/python -m streams demo
@@ -18,22 +22,34 @@ up: .venv/complete ## broker, vector index and worker in the foreground
 
 # Tests on a real broker and in a browser mostly wait and have time limits, so they run first. The others compute and
 # take the time that is left.
-TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-contract
+TEST_PARTS := test-kills test-live test-browser test-stream test-unit test-fixed-properties test-random-properties \
+	test-contract
 # The first part that needs a model exports it for all: an export takes 6 to 10 s of a core.
 SHARE_MODELS = TEST_MODEL_DIR=$$(mktemp -d) && export TEST_MODEL_DIR && trap 'rm -rf "$$TEST_MODEL_DIR"' EXIT &&
 SIDE_BY_SIDE := --jobs=5 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-test: .venv/complete ## all tests
-	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS)
+# Parts side by side; the last lines name the tests that failed once.
+define run_parts
+@$(SHARE_MODELS) { $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(1); status=$$?; \
+	passed=$$(cat $(TEST_PARTS:%=.pytest_cache/%/repeated) 2>/dev/null | sed -n 's/^PASSED /  /p'); \
+	echo "failed once, passed when repeated: $$(printf '%s' "$$passed" | grep -c .)"; \
+	[ -z "$$passed" ] || echo "$$passed"; exit $$status; }
+endef
+
+test: .venv/complete ## all tests; CHROMIUM= names the browser where none is on the path
+	$(call run_parts,$(TEST_PARTS))
 
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
-$(TEST_PARTS): export OMP_NUM_THREADS := 1
-$(TEST_PARTS): export OPENBLAS_NUM_THREADS := 1
+$(TEST_PARTS) test-properties: export OMP_NUM_THREADS := 1
+$(TEST_PARTS) test-properties: export OPENBLAS_NUM_THREADS := 1
 
-# A part that failed says why, and what failed runs once more, alone in its part: six parts share two cores, and a time
+# A part that failed says why, and what failed runs once more, alone in its part: the parts share two cores, and a time
 # limit that is missed there says nothing about the project. A failure that comes again fails the run.
-pytest = $(1) -o cache_dir=.pytest_cache/$@ || { [ $$? -eq 1 ] && echo "$@: once more, what failed" && $(1) \
-	-o cache_dir=.pytest_cache/$@ --last-failed --last-failed-no-failures none; }
+PYTEST_OPTIONS = -m 'not hypothesis' -o cache_dir=.pytest_cache/$@
+REPEATED = .pytest_cache/$@/repeated
+pytest = rm -f $(REPEATED); $(1) $(PYTEST_OPTIONS) -rfEs || { [ $$? -eq 1 ] && echo "$@: once more, what failed" && \
+	{ $(1) $(PYTEST_OPTIONS) -rfEp --last-failed --last-failed-no-failures none >$(REPEATED); status=$$?; \
+	cat $(REPEATED); exit $$status; }; }
 
 test-kills: .venv/complete
 	@$(call pytest,$(BIN)/python -m pytest tests/live/kills)
@@ -47,6 +63,20 @@ test-browser: .venv/complete
 # The stream tests take longest: a little ahead of the others, all end at the same time.
 test-stream test-unit test-contract: test-%: .venv/complete
 	@$(call pytest,nice -n $(if $(filter stream,$*),9,10) $(BIN)/python -m pytest tests/$*)
+
+# Property tests are never repeated: what they find is a defect. A command with a random seed is shown, to be run again.
+PROPERTIES = nice -n 10 $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m hypothesis \
+	$$(grep -rl hypothesis tests --include='test_*.py')
+SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
+
+test-fixed-properties: .venv/complete
+	@$(PROPERTIES) --hypothesis-profile=fixed
+
+test-random-properties: .venv/complete
+	$(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
+
+test-properties: .venv/complete ## property tests with ten times the examples, of a random seed or of SEED=
+	$(PROPERTIES) --hypothesis-profile=thorough --hypothesis-seed=$(SEED)
 
 check: lint types ## lint, words, types, imports
 
@@ -64,7 +94,7 @@ compiled: .venv/complete
 	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
 required: lint compiled ## what every change needs but the acceptance: lint, then tests and types side by side
-	@$(SHARE_MODELS) $(MAKE) --no-print-directory $(SIDE_BY_SIDE) $(TEST_PARTS) types
+	$(call run_parts,$(TEST_PARTS) types)
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots
