@@ -3,6 +3,8 @@
 Every test fails if its page wrote an error to the console, or broke the content security policy.
 """
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -13,7 +15,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, V
 from tests.builders.exported_models import exported_minilm
 from tests.worlds.browser import System, running_system
 
-CHROMIUM = "/usr/bin/chromium"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 ARGUMENTS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 """WebGL by software: there is no graphics card."""
@@ -24,6 +27,15 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 
 EXPECTED_ERRORS = ("Failed to load resource: the server responded with a status of 4",)
 """What the console says of pages that are refused; tests of refusals cause it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests of pages, before anything is started for them, where there is no browser."""
+    if CHROMIUM is None:
+        missing = pytest.mark.skip(reason=f"none of {', '.join(NAMES)} is on the path; CHROMIUM= names one")
+        for item in items:
+            if "browser" in getattr(item, "fixturenames", ()):
+                item.add_marker(missing)
 
 
 @pytest.fixture(scope="session")

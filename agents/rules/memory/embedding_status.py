@@ -85,9 +85,12 @@ def is_located(memory: Memory, location: VectorLocation) -> bool:
 
 
 def mark_waiting(memory: Memory, event: Embedded) -> Memory:
-    """Mark the vector as waiting for the mode's model; that of the former embedder may be there."""
+    """Mark the vector as waiting for the mode's model; that of the former embedder may be there.
+
+    It is the last known one then: the request has removed that of another mode.
+    """
     before = memory.embedding
-    place = before.place or reported_location(event)
+    place = reported_location(event) or before.place
     return mark_pending(_with(memory, before.model_copy(update={"place": place, "held": event.held})), event.error)
 
 

@@ -209,6 +209,13 @@ SEARCHABLE_AGAIN_BEFORE_ITS_VECTOR_WAS_REMOVED = [
     declare("tiny32", name="general", for_project=True),
 ]
 
+MOVED_AGAIN_WITHOUT_ITS_MODEL = [
+    *(Action("say", (2, "heron")), declare("general"), declare("general", name="b"), Action("flow", (5,))),
+    *(Action("say", (0, "heron", "b")), Action("flow", (5,)), declare("tiny32", name="b"), Action("flow", (1,))),
+    *(Action("remove_model", ("tiny32",)), Action("say", (2, "otter", "b")), Action("flow", (2,))),
+    Action("say", (2, "heron", "a")),
+]
+
 FOUND_BEFORE = {
     "declared again before the release": (DECLARED_AGAIN_BEFORE_THE_RELEASE, [0]),
     "found in the index before the release": (FOUND_IN_THE_INDEX_BEFORE_THE_RELEASE, [4, 0]),
@@ -220,6 +227,7 @@ FOUND_BEFORE = {
     "declared for the user and a project": (DECLARED_FOR_THE_USER_AND_A_PROJECT, [0]),
     "deleted again after its target": (DELETED_AGAIN_AFTER_ITS_TARGET, [0]),
     "filtered before its turn was read again": (FILTERED_BEFORE_ITS_TURN_WAS_READ_AGAIN, [1]),
+    "moved again without its model": (MOVED_AGAIN_WITHOUT_ITS_MODEL, [0]),
     "searchable again before its vector was removed": (SEARCHABLE_AGAIN_BEFORE_ITS_VECTOR_WAS_REMOVED, [0]),
 }
 """What the property below has found, with the order in which readers take turns, as short as it could be made."""
