@@ -32,4 +32,4 @@ def register_profiles() -> None:
 
 def scaled(examples: int) -> int:
     """Return how many examples a property runs that runs as many as this by `fixed` and `random`."""
-    return examples * settings.default.max_examples // USUAL_EXAMPLES
+    return examples * settings().max_examples // USUAL_EXAMPLES
