@@ -76,7 +76,7 @@ test-random-properties: .venv/complete
 	$(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
 
 test-properties: .venv/complete ## property tests with ten times the examples, of a random seed or of SEED=
-	$(PROPERTIES) --hypothesis-profile=thorough --hypothesis-seed=$(SEED)
+	$(PROPERTIES) --timeout=0 --hypothesis-profile=thorough --hypothesis-seed=$(SEED)
 
 check: lint types ## lint, words, types, imports
 
