@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from io import StringIO
 from typing import Any, cast
 
 import faust
@@ -147,10 +148,23 @@ class InMemoryTopics:
         await self.until(lambda: all(map(self._is_settled, self._channels)))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, checked at each write and acknowledgement."""
-        async with asyncio.timeout(LONGEST_WAIT_SECONDS):
-            while not condition():
-                await self._changed.wait()
+        """Wait for a condition, checked at each write and acknowledgement. Raises TimeoutError with what goes on."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+                while not condition():
+                    await self._changed.wait()
+        except TimeoutError:
+            raise TimeoutError(self._going_on()) from None
+
+    def _going_on(self) -> str:
+        """Tell which records are not acknowledged, and where each task stands: a rare hang may never come again."""
+        text = StringIO()
+        for topic in self._channels:
+            if records := self.unacknowledged(topic):
+                text.write(f"{topic}: {[(one.partition, one.offset) for one in records]}\n")
+        for task in asyncio.all_tasks():
+            task.print_stack(file=text)
+        return text.getvalue()
 
     def _is_settled(self, topic: str) -> bool:
         """True if all records are acknowledged. The last ones are looked at first: those are open longest."""
