@@ -92,7 +92,7 @@ async def test_missing_embedder_of_a_changed_mode_embeds_when_loaded(pipeline: I
     assert await count_vectors(pipeline) == {"code/tiny32": 1, "code/tiny48": 1}
 
 
-async def test_vector_in_flight_during_an_embedder_change_is_held_beside_the_new_one(
+async def test_vector_in_flight_during_an_embedder_change_is_made_in_the_new_space_alone(
     pipeline: InMemoryPipeline,
 ) -> None:
     await declare(pipeline, "code", "tiny32")
@@ -104,4 +104,4 @@ async def test_vector_in_flight_during_an_embedder_change_is_held_beside_the_new
     await pipeline.until(lambda: pipeline.memory("Fixed the parser.").embedding.status == "ready")
     await pipeline.topics.settled()
     assert pipeline.memory("Fixed the parser.").embedding.space == pipeline.space("code", "tiny48").fingerprint.digest
-    assert await count_vectors(pipeline) == {"code/tiny32": 1, "code/tiny48": 1}
+    assert await count_vectors(pipeline) == {"code/tiny48": 1}

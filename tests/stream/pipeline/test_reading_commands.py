@@ -6,6 +6,7 @@ import pytest
 from modestream_client.vocabulary import QUERY_COMMANDS, READING_COMMANDS
 
 from gateway.readiness import readiness_of
+from schemas.state.policies import OPERATOR
 from tests.harnesses.mcp import answer, in_process
 from tests.worlds.gateway import http_over
 from tests.worlds.in_memory_client import InMemoryTransport, client_of
@@ -58,8 +59,9 @@ async def test_both_topics_answer_alike(pipeline: InMemoryPipeline, command: str
     await client_of(pipeline).declare_category("kitchen")
     arguments = {"memory_id": said.memory_id, "name": "kitchen", "job_id": "backfill-1-1", "pipeline": "memorize"}
     message = command_message(command, "u1", "default", **arguments)
-    kept = await pipeline.ask(pipeline.names.commands, message)
-    asked = await pipeline.ask(pipeline.names.retrieve, message)
+    headers = (("principal", OPERATOR.encode()),)
+    kept = await pipeline.ask(pipeline.names.commands, message, headers)
+    asked = await pipeline.ask(pipeline.names.retrieve, message, headers)
     assert asked["status"] == ("error" if command == "get_job" else "ok")
     assert asked.get("error") == kept.get("error")
     assert sorted(asked.get("result", {})) == sorted(kept.get("result", {}))
