@@ -163,7 +163,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
         return await agents.at(partition).categorize.due_assignments(scope)
 
-    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned)
+    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned, ctx.clock)
     refreshes = RunRefreshes(lambda partition: agents.at(partition).refresh, ctx)
     run_jobs = RunJobs(
         lambda partition: agents.at(partition).maintain,
@@ -217,7 +217,10 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
         Subscription(topics.commands, command_agents, command_step),
         Subscription(topics.changes, (Remember, DrawMap), changed),
         Subscription(
-            topics.jobs, (Maintain, CompareEmbedders, Refresh), RequestStep(serve(channels.jobs, jobs), window=64)
+            topics.jobs,
+            (Maintain, CompareEmbedders, Refresh),
+            # All that wait are read: users take turns among them.
+            RequestStep(serve(channels.jobs, jobs), window=MAX_WAITING_REQUESTS),
         ),
         Subscription(
             topics.consolidate,

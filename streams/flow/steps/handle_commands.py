@@ -13,6 +13,7 @@ from functools import partial
 from modestream_client.vocabulary import READING_COMMANDS
 
 from agents.commands.dispatch import DispatchCommands
+from agents.ports.clock import Clock
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, OPERATING_COMMANDS, Command
@@ -64,9 +65,11 @@ class AnswerCommand:
         meters: Meters,
         turns_log: TurnsLog | None,
         reassigned_at: Reassigned,
+        clock: Clock,
     ) -> None:
         """`issued` stores the changes and answers of commands."""
         self._reassigned_at = reassigned_at
+        self._clock = clock
         self._dispatch_at = dispatch_at
         self._stores = stores
         self._issued = issued
@@ -109,7 +112,9 @@ class AnswerCommand:
     async def _carry_out(self, issued: IssuedCommands, command: Command, record: Record) -> HandlerResult:
         turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
         if turns_before is not None:
-            command = command.after(ForgottenBefore(offset=turns_before, at_ms=record.timestamp_ms))
+            # The clocks of producers differ: a turn of before may have a later time than the command.
+            at_ms = max(record.timestamp_ms, round(self._clock.now().timestamp() * 1000))
+            command = command.after(ForgottenBefore(offset=turns_before, at_ms=at_ms))
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
         writes = self._stores.command_writes()
         self._meters.usage.corrected(result.corrections)

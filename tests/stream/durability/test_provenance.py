@@ -87,6 +87,11 @@ MERGED += [Action(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0,))
 """Equal items merge, and one of them is forgotten."""
 
 
+HIDDEN_AT_ONCE = [Action("kill", (1,)), Action("forget_project", (0,))]
+HIDDEN_AT_ONCE += [*[Action("say", (0, 0, 0, 0))] * 4, Action("filter", (0, 0))]
+"""A turn is hidden while its vector is being made."""
+
+
 class InspectedPipeline(InMemoryPipeline):
     """A pipeline with an accessible lexical index."""
 
@@ -136,13 +141,16 @@ def redelivered_topics(pipeline: InspectedPipeline) -> list[str]:
 
 def records_of(runner: ActionRunner) -> dict[str, dict[str, Any]]:
     """Return all records without embedding times and removed vectors' locations, with sorted item ids."""
-    known = {one.memory_id: one.model_dump(exclude={"embedding": _varying(one)}) for one in runner.memories()}
+    known = {one.memory_id: one.model_dump(exclude=_varying(one)) for one in runner.memories()}
     return {memory_id: one | {"items": sorted(one["items"])} for memory_id, one in known.items()}
 
 
-def _varying(memory: Memory) -> set[str]:
-    """Return the fields of an embedding that depend on when it was made, or on whether it was made in time."""
-    return {"embedded_at"} if memory.visibility.searchable else {"embedded_at", "place"}
+def _varying(memory: Memory) -> dict[str, set[str]]:
+    """Return the fields that depend on when a vector was made, or on whether it was made before it was not wanted."""
+    if memory.visibility.searchable:
+        return {"embedding": {"embedded_at"}}
+    # The interaction mode is classified from the vector.
+    return {"embedding": {"embedded_at", "place"}, "reading": {"interaction"}}
 
 
 def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
@@ -165,6 +173,7 @@ async def perform_twice(actions: Sequence[Action]) -> list[str]:
 
 
 @example(TOLD_AGAIN)
+@example(HIDDEN_AT_ONCE)
 @example(DISTILLED)
 @example(MERGED)
 @given(LIVES)

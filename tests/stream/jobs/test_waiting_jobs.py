@@ -4,22 +4,24 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from schemas.messages.records import Record
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import command_message
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS
 from tests.worlds.mode_commands import remember_turn
 
-JOBS = 6
+JOBS, MANY_JOBS = 6, 100
 
 
-async def rebuilds_that_wait(pipeline: InMemoryPipeline) -> list[Record]:
+async def rebuilds_that_wait(pipeline: InMemoryPipeline, jobs: int = JOBS) -> list[Record]:
     """Ask for the same rebuild several times; the first of them wait for the vector index."""
     await remember_turn(pipeline, "The cat sleeps.")
     pipeline.clock.forward(1)
     pipeline.index.down()
     asked = []
-    for _ in range(JOBS):
+    for _ in range(jobs):
         asked.append(await pipeline.publish(pipeline.names.commands, command_message("rebuild")))
         pipeline.clock.forward(1)
     await pipeline.until_waiting_for("vector index")
@@ -48,8 +50,9 @@ async def test_same_job_waiting_several_times_is_one_with_an_answer_for_each(pip
     assert sum(event["status"] == "again" for event in events) <= 3
 
 
-async def test_jobs_of_one_user_leave_a_turn_to_another(pipeline: InMemoryPipeline) -> None:
-    await rebuilds_that_wait(pipeline)
+@pytest.mark.parametrize("jobs", [JOBS, MANY_JOBS])
+async def test_jobs_of_one_user_leave_a_turn_to_another(pipeline: InMemoryPipeline, jobs: int) -> None:
+    await rebuilds_that_wait(pipeline, jobs)
     async with asyncio.timeout(LONGEST_WAIT_SECONDS):
         # Nothing of this user is in the index, which does not answer.
         reply = await pipeline.command("backfill", "u2")
