@@ -26,10 +26,6 @@ STALLED_S = 30.0
 LINGER_S = 1.0
 """Seconds in which the bytes of a refused caller are taken and dropped: closed at once, it would not get its answer."""
 
-MAX_DROPPED_BYTES = 1024 * 1024
-"""Bytes of a body that are taken and dropped after its answer: a caller that sends first and reads later is told of a
-small one, and none keeps the gateway busy with a large one."""
-
 PIECE_BYTES = 64 * 1024
 """Bytes that the parser gets at once: what it has of an unfinished field is looked at after each piece."""
 
@@ -109,7 +105,7 @@ class Connection(HttpToolsProtocol):
         self._connections = connections
         self._limits = connections.limits
         self._part: Literal["between", "head", "body"] = "between"
-        self._head_bytes = self._fields = self._silent_bytes = self._dropped_bytes = 0
+        self._head_bytes = self._fields = self._silent_bytes = 0
         self._has_progress = False
         self._is_counted = False
         self._is_refused = False
@@ -143,8 +139,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self._part, self._has_progress = "head", True
-        self._head_bytes = self._fields = self._dropped_bytes = 0
+        self._part, self._head_bytes, self._fields, self._has_progress = "head", 0, 0, True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -165,8 +160,6 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
         self._has_progress = True
-        if self.cycle.response_complete:
-            self._drop(len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -266,15 +259,6 @@ class Connection(HttpToolsProtocol):
         self.transport.write(b"".join([*head, b"connection: close\r\n\r\n", bytes(answer.body)]))
         self.transport.write_eof()
         self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
-
-    def _drop(self, size: int) -> None:
-        """Count bytes that come after their answer; beyond the bound take no more, and end."""
-        self._dropped_bytes += size
-        if self._dropped_bytes > MAX_DROPPED_BYTES and not self._is_refused:
-            self._is_refused = True
-            self._end_deadline()
-            self.transport.pause_reading()
-            self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _forget(self) -> None:
         if self._is_counted:

@@ -74,13 +74,6 @@ class Served:
             await asyncio.sleep(0)
         return await answer
 
-    async def send_on(self, more: bytes) -> None:
-        """Send more on the latest connection. Raises ConnectionError once it has ended."""
-        writer = self._open[-1]
-        for start in range(0, len(more), 64 * 1024):
-            writer.write(more[start : start + 64 * 1024])
-            await writer.drain()
-
     async def ask(self, head: bytes, body: bytes = b"", source: str = "127.0.0.1") -> tuple[int, str]:
         """Send a whole request on a connection of its own; return status and code."""
         return await answered(await self.connect(head + b"\r\n" + body, source))
@@ -296,21 +289,6 @@ async def test_form_of_sign_in_is_small() -> None:
         assert await served.ask(post(path, MAX_FORM_BYTES + 1)) == (413, "too_large")
         chunked = b"POST /admin/sign-in HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
         assert await served.ask(chunked, b"1001\r\n" + b"k" * 0x1001) == (413, "too_large")
-
-
-async def test_body_that_goes_on_after_its_answer_ends_its_connection() -> None:
-    async with serving(app={"forms": ["/admin/sign-in"]}) as served:
-        await served.connect(post("/admin/sign-in", MAX_BODY_BYTES) + b"\r\n")
-        with pytest.raises(ConnectionError):
-            await served.send_on(b"k" * MAX_BODY_BYTES)
-
-
-async def test_body_that_goes_on_a_little_after_its_answer_leaves_its_connection() -> None:
-    async with serving(app={"forms": ["/admin/sign-in"]}) as served:
-        reader = await served.connect(post("/admin/sign-in", 2 * MAX_FORM_BYTES) + b"\r\n")
-        assert await answered(reader) == (413, "too_large")
-        await served.send_on(b"k" * (2 * MAX_FORM_BYTES) + LIVE + b"\r\n")
-        assert (await answered(reader))[0] == 200
 
 
 async def test_body_of_a_sender_that_is_not_known_is_small() -> None:
