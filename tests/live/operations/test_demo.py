@@ -31,9 +31,9 @@ class Notebook:
     def __call__(self, seen: ReceivedRecord) -> Sequence[Json]:
         if seen.topic == "turns":
             return [ok(self.keep(seen.value))]
-        if seen.topic == "retrieve":
-            return [ok(self.find() if seen.value["schema"] == "retrieve.v1" else CONTEXT)]
-        return [ok(self.carry_out(seen.value["command"], seen.value["arguments"]))]
+        if seen.value["schema"] == "command.v1":
+            return [ok(self.carry_out(seen.value["command"], seen.value["arguments"]))]
+        return [ok(self.find() if seen.value["schema"] == "retrieve.v1" else CONTEXT)]
 
     def carry_out(self, command: str, arguments: Json) -> Json:
         if command == "declare_mode":
