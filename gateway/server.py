@@ -24,7 +24,7 @@ from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
 from gateway.pages.door import page_routes
-from gateway.pages.sign_in import SIGN_IN, SignIn
+from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn
 from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
 from gateway.service.audit import AUDIT, AuditFile
@@ -74,7 +74,7 @@ def run_gateway(settings: GatewaySettings) -> int:
         bounded_by_descriptors(settings.gateway_limits), Meters(), settings.gateway_trusted_proxies
     )
     try:
-        served = _served(settings, connections, _cookie_secret(settings))
+        served = _served(settings, connections, Sessions(_cookie_secret(settings)))
     except (OSError, ValueError) as error:
         sys.exit(f"gateway: a file of keys or grants can't be read: {error}")
     for warning in without_policy(settings):
@@ -94,16 +94,16 @@ def run_gateway(settings: GatewaySettings) -> int:
         return runner.run(serve(served, listening))
 
 
-def _served(settings: GatewaySettings, connections: Connections, secret: bytes, patience_s: float = 0) -> Served:
+def _served(settings: GatewaySettings, connections: Connections, sessions: Sessions, patience_s: float = 0) -> Served:
     """Build what is served. Raises OSError or ValueError for a file that can't be read."""
     cluster = Cluster.of(settings)
     record = DeploymentRecord(cluster, settings.scope_model)
 
     def at(successor: Successor | None) -> Served:
         # Callers have waited for the end of the pause: what they ask is answered once the wire is connected.
-        return _served(settings if successor is None else settings.at(successor), connections, secret, PATIENCE_S)
+        return _served(settings if successor is None else settings.at(successor), connections, sessions, PATIENCE_S)
 
-    app = build_app(settings, connections.meters, record, secret, patience_s)
+    app = build_app(settings, connections.meters, record, sessions, patience_s)
     return Served(app=app, cluster=cluster, record=record, connections=connections, at=at)
 
 
@@ -125,12 +125,12 @@ SECRET_BYTES = 32
 
 
 def build_app(
-    settings: GatewaySettings, meters: Meters, record: DeploymentRecord, secret: bytes, patience_s: float = 0
+    settings: GatewaySettings, meters: Meters, record: DeploymentRecord, sessions: Sessions, patience_s: float = 0
 ) -> FastAPI:
     """Build the app over Kafka; it connects once the deployment of `record` serves.
 
-    `secret` signs cookies; `patience_s` is how long requests wait for the connection. Raises OSError or ValueError for
-    a file that can't be read.
+    `sessions` are those of the pages; `patience_s` is how long requests wait for the connection. Raises OSError or
+    ValueError for a file that can't be read.
     """
     cluster = Cluster.of(settings)
     boundary_fields = settings.scope_model.boundary_fields
@@ -149,7 +149,7 @@ def build_app(
     )
     mcp = McpDoor(service, settings.gateway_mcp_tools, meters)
     answers = readiness_of(wire, boundary_fields)
-    sign_in = SignIn(known.callers or OpenCallers(), keys, secret)
+    sign_in = SignIn(known.callers or OpenCallers(), keys, sessions)
 
     async def is_ready() -> bool:
         return (keys is None or keys.is_sound) and await answers()

@@ -72,8 +72,10 @@ def bounded_by_descriptors(limits: Limits) -> Limits:
     connections = min(limits.connections, max(granted - OTHER_DESCRIPTORS, granted // 2))
     if connections < limits.connections:
         log.warning("the limit of open files, %d, leaves room for %d connections", granted, connections)
-    per_address = min(limits.connections_per_address, max(1, connections * 3 // 4))
-    return limits.model_copy(update={"connections": connections, "connections_per_address": per_address})
+        # No address takes all of what is left.
+        per_address = min(limits.connections_per_address, max(1, connections * 3 // 4))
+        return limits.model_copy(update={"connections": connections, "connections_per_address": per_address})
+    return limits
 
 
 def server_of(app: FastAPI, connections: Connections | None = None) -> uvicorn.Server:

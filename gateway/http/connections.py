@@ -60,9 +60,10 @@ class Connections:
         self._by_address[address] += 1
         if waiting is None:
             return True
-        self.meters.limited.labels("connections").inc()
-        if (longest := next(iter(waiting), None)) is None:
+        # Those that have not taken their answer yet come last.
+        if (longest := next((one for one in waiting if not one.is_owed), next(iter(waiting), None))) is None:
             return False
+        self.meters.limited.labels("connections_closed").inc()
         longest.give_way()
         return True
 
@@ -158,8 +159,9 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
+        """Take a part of a body; a caller that sends is the last to give way."""
         self._has_progress = True
+        self._connections.wait(self)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -182,6 +184,11 @@ class Connection(HttpToolsProtocol):
             self._refuse_head()
         else:
             super().send_400_response(msg)
+
+    @property
+    def is_owed(self) -> bool:
+        """True if its caller has not taken all of an answer."""
+        return self.transport.get_write_buffer_size() > 0
 
     def give_way(self) -> None:
         """End at once, for another connection."""
@@ -215,7 +222,8 @@ class Connection(HttpToolsProtocol):
     def _keep_time(self) -> None:
         """Bound the time for which this waits for bytes: of a head, of the rest of an answered body, of a request."""
         is_answered = self.cycle is None or self.cycle.response_complete
-        if self._part == "head" or (self._part == "body" and is_answered):
+        # A head behind a request that is being answered waits for the end of its answer.
+        if is_answered and self._part != "between":
             if self._deadline is None:
                 self._begin_deadline()
             return

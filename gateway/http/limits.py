@@ -165,9 +165,10 @@ class Limit:
 
 
 class UnderWay:
-    """Answers 503 beyond the requests that may be under way: of a sender, and in all. The innermost middleware.
+    """Answers 429 beyond the requests that a sender may have under way, and 503 beyond those of all.
 
-    A request counts once its body is there: one that is never finished takes no other's place.
+    The innermost middleware. A request counts once its body is there: one that is never finished takes no other's
+    place.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, meters: Meters) -> None:
@@ -197,14 +198,17 @@ class UnderWay:
             self._requests.give_back(sender, 1)
 
 
+OWN_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")
+"""Bounds of one sender, who alone has to wait."""
+
+
 def busy(meters: Meters, limit: str) -> Refused:
-    """Count a request beyond a bound of the gateway; return its refusal."""
+    """Count a request beyond a bound of the gateway, or of its sender; return its refusal."""
     meters.limited.labels(limit).inc()
-    if limit in ("in_flight_per_key", "in_flight_per_address"):
+    if limit in OWN_BOUNDS:
         message = "too many of your requests are under way: wait for answers"
-    else:
-        message = "this gateway has too much under way"
-    return Refused("unavailable", message, retry_after_s=RETRY_AFTER_S)
+        return Refused("too_many_requests", message, retry_after_s=RETRY_AFTER_S)
+    return Refused("unavailable", "this gateway has too much under way", retry_after_s=RETRY_AFTER_S)
 
 
 def is_streaming(scope: Scope) -> bool:

@@ -154,7 +154,7 @@ def _methods_at(request: Request) -> list[str]:
 
 def _of_http(error: HTTPException, path: str) -> Refused:
     if error.status_code == HTTPStatus.NOT_FOUND and EMPTY_NAME.search(path):
-        return Refused("invalid_value", "a name in this path is empty")
+        return Refused("not_found", "there is nothing at this path: a name in it is empty")
     code: Any = CODES_OF_HTTP.get(error.status_code, "invalid_value")
     return Refused(code, SENTENCES_OF_HTTP.get(error.status_code, "the request is not valid HTTP for this path"))
 

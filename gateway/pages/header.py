@@ -83,19 +83,19 @@ async def projects_of(service: MemoryService, view: View, call: Call) -> frozens
 
 async def boundary_of(service: MemoryService, view: View) -> Json | None:
     """Return the numbers of the chosen user; none where they have to be asked for while the worker is away."""
-    with _worker_may_be_away():
+    with worker_may_be_away():
         return await service.users.boundary(view.call(PROJECTS_S))
     return None
 
 
 async def _projects(service: MemoryService, view: View) -> frozenset[str]:
-    with _worker_may_be_away():
+    with worker_may_be_away():
         return await projects_of(service, view, view.call(PROJECTS_S))
     return frozenset()
 
 
 @contextmanager
-def _worker_may_be_away() -> Iterator[None]:
+def worker_may_be_away() -> Iterator[None]:
     """Pass over a worker that does not answer: what the gateway knows is shown all the same."""
     try:
         yield

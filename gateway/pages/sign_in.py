@@ -49,17 +49,53 @@ class KnownKeys(Protocol):
         ...
 
 
-class SignIn:
-    """Implements `gateway.http.identity.Callers` for pages: by the cookie, else as every other door."""
+class Sessions:
+    """The sessions of this process, whatever deployment it serves: signed tokens, and which were signed out."""
 
-    def __init__(self, callers: Callers, keys: KnownKeys | None, secret: bytes) -> None:
-        """`keys` of None: this gateway has none, so that there is nothing to sign in with."""
-        self._callers = callers
-        self._keys = keys
+    def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._signed_out: dict[str, float] = {}
         """Ids of sessions that were signed out, with the time at which their cookie expires, in seconds since the
         epoch, oldest sign-out first."""
+
+    def open(self, key_id: str) -> str:
+        """Return the token of a new session of a key."""
+        session_id = secrets.token_urlsafe(SESSION_ID_BYTES)
+        claims = {"sub": key_id, "jti": session_id, "exp": datetime.now(UTC) + SESSION}
+        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
+
+    def key_of(self, token: str | None) -> str | None:
+        """Return the id of the session's key; None where there is no session."""
+        claims = self._claims(token)
+        return None if claims is None else claims["sub"]
+
+    def close(self, token: str | None) -> None:
+        """End a session, whoever has its token."""
+        claims = self._claims(token)
+        if claims is None:
+            return
+        self._signed_out[claims["jti"]] = claims["exp"]
+        # All sessions are equally long, so that the one that was signed out first is among the first to expire.
+        while next(iter(self._signed_out.values())) < time.time() or len(self._signed_out) > MAX_SIGNED_OUT:
+            del self._signed_out[next(iter(self._signed_out))]
+
+    def _claims(self, token: str | None) -> Mapping[str, Any] | None:
+        try:
+            required = {"require": ["exp", "sub", "jti"]}
+            claims = jwt.decode(token or "", self._secret, algorithms=[ALGORITHM], options=required)  # type: ignore[arg-type]
+        except jwt.InvalidTokenError:
+            return None
+        return None if claims["jti"] in self._signed_out else claims
+
+
+class SignIn:
+    """Implements `gateway.http.identity.Callers` for pages: by the cookie, else as every other door."""
+
+    def __init__(self, callers: Callers, keys: KnownKeys | None, sessions: Sessions) -> None:
+        """`keys` of None: this gateway has none, so that there is nothing to sign in with."""
+        self._callers = callers
+        self._keys = keys
+        self._sessions = sessions
         self.is_needed = keys is not None
         self.is_open = isinstance(callers, OpenCallers)
         """True where every caller may do everything, without a key."""
@@ -78,7 +114,7 @@ class SignIn:
         answer = RedirectResponse(_own_page(form.optional("next")), 303)
         answer.set_cookie(
             _cookie_name(request.headers),
-            self._token(caller.name),
+            self._sessions.open(caller.name),
             max_age=int(SESSION.total_seconds()),
             secure=_is_behind_tls(request.headers),
             httponly=True,
@@ -88,40 +124,19 @@ class SignIn:
 
     async def close_session(self, request: Request) -> Response:
         """End the session, also for copies of its cookie, and take the cookie back."""
-        claims = self._claims(request.headers)
-        if claims is not None:
-            self._sign_out(claims["jti"], claims["exp"])
+        self._sessions.close(_token_in(request.headers))
         answer = RedirectResponse(SIGN_IN, 303)
         is_secure = _is_behind_tls(request.headers)
         answer.delete_cookie(_cookie_name(request.headers), secure=is_secure, httponly=True, samesite="strict")
         return answer
 
     def _signed_in(self, headers: Headers) -> Caller | None:
-        claims = self._claims(headers)
-        return None if claims is None or self._keys is None else self._keys.caller_by_id(claims["sub"])
+        key_id = self._sessions.key_of(_token_in(headers))
+        return None if key_id is None or self._keys is None else self._keys.caller_by_id(key_id)
 
-    def _claims(self, headers: Headers) -> Mapping[str, Any] | None:
-        """Return the claims of the session's cookie; None where there is no session."""
-        token = cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers))
-        if token is None:
-            return None
-        try:
-            required = {"require": ["exp", "sub", "jti"]}
-            claims = jwt.decode(token, self._secret, algorithms=[ALGORITHM], options=required)  # type: ignore[arg-type]
-        except jwt.InvalidTokenError:
-            return None
-        return None if claims["jti"] in self._signed_out else claims
 
-    def _sign_out(self, session_id: str, expires: float) -> None:
-        self._signed_out[session_id] = expires
-        # All sessions are equally long, so that the one that was signed out first is among the first to expire.
-        while next(iter(self._signed_out.values())) < time.time() or len(self._signed_out) > MAX_SIGNED_OUT:
-            del self._signed_out[next(iter(self._signed_out))]
-
-    def _token(self, key_id: str) -> str:
-        session_id = secrets.token_urlsafe(SESSION_ID_BYTES)
-        claims = {"sub": key_id, "jti": session_id, "exp": datetime.now(UTC) + SESSION}
-        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
+def _token_in(headers: Headers) -> str | None:
+    return cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers))
 
 
 def _cookie_name(headers: Headers) -> str:

@@ -16,6 +16,13 @@ SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60
 TOPICS = ("turns", "retrieve", "commands", "consolidate")
 """Where the gateway writes to."""
 
+LIMITS = (
+    *("reads", "writes", "streams_per_key", "open_streams", "in_flight", "in_flight_per_key", "in_flight_per_address"),
+    *("connections", "connections_closed", "header_bytes", "header_seconds", "body_seconds", "body_bytes"),
+    "body_bytes_per_sender",
+)
+"""What refuses a request, or closes a connection that waits for its caller."""
+
 FAILURES = ("timeout", "not_written", "unreachable", "closed", "internal", "unavailable")
 """How a round trip fails."""
 
@@ -62,6 +69,8 @@ class Meters:
             ["topic", "failure"],
             registry=registry,
         )
+        for limit in LIMITS:
+            self.limited.labels(limit)
         # With 0 from the start: of a series that begins with 1 Prometheus sees no increase.
         for topic, failure in product(TOPICS, FAILURES):
             self._service_failures.labels(topic, failure)

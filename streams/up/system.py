@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Never
 
+from dotenv import dotenv_values
+
 from schemas.failures import Unavailable
 from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
 from streams.up.child import Child
@@ -47,7 +49,7 @@ def gateway_service(
         "MODESTREAM_GATEWAY_BIND": f"127.0.0.1:{port}",
         # The broker of `up` is on loopback, without TLS and SASL.
         "MODESTREAM_KAFKA_SECURITY": "null",
-        "MODESTREAM_GATEWAY_AUDIT_LOG": os.environ.get("MODESTREAM_GATEWAY_AUDIT_LOG", str(layout.audit_log)),
+        AUDIT_LOG: {**dotenv_values(".env"), **os.environ}.get(AUDIT_LOG) or str(layout.audit_log),
     }
 
     async def start() -> Child:
@@ -78,6 +80,9 @@ GATEWAY_COMMAND = (sys.executable, "-m", "streams", "gateway")
 
 GATEWAY_STOP_S = 10.0
 """How long the gateway may take to end; it closes open streams after two seconds."""
+
+AUDIT_LOG = "MODESTREAM_GATEWAY_AUDIT_LOG"
+"""The setting that has a default under `up` alone."""
 
 Probe = Callable[[str], Awaitable[bool]]
 """Readiness probe: True if the worker answers requests over the broker at `host:port`. May raise Unavailable."""

@@ -7,7 +7,7 @@ import httpx
 from starlette.datastructures import Headers
 
 from gateway.pages.door import page_routes
-from gateway.pages.sign_in import SignIn
+from gateway.pages.sign_in import Sessions, SignIn
 from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
@@ -29,7 +29,7 @@ class OneCaller:
 @asynccontextmanager
 async def pages_over(service: MemoryService, caller: Caller | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the pages to a caller, by default one that may do everything."""
-    sign_in = SignIn(OneCaller(caller or Caller()), None, b"a secret of thirty-two characters")
+    sign_in = SignIn(OneCaller(caller or Caller()), None, Sessions(b"a secret of thirty-two characters"))
     routes = page_routes(service, Scope, sign_in)
     async with http_over(service, routes=routes, doors={PAGES: sign_in}) as http:
         yield http

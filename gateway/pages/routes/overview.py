@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 from gateway.pages.charts import by_period, chart_of
 from gateway.pages.criteria import criteria_of_deployment, criteria_of_user
 from gateway.pages.forms import read_form
-from gateway.pages.header import boundary_of
+from gateway.pages.header import boundary_of, worker_may_be_away
 from gateway.pages.live import live_answer
 from gateway.pages.pages import Pages, see
 from gateway.pages.view import PAGES, View
@@ -102,7 +102,11 @@ async def _user(pages: Pages, view: View, user: str) -> Response:
 async def _deployment(pages: Pages, view: View) -> Response:
     users = pages.service.users
     call = Call.within(view.caller, "", WAIT_S, view.request_id)
-    listed = await users.list(call, view.query.get("prefix", ""), USERS_SHOWN, view.query.get("cursor") or None)
+    page = (view.query.get("prefix", ""), USERS_SHOWN, view.query.get("cursor") or None)
+    listed = None
+    with worker_may_be_away():
+        listed = await users.list(call, *page)
+    listed = listed or await users.list(call, *page, asks_worker=False)
     health = await _state(pages, view)
     numbers = await _numbers(pages, view, health)
     return await pages.render(

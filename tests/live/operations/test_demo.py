@@ -96,7 +96,11 @@ async def test_demo_publishes_waits_asks_and_knows_its_turns_again(live_broker: 
 async def test_demo_fails_if_a_query_finds_nothing(live_broker: RunningBroker) -> None:
     async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         notebook = Notebook()
-        service.behaviour = lambda seen: reply_by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
+        service.behaviour = lambda seen: (
+            notebook(seen)
+            if seen.value["schema"] == "command.v1" or seen.topic != "retrieve"
+            else reply_by_contract(seen)
+        )
         assert await run_demo(live_broker.bootstrap, lambda _: None, prefix) == 1
 
 

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from agents.commands.admit import Admit
 from gateway.http.identity import OpenCallers
 from gateway.pages.door import page_routes
-from gateway.pages.sign_in import SignIn
+from gateway.pages.sign_in import Sessions, SignIn
 from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from schemas.state.policies import policy_of
@@ -52,7 +52,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pages(service: MemoryService) -> Sequence[BaseRoute]:
     """Return the routes of the pages."""
-    return page_routes(service, TENANTS, SignIn(OpenCallers(), None, b"a secret of thirty-two characters"))
+    return page_routes(service, TENANTS, SignIn(OpenCallers(), None, Sessions(b"a secret of thirty-two characters")))
 
 
 @asynccontextmanager

@@ -80,8 +80,8 @@ async def test_a_defect_is_a_problem_without_its_text(http: httpx.AsyncClient, w
     [
         ("GET", "/nowhere", 404, "not_found"),
         ("GET", "/v1/users/u1/turns/", 404, "not_found"),
-        ("GET", "/v1/users//memories", 422, "invalid_value"),
-        ("DELETE", "/v1/users/", 422, "invalid_value"),
+        ("GET", "/v1/users//memories", 404, "not_found"),
+        ("DELETE", "/v1/users/", 404, "not_found"),
         ("PUT", "/v1/users/u1/turns", 405, "method_not_allowed"),
         ("GET", "/v1/users/%FF/memories", 422, "invalid_value"),
     ],

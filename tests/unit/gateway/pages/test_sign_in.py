@@ -11,7 +11,7 @@ from gateway.keys import key_callers
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from gateway.pages.door import page_routes
-from gateway.pages.sign_in import SignIn
+from gateway.pages.sign_in import Sessions, SignIn
 from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
@@ -47,7 +47,7 @@ async def http(
     monkeypatch.setattr(key_callers, "LOOK_EVERY_S", 0)
     callers = KeyCallers(path, POLICY, failed_logins_per_minute=3)
     wire.results["list.v1"] = {"items": [], "next": None, "total": 0}
-    sign_in, service = SignIn(callers, callers, SECRET), MemoryService(wire)
+    sign_in, service = SignIn(callers, callers, Sessions(SECRET)), MemoryService(wire)
     routes = page_routes(service, Scope, sign_in)
     async with http_over(service, callers=callers, routes=routes, doors={PAGES: sign_in}) as client:
         yield client
@@ -162,6 +162,6 @@ async def test_every_page_has_the_headers_that_protect_it(http: httpx.AsyncClien
     ("callers", "said"), [(OpenCallers(), "needs no sign-in"), (OneCaller(Caller()), "an identity provider")]
 )
 async def test_without_keys_the_page_says_how_to_come_in(wire: FakeWire, callers: Callers, said: str) -> None:
-    sign_in, service = SignIn(callers, None, SECRET), MemoryService(wire)
+    sign_in, service = SignIn(callers, None, Sessions(SECRET)), MemoryService(wire)
     async with http_over(service, routes=page_routes(service, Scope, sign_in), doors={PAGES: sign_in}) as client:
         assert said in (await client.get("/admin/sign-in")).text
