@@ -199,7 +199,7 @@ class UnderWay:
 
 
 OWN_BOUNDS = ("in_flight_per_key", "in_flight_per_address", "body_bytes_per_sender")
-"""Bounds of one sender, who alone has to wait."""
+"""Bounds of one sender, which alone has to wait."""
 
 
 def busy(meters: Meters, limit: str) -> Refused:

@@ -70,7 +70,7 @@ class Sessions:
         return None if claims is None else claims["sub"]
 
     def close(self, token: str | None) -> None:
-        """End a session, whoever has its token."""
+        """End a session, also for copies of its token."""
         claims = self._claims(token)
         if claims is None:
             return

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.parser import text_string_to_metric_families
 
 from agents.rules.interaction.stability import FALLBACK_REASONS
+from gateway.service.meters import LIMITS
 from gateway.service.meters import Meters as GatewayMeters
 from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
@@ -42,6 +43,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "code": get_args(ErrorCode),
     "failure": ("timeout", "not_written", "unreachable", "closed", "internal", "unavailable"),
     "job": ("modestream-worker", "modestream-gateway"),
+    "limit": LIMITS,
     "outcome": ("valid", "repaired", "unanswerable"),
     "reason": FALLBACK_REASONS,
     "status": (*get_args(Embedded.model_fields["status"].annotation), "5.."),
