@@ -107,7 +107,7 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--follow", action="store_true", help="go on copying what is new until Ctrl-C")
     parser.add_argument("--no-compare", action="store_true", help="do not compare the deployments at the end")
     parser.add_argument("--switch", action="store_true", help="then let the gateways send to the new deployment")
-    parser.add_argument("--drop", action="store_true", help="only delete the topics of the former one, after --switch")
+    parser.add_argument("--drop", action="store_true", help="copy what is new, and delete the former topics")
     parser.add_argument(
         "--mend", action="store_true", help="move memories to the modes of the former one, and forget what it lacks"
     )
@@ -124,6 +124,10 @@ def _add_restoring(parser: argparse.ArgumentParser) -> None:
 
 
 def _migration(options: argparse.Namespace) -> MigrateOptions:
+    """Return the options. Raises ValueError for `--drop` with what it would not do before it deletes."""
+    for name in ("dry_run", "follow", "switch", "mend"):
+        if options.drop and getattr(options, name):
+            raise ValueError(f"--drop can't be combined with --{name.replace('_', '-')}")
     return MigrateOptions(
         to=options.to,
         partitions=options.partitions,

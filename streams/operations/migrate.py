@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from schemas.internal.service import check_topic_prefix
+from schemas.internal.successor import Successor
 from schemas.scopes import Scope
+from streams.adapters.kafka.successor_log import read_successor
 from streams.operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from streams.operations.copy.copier import NOTHING, Copier, CopyReport
 from streams.operations.copy.dry_target import DryTarget
@@ -24,7 +26,7 @@ from streams.operations.copy.position import CopyPosition
 from streams.operations.deployment import deployment_at
 from streams.operations.progress import Progress
 from streams.operations.selection import named_scope
-from streams.operations.switch import drop, is_replaced, switch
+from streams.operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from streams.settings import Settings
 
 COUNTED = (
@@ -76,6 +78,24 @@ class MigrateOptions:
             raise ValueError("--to is the prefix of the deployment itself: choose another one")
         return target
 
+    def successor(self, source: Settings, found: Successor | None) -> Settings:
+        """Return the settings of the deployment that has replaced the former one, of which that says `found`.
+
+        Its partitions are not known by them. Raises NotSwitched if nothing has, or another one than is named.
+        """
+        if found is None or not found.serves:
+            raise NotSwitched(f"{source.topic_prefix} is not replaced by {self.to}: --switch does that")
+        broker = self.to_broker or found.broker or source.broker
+        target = source.model_copy(
+            update={
+                "topic_prefix": check_topic_prefix(self.to),
+                "scope_model": self.scope_model or source.scope_model,
+                "broker": broker,
+            }
+        )
+        check_replaced(source, target, found)
+        return target
+
 
 @dataclass(slots=True)
 class CopyRun:
@@ -109,10 +129,11 @@ class CopyRun:
 async def migrate(options: MigrateOptions, settings: Settings) -> int:
     """Copy, compare, switch or say how to; return 0, or 1 if the deployments differ or a command was refused."""
     source = await deployment_at(settings)
-    target = options.target(source)
     if options.drop:
+        target = await deployment_at(options.successor(source, await read_successor(source)))
         await drop(source, target, partial(_copy_rest, options, source, target))
         return 0
+    target = options.target(source)
     is_switched = await is_replaced(source, target)
     async with open_logs(source) as logs:
         run = await _run_of(logs, source, target)

@@ -58,23 +58,32 @@ async def switch(source: Settings, target: Settings, copy: Copy) -> None:
 
 async def is_replaced(source: Settings, target: Settings) -> bool:
     """True if gateways send to the target already. Raises NotSwitched if they send to another one, Unavailable."""
-    found = await read_successor(source)
-    if found is None or not found.serves:
+    return check_replaced(source, target, await read_successor(source))
+
+
+def check_replaced(source: Settings, target: Settings, successor: Successor | None) -> bool:
+    """Return whether gateways of a deployment with this successor send to the target.
+
+    Raises NotSwitched if they send to another deployment, also to one with the same prefix on another broker.
+    """
+    if successor is None or not successor.serves:
         return False
-    if found.topic_prefix != target.topic_prefix:
-        raise NotSwitched(f"{source.topic_prefix} was replaced by {found.topic_prefix}: migrate that one")
+    serving = source.model_copy(
+        update={"topic_prefix": successor.topic_prefix, "broker": successor.broker or source.broker}
+    )
+    if (serving.topic_prefix, serving.bootstrap_servers) != (target.topic_prefix, target.bootstrap_servers):
+        raise NotSwitched(
+            f"{source.topic_prefix} was replaced by {serving.topic_prefix} on {serving.broker}: name that one with --to"
+            " and --to-broker, or migrate it"
+        )
     return True
 
 
 async def drop(source: Settings, target: Settings, copy: Copy) -> int:
-    """Copy what is new, and delete the topics of a deployment that was replaced but the one that says so.
+    """Copy what is new, and delete the topics of a deployment that the target replaces but the one that says so.
 
-    Return their number.
-
-    Raises NotSwitched if it was not replaced by the target, or if a worker of it runs.
+    Return their number. Raises NotSwitched if a worker of it runs, and what `copy` raises: then nothing is deleted.
     """
-    if not await is_replaced(source, target):
-        raise NotSwitched(f"{source.topic_prefix} is not replaced by {target.topic_prefix}: --switch does that")
     await _until_without_workers(source)
     if not await _is_dropped(source):
         await copy()

@@ -105,7 +105,7 @@ async def test_gateways_follow_while_callers_write(deployment: Deployment, tmp_p
             assert found.items() <= over_kafka.items(), "what was copied has the same ids"
             assert await is_answered(wire, "cleo") >= len(found), "the last ones may still be applied"
         assert await former.terminate(30) == 0
-        assert await migrate(replace(options, drop=True), settings) == 0
+        assert await migrate(MigrateOptions(to=new.prefix, drop=True), settings) == 0
         async with new.client() as client:
 
             async def has_all() -> bool:
