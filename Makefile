@@ -72,7 +72,7 @@ SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 test-fixed-properties: .venv/complete
 	@$(PROPERTIES) --hypothesis-profile=fixed
 
-test-random-properties: .venv/complete
+test-random-properties: .venv/complete ## property tests with the examples of a random seed, or of SEED= as `make test` printed it
 	$(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
 
 test-properties: .venv/complete ## property tests with ten times the examples, of a random seed or of SEED=

@@ -5,7 +5,7 @@
         answer = await memory.retrieve("where do we deploy?")
         print(answer.hits[0].text)
 
-Needs the extra `http`: `pip install modestream-client[http]`. A query sees the earlier writes of this client, and with
+Needs the extra `http`: `pip install './client[http]'`. A query sees the earlier writes of this client, and with
 `read_after` those of any other client. A client belongs to one event loop, is meant to stay open, and serves any number
 of concurrent calls and users.
 """
