@@ -1,12 +1,14 @@
 """The manifest of a backup: what was backed up, in which files, and how far."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json
 
 from schemas.internal.service import ServiceRecord
 from streams.adapters.durable_files import write_durably
@@ -20,6 +22,13 @@ FileName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9.-]*\z")]
 
 class InvalidBackup(ValueError):
     """The folder is no backup, of another deployment, or damaged; the message says what to do."""
+
+
+def digest_of(stored: Mapping[str, Any]) -> str:
+    """Return the SHA-256, as hex digits, of all that a manifest says but its digest, whatever the order of its keys."""
+    said = {name: value for name, value in stored.items() if name != "digest"}
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 class StoredFile(BaseModel, frozen=True):
@@ -58,8 +67,7 @@ class Segment(StoredFile, frozen=True):
 class Manifest(BaseModel, frozen=True, populate_by_name=True):
     """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
 
-    `revisions` are those of the pipelines. `digest` is the SHA-256 of all else, as hex digits: a manifest that was
-    changed has another one.
+    `revisions` are those of the pipelines. `digest` is that of `digest_of`; an earlier release wrote none.
     """
 
     schema_: Literal["backup.v1"] = Field(default="backup.v1", alias="schema")
@@ -78,13 +86,9 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
         """Return the offset that the next segment of a partition begins with."""
         return max((one.next for one in self.of(place)), default=0)
 
-    def computed_digest(self) -> str:
-        """Return the digest of what the manifest says."""
-        return hashlib.sha256(to_json(self.model_dump(mode="json", exclude={"digest"}))).hexdigest()
-
     def signed(self) -> Self:
         """Return it with its digest."""
-        return self.model_copy(update={"digest": self.computed_digest()})
+        return self.model_copy(update={"digest": digest_of(self.model_dump(mode="json", by_alias=True))})
 
     def save(self, folder: Path) -> None:
         """Write it; after a power cut the folder has the former one or this one."""
@@ -92,17 +96,27 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written."""
+        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written.
+
+        An earlier release wrote no digest: such a manifest is read, with a warning on standard error.
+        """
         path = folder / MANIFEST
         if not path.exists():
             return None
         try:
-            manifest = cls.model_validate_json(path.read_bytes())
+            content = path.read_bytes()
+            manifest = cls.model_validate_json(content)
         except ValidationError as problem:
             raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem
-        if manifest.digest != manifest.computed_digest():
-            reason = "was changed after it was written, its digest differs" if manifest.digest else "has no digest"
-            raise InvalidBackup(f"{path} {reason}; use another copy of the backup")
+        if not manifest.digest:
+            sys.stderr.write(
+                f"{path} has no digest, as of an earlier release: changes can't be found; `backup` adds one\n"
+            )
+        # What is stored, not what this release reads of it: a later one may have written further fields.
+        elif manifest.digest != digest_of(from_json(content)):
+            raise InvalidBackup(
+                f"{path} was changed after it was written, its digest differs; use another copy of the backup"
+            )
         for segment in manifest.segments:
             if not 0 <= segment.partition < manifest.service.partitions:
                 there = manifest.service.partitions
