@@ -105,7 +105,7 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scope-model", type=load_scope, help="dotted path of its scope model (the same)")
     parser.add_argument("--dry-run", action="store_true", help="count what would be copied, and write nothing")
     parser.add_argument("--follow", action="store_true", help="go on copying what is new until Ctrl-C")
-    parser.add_argument("--no-compare", action="store_true", help="do not compare the deployments at the end")
+    parser.add_argument("--no-compare", action="store_true", help="compare nothing, and go on without lost records")
     parser.add_argument("--switch", action="store_true", help="then let the gateways send to the new deployment")
     parser.add_argument("--drop", action="store_true", help="copy what is new, and delete the former topics")
     parser.add_argument(

@@ -51,7 +51,7 @@ async def back_up(folder: Path, settings: Settings) -> int:
 async def restore(options: RestoreOptions, settings: Settings) -> int:
     """Write the logs of a backup into the deployment of the settings, whose worker makes the memories of them.
 
-    Return 0, or 1 if a command was refused.
+    Return 0, or 1 if a command was refused, or a record could not be written.
     """
     logs = BackupLogs(options.folder, options.digest)
     logs.check()
@@ -71,7 +71,7 @@ async def restore(options: RestoreOptions, settings: Settings) -> int:
         async with open_target(target, options.principal, progress.say) as opened:
             report = await CopyRun("restore", logs, builder, outcome, path).to(opened, progress)
     print_report("restore", report)
-    return 1 if report.refusals else 0
+    return 1 if report.refusals or report.lost else 0
 
 
 def _name(folder: Path, target: Settings) -> str:

@@ -41,6 +41,7 @@ COUNTED = (
     "invalid",
     "distilled of forgotten ones",
     "refused",
+    "lost",
 )
 """Counts of a report, in the order in which they are printed."""
 
@@ -96,6 +97,14 @@ class MigrateOptions:
         check_replaced(source, target, found)
         return target
 
+    def check_complete(self, report: CopyReport) -> None:
+        """Raise NotSwitched if the new deployment lacks records, unless it is not to be compared."""
+        if report.lost and self.compare:
+            raise NotSwitched(
+                f"the new deployment did not take some records, such as {report.lost[0]}; the former one stays as it is."
+                " With --no-compare the same command goes on without them"
+            )
+
 
 @dataclass(slots=True)
 class CopyRun:
@@ -138,10 +147,12 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
     async with open_logs(source) as logs:
         run = await _run_of(logs, source, target)
         run.follow = options.follow and (is_switched or not options.switch)
-        await _copy(run, options, target)
+        report = await _copy(run, options, target)
         if options.dry_run or is_switched:
             # What is written to the successor since is no difference.
             return 0
+        if options.switch:
+            options.check_complete(report)
         compared = COMPARED_ARCHIVED if await logs.has_archived() else COMPARED
         same = not options.compare or await _compare(run, options, source, target, compared)
         if not options.switch:
@@ -162,9 +173,9 @@ async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRu
 
 
 async def _copy_rest(options: MigrateOptions, source: Settings, target: Settings) -> None:
-    """Copy what clients still wrote to a deployment that was replaced."""
+    """Copy what clients still wrote to a deployment that was replaced. Raises NotSwitched if something is lost."""
     async with open_logs(source) as logs:
-        await _copy(await _run_of(logs, source, target), options, target)
+        options.check_complete(await _copy(await _run_of(logs, source, target), options, target))
 
 
 async def _compare(
@@ -188,7 +199,7 @@ async def _switch(run: CopyRun, options: MigrateOptions, source: Settings, targe
     """Switch, then copy what programs without a gateway still write to the former deployment."""
 
     async def copy() -> None:
-        await _copy(replace(run, report=CopyReport()), options, target, until_applied=True)
+        options.check_complete(await _copy(replace(run, report=CopyReport()), options, target, until_applied=True))
 
     await switch(source, target, copy)
     sys.stdout.write(f"gateways of {source.topic_prefix} now send to {target.topic_prefix}\n")
@@ -196,8 +207,8 @@ async def _switch(run: CopyRun, options: MigrateOptions, source: Settings, targe
     await _copy(replace(run, report=CopyReport(), follow=options.follow), options, target)
 
 
-async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, until_applied: bool = False) -> None:
-    """Copy what is new, and print what that was."""
+async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, until_applied: bool = False) -> CopyReport:
+    """Copy what is new, print what that was, and return it."""
     with Progress(run.title, 0, "records") as progress:
         if options.dry_run:
             copier = Copier(
@@ -211,6 +222,7 @@ async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, unti
                 if until_applied:
                     await opened.wait_settled(turns=True)
     print_report("migrate", report)
+    return report
 
 
 def _has_same_users(source: Settings, target: Settings) -> bool:
@@ -233,11 +245,13 @@ def position_file(source: Settings, target: Settings) -> Path:
 
 
 def print_report(title: str, report: CopyReport) -> None:
-    """Print the counts on standard output, and refused commands on standard error."""
+    """Print the counts on standard output, refused commands and lost records on standard error."""
     counted = [f"{report.counts[name]} {name}" for name in COUNTED if report.counts[name]]
     sys.stdout.write(f"{title}: {', '.join(counted) or 'nothing new'}\n")
     for refusal in report.refusals:
-        sys.stderr.write(f"refused, as perhaps by the former deployment: {refusal}\n")
+        sys.stderr.write(f"refused, as by the former deployment: {refusal}\n")
+    for lost in report.lost:
+        sys.stderr.write(f"lost, the new deployment does not take it: {lost}\n")
 
 
 def _say_how_to_switch(source: Settings, target: Settings) -> None:

@@ -52,17 +52,29 @@ END_POLL_INTERVAL_S = 0.2
 
 @dataclass(slots=True)
 class CopyReport:
-    """What was done: `counts` by log, and of what was left out by reason; some of the refused commands."""
+    """What was done: `counts` by log, and of what was left out by reason; some of the refused commands.
+
+    `lost`: some of the records that the target lacks for a reason of its own, of all runs of this copy.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     refusals: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     def refused(self, entry: Entry, why: str) -> None:
-        """Count a command that the target refused; the source may have refused it as well."""
+        """Count a command that the target refused by what it says, as the source has."""
         self.counts["refused"] += 1
-        if len(self.refusals) < MAX_NAMED_REFUSALS:
+        self._name(self.refusals, entry, why)
+
+    def lose(self, entry: Entry, problem: MemoryServiceError) -> None:
+        """Count a record that the target can't take, or can't carry out."""
+        self.counts["lost"] += 1
+        self._name(self.lost, entry, f"{problem.code}: {problem.message}")
+
+    def _name(self, several: list[str], entry: Entry, why: str) -> None:
+        if len(several) < MAX_NAMED_REFUSALS:
             log, partition, offset = entry.origin
-            self.refusals.append(f"{log} {partition}:{offset}: {why}")
+            several.append(f"{log} {partition}:{offset}: {why}")
 
 
 class Copier:
@@ -91,7 +103,8 @@ class Copier:
         self._written: set[CopiedRecord] = set()
         self._floor: Positions = {}
         self._last_turn: dict[str, int] = {}
-        self.report = CopyReport()
+        # Saved with the position: a later run does not come back to them.
+        self.report = CopyReport(lost=position.lost)
 
     async def resume(self) -> None:
         """Find what was copied since the position was saved, and wait until it has taken effect.
@@ -187,21 +200,26 @@ class Copier:
         # Tasks begin in the order of their creation, and the target writes the records of one key in that order.
         offsets = await asyncio.gather(*[self._write_turn(entry) for entry in turns])
         self._last_turn[turns[-1].boundary] = max(offsets)
-        self.report.counts["turns"] += sum(not one.is_forgotten for one in turns)
-        self.report.counts["forgotten"] += sum(one.is_forgotten for one in turns)
+        written = [one for one, offset in zip(turns, offsets, strict=True) if offset >= 0]
+        self.report.counts["turns"] += sum(not one.is_forgotten for one in written)
+        self.report.counts["forgotten"] += sum(one.is_forgotten for one in written)
 
     async def _write_turn(self, entry: Entry) -> int:
         try:
             return await self._target.write(entry)
-        except MemoryServiceError as refused:
-            self.report.refused(entry, f"{refused.code}: {refused.message}")
+        except MemoryServiceError as problem:
+            self.report.lose(entry, problem)
             return -1
 
     async def _carry_out(self, entry: Entry) -> None:
         await self._wait_applied(entry)
         if entry.log == "consolidate":
             await self._target.wait_embedded(entry.scope)
-        why = await self._target.carry_out(entry)
+        try:
+            why = await self._target.carry_out(entry)
+        except MemoryServiceError as problem:
+            self.report.lose(entry, problem)
+            return
         self.report.counts[entry.log] += 1
         if why is not None:
             self.report.refused(entry, why)

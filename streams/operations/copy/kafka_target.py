@@ -97,19 +97,25 @@ class KafkaTarget:
         return offset
 
     async def carry_out(self, entry: Entry) -> str | None:
-        """Write a command or trigger, and wait until it has taken effect."""
+        """Write a command or trigger, and wait until it has taken effect.
+
+        Raises MemoryServiceError, `too_large` of Kafka, or `unavailable` after `MAX_TRIES`.
+        """
         for _ in range(MAX_TRIES):
+            reply = await self._carried_out(entry)
             try:
-                await self._carried_out(entry)
+                if reply is not None:
+                    reply_of(reply)
             except MemoryServiceError as refused:
                 if refused.code != "unavailable":
                     return f"{refused.code}: {refused.message}"
                 await asyncio.sleep(RETRY_S)
             else:
                 return None
-        return "unavailable"
+        raise MemoryServiceError("unavailable", f"so says the worker of {self._settings.topic_prefix}")
 
-    async def _carried_out(self, entry: Entry) -> None:
+    async def _carried_out(self, entry: Entry) -> bytes | None:
+        """Write a record and wait until it has taken effect; return its reply, None if that is lost."""
         with self._replies.expect() as pending:
             headers = (*entry.headers, *self._reply_headers(pending.correlation_id))
             partition, offset = await self._send(self._topics[entry.log], entry, headers)
@@ -117,11 +123,10 @@ class KafkaTarget:
                 done, _ = await asyncio.wait({pending.reply}, timeout=REPLY_TIMEOUT_S)
                 if done:
                     self._say("")
-                    reply_of(pending.reply.result())
-                    return
+                    return pending.reply.result()
                 # A reply is lost when its client's connection breaks at the wrong moment.
                 if await self._is_settled(entry.log, partition, offset):
-                    return
+                    return None
                 self._wait_for_worker()
 
     async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:

@@ -106,10 +106,14 @@ class LogTarget(Protocol):
         """Return the records that were copied to places at or after these offsets; default 0."""
 
     async def write(self, entry: Entry) -> int:
-        """Write a record and return its offset when Kafka has it."""
+        """Write a record and return its offset when Kafka has it. Raises MemoryServiceError if it can't be taken."""
 
     async def carry_out(self, entry: Entry, /) -> str | None:
-        """Write a command or trigger and wait until it has taken effect; return why it was refused, if it was."""
+        """Write a command or trigger and wait until it has taken effect; return why it was refused, if it was.
+
+        Refused by what it says, as the source has refused it. Raises MemoryServiceError if the target can't take it, or
+        can't carry it out now.
+        """
 
     async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
         """Wait until the turns of this scope's boundary up to an offset are applied."""

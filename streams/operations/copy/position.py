@@ -16,6 +16,7 @@ from streams.operations.copy.merge import PartitionPosition
 class _Stored(BaseModel):
     offsets: dict[int, dict[Log, int]]
     target: dict[Log, dict[int, int]]
+    lost: list[str] = []
 
 
 class CopyPosition:
@@ -24,6 +25,8 @@ class CopyPosition:
     def __init__(self) -> None:
         self._parts: dict[int, PartitionPosition] = {}
         self.target_ends: Positions = {}
+        self.lost: list[str] = []
+        """Some of the records before the position that the target lacks, each with its place and the reason."""
 
     def part(self, partition: int) -> PartitionPosition:
         """Return the position of a partition, which `PartitionLogs` moves."""
@@ -42,7 +45,8 @@ class CopyPosition:
         target: dict[Log, dict[int, int]] = {log: {} for log in LOGS}
         for (log, partition), end in self.target_ends.items():
             target[log][partition] = end
-        stored = _Stored(offsets={number: part.offsets for number, part in self._parts.items()}, target=target)
+        offsets = {number: part.offsets for number, part in self._parts.items()}
+        stored = _Stored(offsets=offsets, target=target, lost=self.lost)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_durably(path, stored.model_dump_json())
 
@@ -56,6 +60,7 @@ class CopyPosition:
             return position
         for number, offsets in stored.offsets.items():
             position._parts[number] = PartitionPosition(dict(offsets))
+        position.lost = stored.lost
         position.target_ends = {place: end for log, ends in stored.target.items() for place, end in _places(log, ends)}
         return position
 

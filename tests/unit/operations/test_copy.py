@@ -7,16 +7,19 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from modestream_client import MemoryServiceError
 
 from agents.rules.memory.identity import derive_memory_id
 from schemas.messages.records import Record
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
-from streams.operations.copy.copier import NOTHING, Copier
+from streams.operations.copy.copier import NOTHING, Copier, CopyReport
 from streams.operations.copy.entries import COPIED_FROM, EntryBuilder
-from streams.operations.copy.logs import CopiedPlace, Log, Outcome, Positions
+from streams.operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
 from streams.operations.copy.merge import PartitionLogs, PartitionPosition
 from streams.operations.copy.position import CopyPosition
+from streams.operations.migrate import MigrateOptions
+from streams.operations.switch import NotSwitched
 from streams.wire.partitioning import partition_of
 from tests.builders.scopes import AgentScope
 from tests.fakes.copied_logs import FakeLogSource, FakeLogTarget, Killed
@@ -250,3 +253,67 @@ async def test_copy_of_what_is_written_to_all_the_time_ends(tmp_path: Path) -> N
     async with asyncio.timeout(20):
         await copy(source, target, tmp_path / "position")
     assert len(target.written) >= said
+
+
+class FullTarget(FakeLogTarget):
+    """A target that takes none of the records of one log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.full = log
+
+    async def write(self, entry: Entry) -> int:
+        self.check(entry)
+        return await super().write(entry)
+
+    async def carry_out(self, entry: Entry) -> str | None:
+        self.check(entry)
+        return await super().carry_out(entry)
+
+    def check(self, entry: Entry) -> None:
+        """Refuse a record of the log."""
+        if entry.log == self.full:
+            raise MemoryServiceError("too_large", "of Kafka")
+
+
+class RefusingTarget(FakeLogTarget):
+    """A target whose worker refuses every command by what it says."""
+
+    async def carry_out(self, entry: Entry) -> str | None:
+        await super().carry_out(entry)
+        return "not_found: no such memory"
+
+
+@pytest.mark.parametrize("log", ["turns", "commands"])
+async def test_record_that_the_target_does_not_take_is_lost(tmp_path: Path, log: Log) -> None:
+    source, place = Source(), partition_of(b"ana", PARTITIONS)
+    source.say(log, "ana")
+    report = (await copy(source, FullTarget(log), tmp_path / "position")).report
+    assert report.lost == [f"{log} {place}:0: too_large: of Kafka"]
+
+
+async def test_later_run_knows_what_an_earlier_one_has_lost(tmp_path: Path) -> None:
+    source, target = Source(), FullTarget("turns")
+    source.say("turns", "ana")
+    first = (await copy(source, target, tmp_path / "position")).report
+    assert (await copy(source, target, tmp_path / "position")).report.lost == first.lost
+
+
+async def test_command_that_the_source_refused_too_is_not_lost(tmp_path: Path) -> None:
+    source = Source()
+    source.say("commands", "ana")
+    report = (await copy(source, RefusingTarget(), tmp_path / "position")).report
+    assert (len(report.refusals), report.lost) == (1, [])
+
+
+def test_switch_and_drop_end_where_a_record_is_lost() -> None:
+    with pytest.raises(NotSwitched, match="turns 0:1: too_large"):
+        MigrateOptions(to="memory2.").check_complete(CopyReport(lost=["turns 0:1: too_large"]))
+
+
+def test_switch_and_drop_go_on_without_what_is_lost_where_nothing_is_compared() -> None:
+    MigrateOptions(to="memory2.", compare=False).check_complete(CopyReport(lost=["turns 0:1: too_large"]))
+
+
+def test_switch_and_drop_go_on_where_a_command_was_refused() -> None:
+    MigrateOptions(to="memory2.").check_complete(CopyReport(refusals=["commands 0:1: not_found"]))
