@@ -101,8 +101,8 @@ class MigrateOptions:
         """Raise NotSwitched if the new deployment lacks records, unless it is not to be compared."""
         if report.lost and self.compare:
             raise NotSwitched(
-                f"the new deployment did not take some records, such as {report.lost[0]}; the former one stays as it is."
-                " With --no-compare the same command goes on without them"
+                f"the new deployment did not take some records, such as {report.lost[0]}; the former one stays as it"
+                " is. With --no-compare the same command goes on without them"
             )
 
 
