@@ -13,12 +13,17 @@ from typing import Any
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def canonical(value: object) -> str:
+    """Return a value as JSON of one form, of which ids and hashes are made."""
+    return _encoder.encode(value)
+
+
 def derive_turn_id(
     scope: Mapping[str, str], conversation_id: str, role: str, content: str, occurred_at: datetime
 ) -> str:
     """Derive the turn id of a turn that was published without one (docs/contract.md)."""
     parts = [dict(scope), conversation_id, role, content, round(occurred_at.timestamp() * 1000)]
-    return "derived-" + hashlib.sha256(_encoder.encode(parts).encode()).hexdigest()[:32]
+    return "derived-" + hashlib.sha256(canonical(parts).encode()).hexdigest()[:32]
 
 
 def with_identity(turn: dict[str, Any], now_ms: int) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Deterministic ids and hashes: replaying a turn gives the same memory id (docs/contract.md)."""
 
 import hashlib
-import json
 import unicodedata
 import uuid
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+
+from modestream_client.turn_ids import canonical
 
 ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
 """The UUIDv5 namespace of all ids. Changing it changes every id ever issued."""
@@ -16,24 +17,22 @@ _MEANINGFUL_PUNCTUATION = frozenset("#@%&-")
 KEPT_TEXTS = 256
 """Normalised texts that are kept: an item's id is needed three times while its turn is written, 0.1 ms each."""
 
-_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 
 
 def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
     """Return the memory id of a turn: UUIDv5 of its scope, conversation and turn id."""
-    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["turn", dict(scope), conversation_id, turn_id])))
+    return str(uuid.uuid5(ID_NAMESPACE, canonical(["turn", dict(scope), conversation_id, turn_id])))
 
 
 def derive_item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:
     """Return the id of an item: UUIDv5 of scope, mode, type and normalised text, so that repetitions share one id."""
-    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["item", dict(scope), mode, memory_type, normalise_text(text)])))
+    return str(uuid.uuid5(ID_NAMESPACE, canonical(["item", dict(scope), mode, memory_type, normalise_text(text)])))
 
 
 def derive_distilled_id(scope: Mapping[str, str], mode: str, sources: Iterable[str]) -> str:
     """Return the id of a memory distilled from `sources`: UUIDv5 of scope, mode and the sorted source ids."""
-    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["distilled", dict(scope), mode, sorted(sources)])))
+    return str(uuid.uuid5(ID_NAMESPACE, canonical(["distilled", dict(scope), mode, sorted(sources)])))
 
 
 @lru_cache(KEPT_TEXTS)
@@ -61,8 +60,4 @@ def _is_strippable(character: str) -> bool:
 
 def hash_texts(texts: Iterable[str]) -> str:
     """Hash texts in order: 128 bits in hexadecimal."""
-    return hashlib.sha256(_canonical(list(texts)).encode()).hexdigest()[:32]
-
-
-def _canonical(value: object) -> str:
-    return _encoder.encode(value)
+    return hashlib.sha256(canonical(list(texts)).encode()).hexdigest()[:32]
