@@ -4,6 +4,7 @@ Each corrects its own instances: whatever else the process does with aiokafka st
 """
 
 import asyncio
+import random
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,17 @@ class OwnConsumer(AIOKafkaConsumer):  # type: ignore[misc] # aiokafka has no typ
         reading = fetch_until_closed(fetcher, fetcher._fetch_requests_routine, fetcher._fetch_task)  # noqa: SLF001
         fetcher._fetch_task = asyncio.create_task(reading)  # noqa: SLF001
 
+    async def stop(self) -> None:
+        """Disconnect, started or not.
+
+        In a task of its own: after a fetch that has just begun or failed, aiokafka's `stop` ends with a CancelledError,
+        which would stand for the caller's own.
+        """
+        stopping = asyncio.create_task(super().stop())
+        await asyncio.wait({stopping})
+        if not stopping.cancelled():
+            stopping.result()
+
 
 class OwnProducer(AIOKafkaProducer):  # type: ignore[misc] # aiokafka has no types
     """A producer that sends on after any error of a connection. Its methods are aiokafka's."""
@@ -44,18 +56,32 @@ class OwnProducer(AIOKafkaProducer):  # type: ignore[misc] # aiokafka has no typ
 
 def correct_connections(client: Any) -> None:
     """Correct the connections of one client of aiokafka, from now on."""
-    client.bootstrap = partial(_bootstrap, client.bootstrap)
+    client.bootstrap = partial(_bootstrap, client, client.bootstrap)
     client._get_conn = partial(_connection_of, client, client._get_conn)  # noqa: SLF001 (it opens all that last)
     client.close = partial(_close, client, client.close)
 
 
-async def _bootstrap(bootstrap: Any) -> None:
+async def _bootstrap(client: Any, bootstrap: Any) -> None:
+    """Connect to the first address that answers, one after the other in any order. Raises KafkaConnectionError."""
+    # An error that aiokafka does not expect would end its own loop: it gets one address at a time.
+    every = client._bootstrap_servers  # noqa: SLF001
+    addresses = every.split(",") if isinstance(every, str) else [*every]
+    random.shuffle(addresses)
+    problem: Exception | None = None
     try:
-        await bootstrap()
-    except KafkaError:
-        raise
-    except RuntimeError as closed:
-        raise KafkaConnectionError(f"the connection was closed: {closed}") from closed
+        for address in addresses:
+            client._bootstrap_servers = [address.strip()]  # noqa: SLF001
+            try:
+                return await bootstrap()
+            except KafkaConnectionError as unreachable:
+                problem = unreachable
+            except KafkaError:
+                raise
+            except RuntimeError as closed:
+                problem = closed
+    finally:
+        client._bootstrap_servers = every  # noqa: SLF001
+    raise KafkaConnectionError(f"no address of {every} answers: {problem}") from problem
 
 
 async def _connection_of(client: Any, get: Any, *node: Any, **how: Any) -> Any:

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Record
-from streams.adapters.kafka.topic_reading import log_consumer, record_of, stop_consumer
+from streams.adapters.kafka.topic_reading import log_consumer, record_of
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES
 
@@ -92,4 +92,4 @@ async def open_log_reader(settings: Settings, places: Collection[TopicPlace]) ->
     except KafkaError as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
     finally:
-        await stop_consumer(consumer)
+        await consumer.stop()

@@ -9,7 +9,7 @@ from modestream_client.runs import Run
 
 from agents.ports.run_log import RunPage
 from schemas.failures import Unavailable
-from streams.adapters.kafka.topic_reading import log_consumer, stop_consumer
+from streams.adapters.kafka.topic_reading import log_consumer
 from streams.flow.runs.found import RunsFound
 from streams.flow.support.fair_turns import FairTurns
 from streams.settings import Settings
@@ -56,7 +56,7 @@ class KafkaRunLog:
             except (KafkaError, OSError) as problem:
                 raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
             finally:
-                await stop_consumer(consumer)
+                await consumer.stop()
         return found.page()
 
 

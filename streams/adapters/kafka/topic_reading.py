@@ -30,18 +30,6 @@ def log_consumer(settings: Settings, **how: Any) -> AIOKafkaConsumer:
     return OwnConsumer(**settings.kafka_connection, auto_offset_reset="earliest", enable_auto_commit=False, **how)
 
 
-async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
-    """Disconnect a consumer, started or not.
-
-    In a task of its own: after a fetch that has just failed, aiokafka's `stop` ends with a CancelledError, which
-    would stand for the caller's own.
-    """
-    stopping = asyncio.create_task(consumer.stop())
-    await asyncio.wait({stopping})
-    if not stopping.cancelled():
-        stopping.result()
-
-
 async def read_to_end(
     settings: Settings, topic: str, partitions: Iterable[int], found: Found = lambda _: False
 ) -> list[Record]:
@@ -69,7 +57,7 @@ async def read_each(settings: Settings, topic: str, partitions: Iterable[int], t
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"{topic} can't be read: {problem!r}") from problem
     finally:
-        await stop_consumer(consumer)
+        await consumer.stop()
 
 
 async def _read(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], take: Found) -> None:

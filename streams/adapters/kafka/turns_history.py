@@ -11,7 +11,7 @@ from schemas.failures import Unavailable
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.admin_connection import connected_admin
-from streams.adapters.kafka.topic_reading import log_consumer, record_of, stop_consumer
+from streams.adapters.kafka.topic_reading import log_consumer, record_of
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 from streams.wire.archived_turns import position_in
@@ -85,7 +85,7 @@ class KafkaTurnsHistory:
         """Disconnect."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            await stop_consumer(consumer)
+            await consumer.stop()
 
     async def _last_position(self, partition: int, start: int, end: int) -> int | None:
         position = None
@@ -128,7 +128,7 @@ class KafkaTurnsHistory:
             try:
                 await consumer.start()
             except (KafkaError, OSError) as problem:
-                await stop_consumer(consumer)
+                await consumer.stop()
                 raise Unavailable(f"Kafka at {self._settings.broker} can't be reached: {problem!r}") from problem
             self._consumer = consumer
         return self._consumer

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
@@ -12,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from modestream_client.kafka import own_clients
 from modestream_client.kafka.closed_connections import write_if_open
 from modestream_client.kafka.ended_fetches import fetch_until_closed
-from modestream_client.kafka.own_clients import correct_connections
+from modestream_client.kafka.own_clients import OwnConsumer, correct_connections
 
 
 class SilentConnection:
@@ -33,6 +34,7 @@ class OneConnection:
 
     def __init__(self, connection: Any) -> None:
         self._conns = {0: connection}
+        self._bootstrap_servers = "127.0.0.1:1"
 
     async def bootstrap(self) -> None:
         """Lose the connection in the middle of the first request, as uvloop tells it."""
@@ -95,3 +97,64 @@ async def test_fetching_begins_again_after_an_error(monkeypatch: pytest.MonkeyPa
     fetcher = SimpleNamespace(_pending_tasks=set())
     await fetch_until_closed(fetcher, lambda: run("again"), run("first", fails=True))
     assert runs == ["first", "again"]
+
+
+async def test_consumer_whose_fetch_has_just_begun_stops_without_an_end_of_its_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def stop(consumer: AIOKafkaConsumer) -> None:
+        consumer._closed = True
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(AIOKafkaConsumer, "stop", stop)
+    await OwnConsumer(bootstrap_servers="127.0.0.1:1").stop()
+
+
+async def test_error_of_a_consumer_that_stops_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stop(consumer: AIOKafkaConsumer) -> None:
+        consumer._closed = True
+        raise KafkaError("not committed")
+
+    monkeypatch.setattr(AIOKafkaConsumer, "stop", stop)
+    with pytest.raises(KafkaError, match="not committed"):
+        await OwnConsumer(bootstrap_servers="127.0.0.1:1").stop()
+
+
+class Bootstrapping(AIOKafkaClient):
+    """A client for which some addresses end a connection in the middle of its first request, as uvloop tells it."""
+
+    def __init__(self, addresses: str | list[str], closing: set[str]) -> None:
+        super().__init__(bootstrap_servers=addresses)
+        self.closing = closing
+        self.tried: list[str] = []
+        correct_connections(self)
+
+    async def bootstrap(self) -> None:
+        """Try the addresses as aiokafka does, but for its connections."""
+        for host, _, _ in self.hosts:
+            self.tried.append(host)
+            if host in self.closing:
+                raise RuntimeError("unable to perform operation; the handler is closed")
+            if host != "away":
+                return
+        raise KafkaConnectionError("Unable to bootstrap")
+
+
+@pytest.mark.parametrize("addresses", ["a:1,b:1,c:1,away:1", ["a:1", "b:1", "c:1", "away:1"]])
+async def test_address_that_closes_the_connection_leaves_the_others_to_be_tried(addresses: str | list[str]) -> None:
+    client = Bootstrapping(addresses, {"a", "b"})
+    await client.bootstrap()
+    assert client.tried[-1] == "c"
+
+
+async def test_every_address_is_tried_before_there_is_no_connection() -> None:
+    client = Bootstrapping("a:1,b:1,away:1", {"a", "b"})
+    with pytest.raises(KafkaConnectionError, match=r"a:1,b:1,away:1"):
+        await client.bootstrap()
+    assert sorted(client.tried) == ["a", "away", "b"]
+
+
+async def test_addresses_stay_all_of_them_after_the_first_connection() -> None:
+    client = Bootstrapping("a:1,b:1", {"a"})
+    await client.bootstrap()
+    assert {host for host, _, _ in client.hosts} == {"a", "b"}
