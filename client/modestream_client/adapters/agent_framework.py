@@ -8,7 +8,6 @@ Needs the extra `agent-framework`.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
@@ -76,7 +75,6 @@ class ModestreamContextProvider(ContextProvider):
                     speaker=message.author_name,
                     conversation_id=session.session_id,
                     turn_id=message.message_id,
-                    occurred_at=datetime.now(UTC),
                     user_id=self._user_id,
                     project_id=self._project_id,
                 )

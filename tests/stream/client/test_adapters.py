@@ -66,6 +66,26 @@ async def test_agent_framework_adds_memories_and_stores_the_run(memory: MemoryCa
     assert (await memory.list_memories(user_id="ana")).total == 4
 
 
+async def test_agent_framework_edits_a_message_that_comes_again(memory: MemoryCalls) -> None:
+    framework = pytest.importorskip("agent_framework")
+    from modestream_client.adapters.agent_framework import ModestreamContextProvider
+
+    provider, session = ModestreamContextProvider(memory, user_id="ana"), framework.AgentSession()
+    agent: Any = SimpleNamespace()
+
+    async def said(text: str) -> Any:
+        message = framework.Message("user", [text], message_id="m-1")
+        context = framework.SessionContext(input_messages=[message])
+        await provider.after_run(agent=agent, session=session, context=context, state={})
+        [stored] = (await memory.list_memories(user_id="ana")).items
+        return stored
+
+    first = await said("The kettle is blue.")
+    again = await said("The kettle is green.")
+    assert again.text == "The kettle is green."
+    assert again.occurred_at == first.occurred_at
+
+
 async def test_langgraph_store_puts_gets_searches_and_deletes(memory: MemoryCalls) -> None:
     pytest.importorskip("langgraph.store.base")
     from modestream_client.adapters.langgraph import ModestreamStore
