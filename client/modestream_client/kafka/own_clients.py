@@ -72,13 +72,15 @@ async def _bootstrap(client: Any, bootstrap: Any) -> None:
         for address in addresses:
             client._bootstrap_servers = [address.strip()]  # noqa: SLF001
             try:
-                return await bootstrap()
+                await bootstrap()
             except KafkaConnectionError as unreachable:
                 problem = unreachable
             except KafkaError:
                 raise
             except RuntimeError as closed:
                 problem = closed
+            else:
+                return
     finally:
         client._bootstrap_servers = every  # noqa: SLF001
     raise KafkaConnectionError(f"no address of {every} answers: {problem}") from problem

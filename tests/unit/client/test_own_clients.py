@@ -120,7 +120,7 @@ async def test_error_of_a_consumer_that_stops_is_told(monkeypatch: pytest.Monkey
         await OwnConsumer(bootstrap_servers="127.0.0.1:1").stop()
 
 
-class Bootstrapping(AIOKafkaClient):
+class Bootstrapping(AIOKafkaClient):  # type: ignore[misc] # aiokafka has no types
     """A client for which some addresses end a connection in the middle of its first request, as uvloop tells it."""
 
     def __init__(self, addresses: str | list[str], closing: set[str]) -> None:
