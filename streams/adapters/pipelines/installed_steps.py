@@ -62,7 +62,11 @@ class PythonSteps:
                 continue
             if module in self._problems and not again:
                 continue
-            problem = await _tried_in_child(module, limit_s) or await _imported(module, limit_s)
+            try:
+                problem = await _tried_in_child(module, limit_s) or await _imported(module, limit_s)
+            except OSError as no_process:
+                # The machine has no process or no memory left.
+                problem = _shown(no_process)
             if problem is None:
                 self._problems.pop(module, None)
             else:

@@ -111,3 +111,13 @@ async def test_constructor_that_exits_is_a_refusal(acme: PythonSteps) -> None:
     await acme.load(with_step(step), 30)
     with pytest.raises(Rejected, match="can't be constructed: SystemExit"):
         acme.build(step, OwnStepConfig(timeout_s=1.0), StepPorts())
+
+
+async def test_module_for_which_no_process_can_be_started_is_refused_with_the_reason(
+    acme: PythonSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = placed("acme.good.Step")
+    monkeypatch.setattr(sys, "executable", "/there/is/no/python")
+    await acme.load(with_step(step), 30)
+    with pytest.raises(Rejected, match="can't be imported: FileNotFoundError"):
+        acme.contract(step)
