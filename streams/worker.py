@@ -37,7 +37,7 @@ from streams.bootstrap.adapters import (
 )
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
-from streams.bootstrap.configured_steps import open_pipelines
+from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.bootstrap.context import build_context
 from streams.bootstrap.deployment_records import DeploymentRecords
 from streams.bootstrap.general_mode import GeneralMode
@@ -78,7 +78,7 @@ from streams.runtime.kafka_app import (
     partition_locks_of,
     set_read_topics,
 )
-from streams.runtime.process_end import end_process, end_refused, until_cancelled
+from streams.runtime.process_end import end_process, until_cancelled
 from streams.runtime.table_erasure import TableErasure
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
@@ -144,7 +144,8 @@ class WorkerParts:
         self.texts = TextProcesses()
         self.pipeline_log = KafkaPipelineLog(settings, self.publisher)
         history = PipelineHistory(self.pipeline_log.write)
-        self.pipelines = open_pipelines(settings, history, self.models.language, end_refused)
+        self.steps = ConfiguredSteps(settings, self.models.language)
+        self.pipelines = self.steps.pipelines(history)
         self.ctx = build_context(
             self.app,
             settings,
@@ -168,7 +169,7 @@ class WorkerParts:
 
     def wire(self) -> None:
         """Connect the agents to their topics, and table recovery to the preparation of partitions."""
-        agents = build_agents(self.settings, self.models, self.indexes, self.ctx, self._deployment)
+        agents = build_agents(self.settings, self.models, self.steps, self.indexes, self.ctx, self._deployment)
         self.reembedding = Reembedding(
             agents.embed, self.indexes, agents.spaces, self.embedders, self._indexer_lag, self.ctx
         )

@@ -92,6 +92,9 @@ class ActivePipelines(Protocol):
     def is_on(self, step_id: str) -> bool:
         """True if a built-in step runs: it is neither switched off nor replaced."""
 
+    def awaits(self, step_id: str) -> bool:
+        """True if a built-in step is off only until the revision that counts, which has it, can run."""
+
     def config(self, step_id: str) -> BaseModel:
         """Return the configuration of a step."""
 

@@ -66,6 +66,7 @@ class BuildAgents:
         self,
         settings: Settings,
         models: WorkerModels,
+        steps: ConfiguredSteps,
         indexes: VectorIndexes,
         ctx: WorkerContext,
         deployment: DeploymentStatus,
@@ -78,7 +79,7 @@ class BuildAgents:
         self._spaces: dict[int, VectorSpaces] = {}
         """By partition: every memory that is embedded asks for them."""
         self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
-        self._steps = ConfiguredSteps(settings, models.language)
+        self._steps = steps
         self._category_vectors = CategoryVectors()
         self._layout_files = LayoutFiles(settings.data_dir / "maps")
         self._layout_threads = LayoutThreads()
@@ -227,9 +228,14 @@ class BuildAgents:
 
 
 def build_agents(
-    settings: Settings, models: WorkerModels, indexes: VectorIndexes, ctx: WorkerContext, deployment: DeploymentStatus
+    settings: Settings,
+    models: WorkerModels,
+    steps: ConfiguredSteps,
+    indexes: VectorIndexes,
+    ctx: WorkerContext,
+    deployment: DeploymentStatus,
 ) -> Agents:
     """Return the agents of a worker, those of a partition built on first use."""
-    build = BuildAgents(settings, models, indexes, ctx, deployment)
+    build = BuildAgents(settings, models, steps, indexes, ctx, deployment)
     embed = Embed(build.spaces, indexes, ctx.clock, build.matcher_of_new)
     return Agents(build, embed, build.spaces, lambda: ctx.pipelines.switches)

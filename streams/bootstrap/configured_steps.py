@@ -4,7 +4,6 @@ Enters: the settings, and the pipelines of a revision. Leaves: the agents of the
 templates and limits.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from agents.consolidation.consolidate import RunLimits
@@ -42,36 +41,30 @@ STEP_PROMPTS = {
 """The names of the steps' prompt templates."""
 
 
-def open_pipelines(
-    settings: Settings, history: PipelineHistory, language: LanguageModel, on_defect: Callable[[], None]
-) -> Pipelines:
-    """Return the pipelines of a worker, not yet started, with what its settings have for them.
-
-    Ends the process if a prompt template can't be used.
-    """
-    prompts = open_prompts(settings)
-    profiles = frozenset(name for name, _ in settings.llm_profiles.items())
-    templates = {step: frozenset(prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
-    return Pipelines(
-        history,
-        PythonSteps(settings.pipeline_packages),
-        available=Available(profiles, templates),
-        model_of=partial(TimedModels, language),
-        on_defect=on_defect,
-    )
-
-
 class ConfiguredSteps:
     """Reads the settings of steps, one revision at a time."""
 
     def __init__(self, settings: Settings, language: LanguageModel) -> None:
+        """Read the prompt templates. Ends the process if one can't be used."""
         self._settings = settings
         self._language = language
         self._prompts = open_prompts(settings)
 
+    def pipelines(self, history: PipelineHistory) -> Pipelines:
+        """Return the pipelines of the worker, not yet started, with what its settings have for them."""
+        profiles = frozenset(name for name, _ in self._settings.llm_profiles.items())
+        templates = {step: frozenset(self._prompts.versions(name)) for step, name in STEP_PROMPTS.items()}
+        return Pipelines(
+            history,
+            PythonSteps(self._settings.pipeline_packages),
+            available=Available(profiles, templates),
+            model_of=partial(TimedModels, self._language),
+        )
+
     def asks_model(self, active: ActivePipelines) -> bool:
-        """True if a language model is asked about every turn."""
-        return len(self._settings.llm_profiles) > 0 and active.is_on("memorize.understand")
+        """True if a language model is asked about every turn, or will be when the revision that counts can run."""
+        asked = len(self._settings.llm_profiles) > 0 and active.is_on("memorize.understand")
+        return asked or active.awaits("memorize.understand")
 
     def understanding_profile(self, active: ActivePipelines) -> str | None:
         """Return the profile that understands turns; None without any."""

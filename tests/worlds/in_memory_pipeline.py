@@ -27,7 +27,7 @@ from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
-from streams.bootstrap.configured_steps import open_pipelines
+from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.boundaries import PublishBoundaries
@@ -160,7 +160,7 @@ class InMemoryPipeline(PipelineRequests):
         self.progress = AppliedOffsets()
         self.boundaries = BoundaryChanges()
         history = await self.pipeline_log.history()
-        self.pipelines = open_pipelines(self.settings, history, self.language, lambda: self.defects.append("pipelines"))
+        self.pipelines = ConfiguredSteps(self.settings, self.language).pipelines(history)
         await self.pipelines.start()
         agents, ctx = self.wire(words, self.commit)
         await PartitionPreparer(self.topics.committed, self._log_end, ctx).prepare(range(self.partitions))
@@ -226,7 +226,8 @@ class InMemoryPipeline(PipelineRequests):
             run_log=InMemoryRunLog(self.topics, self.names.runs),
         )
         models = build_models(self.embedders, self.language)
-        return build_agents(self.settings, models, self.index, ctx, dict), ctx
+        steps = ConfiguredSteps(self.settings, self.language)
+        return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
 
     def _commit_of(self, words: SqliteLexicalIndex) -> LexicalCommit:
         publisher = InMemoryPublisher(self.topics, (), self.arrows)

@@ -37,12 +37,6 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
             _check_config(step, contract_of(step, own_contract), available)
 
 
-def steps_without_profile(topology: Topology, available: Available) -> frozenset[str]:
-    """Return the steps for which the topology names a language model profile that there is not."""
-    named = ((one.step_id, one.config.get("profile")) for one in topology.steps())
-    return frozenset(step for step, profile in named if profile is not None and profile not in available.profiles)
-
-
 def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
     """Return the contract of a step: a built-in one, or that of its class."""
     return BUILT_IN[step.step_id] if step.implementation is None else own_contract(step)

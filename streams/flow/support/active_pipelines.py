@@ -7,9 +7,11 @@ warning, and no other one anything.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import structlog
 from pydantic import BaseModel
@@ -20,13 +22,14 @@ from agents.ports.pipelines import InstalledSteps, OwnResult, OwnStep, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN
 from agents.rules.pipelines.contract import StepContract
 from agents.rules.pipelines.own_contract import OwnStepConfig, on_failure_of
-from agents.rules.pipelines.places import own_steps
+from agents.rules.pipelines.places import own_steps, steps_not_to_skip
 from agents.rules.pipelines.privacy import is_private
 from agents.rules.pipelines.products import WrongProduct, product_of
+from agents.rules.pipelines.refusals import refuse
 from agents.rules.pipelines.validation import contract_of, read_config
 from schemas.failures import Rejected
 from schemas.messages.replies import ReplyWarning
-from schemas.state.pipelines import PlacedStep, Revision
+from schemas.state.pipelines import PlacedStep, Revision, Topology
 
 log = structlog.get_logger()
 
@@ -34,10 +37,13 @@ log = structlog.get_logger()
 ModelOf = Callable[[str], LanguageModel]
 """Returns the language models of the step with this name."""
 
+Made = TypeVar("Made")
+
 
 class _Own(NamedTuple):
     """An own step, constructed."""
 
+    placed: PlacedStep
     contract: StepContract
     config: OwnStepConfig
     call: OwnStep
@@ -47,12 +53,16 @@ class RevisionPipelines:
     """Implements `agents.ports.pipelines.ActivePipelines` for one revision."""
 
     def __init__(self, revision: Revision, installed: InstalledSteps, model_of: ModelOf | None = None) -> None:
-        """Construct the own steps. Raises Rejected if the revision names a class that is not installed here."""
+        """Construct the own steps: code of the deployment, to be run `beside_event_loop`.
+
+        Raises Rejected if the revision names a class that is not installed here.
+        """
         self.revision = revision
         self.number = revision.number
         self._installed = installed
         self._model_of = model_of
         self._refused: Mapping[str, str] = {}
+        self._awaited: frozenset[str] = frozenset()
         steps = revision.topology.steps()
         self._on = {one.step_id for one in steps if one.enabled and one.implementation is None}
         self._configs = {one.step_id: read_config(one, contract_of(one, installed.contract)) for one in steps}
@@ -69,10 +79,45 @@ class RevisionPipelines:
     def has_own(self, place: str) -> bool:
         return place in self._own or place in self._refused
 
-    def without(self, places: Mapping[str, str], steps: Collection[str]) -> "RevisionPipelines":
-        """Return the same, where nothing passes these places, each with the reason, and these steps are off."""
+    def awaits(self, step_id: str) -> bool:
+        return step_id in self._awaited
+
+    def instead_of(self, wanted: Topology, problem: str) -> "RevisionPipelines":
+        """Return the same in place of a topology that can't run here, for this `problem`.
+
+        Guaranteed: no language model gets a text that it would not get by that topology. Off is each step that is off
+        there, and each that asks a model and is not there, is replaced there, or has another profile there. Nothing
+        passes a place that lacks an own step that must not be skipped: the worker would store, or show, what that step
+        keeps out.
+        """
+        running = self.revision.topology
+        built_in = {one.step_id for one in wanted.steps() if one.enabled and one.implementation is None}
+        off = {one.step_id for one in wanted.steps() if not one.enabled}
+        other_model = {
+            step
+            for step, contract in BUILT_IN.items()
+            if _may_ask_model(contract) and (step not in built_in or _profile(step, running) != _profile(step, wanted))
+        }
+        there = [*own_steps(wanted)]
+        kept = {
+            place: [
+                one
+                for one in steps
+                if one.placed.step_id not in off
+                and ("language_model" not in one.contract.capabilities or (place, one.placed) in there)
+            ]
+            for place, steps in self._own.items()
+        }
+        own = {place: steps for place, steps in kept.items() if steps}
+        on = self._on - off - other_model
+        running_own = {(place, one.placed.step_id, one.placed.implementation) for place in own for one in own[place]}
+        refused = {
+            place: f"{one.step_id} must not be skipped: {problem}"
+            for place, one in steps_not_to_skip(wanted)
+            if (place, one.step_id, one.implementation) not in running_own
+        }
         less = copy(self)
-        less._refused, less._on = places, self._on - set(steps)  # noqa: SLF001 - its own
+        less._on, less._own, less._awaited, less._refused = on, own, frozenset(built_in - on), refused  # noqa: SLF001
         return less
 
     @property
@@ -103,7 +148,7 @@ class RevisionPipelines:
 
     def own_steps(self, place: str) -> Sequence[PlacedStep]:
         """Return the own steps of a place, with classes and configurations."""
-        return [step for one, step in own_steps(self.revision.topology) if one == place]
+        return [one.placed for one in self._own.get(place, ())]
 
     def _constructed(self, step: PlacedStep) -> _Own:
         contract, config = self._installed.contract(step), self._configs[step.step_id]
@@ -111,7 +156,52 @@ class RevisionPipelines:
         has_model = "language_model" in contract.capabilities
         model = self._model_of(step.step_id) if has_model and self._model_of is not None else None
         call = self._installed.build(step, config, StepPorts(model))
-        return _Own(contract, config, call)
+        return _Own(step, contract, config, call)
+
+
+def _may_ask_model(contract: StepContract) -> bool:
+    return "language_model" in contract.capabilities or "profile" in contract.config.model_fields
+
+
+def _profile(step_id: str, topology: Topology) -> object:
+    """Return the language model profile that a topology names for a step; None: the step's role chooses it."""
+    step = topology.find(step_id)
+    return None if step is None else step.config.get("profile")
+
+
+async def beside_event_loop(make: Callable[[], Made], limit_s: float) -> Made:
+    """Return what code of the deployment makes in a thread of its own, which ends with the process.
+
+    Raises what it raises, and TimeoutError for code that goes on after `limit_s`. No thread of a pool: one that never
+    returns would keep it from everything else.
+    """
+    loop = asyncio.get_running_loop()
+    made: asyncio.Future[Made] = loop.create_future()
+
+    def settle(result: Made | None, problem: BaseException | None) -> None:
+        if made.done():
+            return
+        if problem is None:
+            made.set_result(cast("Made", result))
+        elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
+            made.set_exception(problem)
+        else:
+            # An exit would end the event loop.
+            made.set_exception(refuse("unknown_class", f"a class of the deployment raises {type(problem).__name__}"))
+
+    def run() -> None:
+        result, problem = None, None
+        try:
+            result = make()
+        except BaseException as raised:
+            problem = raised
+        # The event loop may have ended since.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    threading.Thread(target=run, name="own steps", daemon=True).start()
+    async with asyncio.timeout(limit_s):
+        return await made
 
 
 async def _produced(step: _Own, produces: str, before: Mapping[str, Any]) -> Any:

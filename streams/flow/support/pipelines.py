@@ -1,11 +1,12 @@
 """The pipelines in force in this worker: those of the current revision, and of earlier ones where a record asks.
 
 Guaranteed: a revision is in force only if all that it names is here: classes, profiles, templates. Otherwise the last
-one before it that can run is in force. What own steps of the refused one must see is not handled without them then, and
-a step whose profile is missing asks no other one: it is off.
+one before it that can run is in force, which is that of the release if there is no other. What own steps of the refused
+one must see is not handled without them then, and no language model gets a text that it would not get by the refused
+one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,14 @@ from pydantic import BaseModel
 
 from agents.ports.pipelines import InstalledSteps, OwnStep, StepPorts
 from agents.rules.pipelines.contract import StepContract
-from agents.rules.pipelines.places import has_own_at, own_steps, steps_not_to_skip
+from agents.rules.pipelines.places import has_own_at, own_steps
 from agents.rules.pipelines.refusals import refuse
 from agents.rules.pipelines.releases import shipped_revision
-from agents.rules.pipelines.validation import Available, check_topology, steps_without_profile
+from agents.rules.pipelines.validation import Available, check_topology
 from agents.rules.pipelines.views import build_pipeline_view
 from schemas.failures import Rejected, Unavailable
-from schemas.state.pipelines import PlacedStep, Revision, Topology
-from streams.flow.support.active_pipelines import ModelOf, RevisionPipelines
+from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
+from streams.flow.support.active_pipelines import ModelOf, RevisionPipelines, beside_event_loop
 from streams.flow.support.pipeline_history import PipelineHistory
 
 log = structlog.get_logger()
@@ -30,15 +31,15 @@ INGEST = "memorize.ingest"
 """The built-in step after which own steps may change a turn."""
 
 EDIT_IMPORT_S = 8.0
-"""Time limit of an import that an edit waits for: callers over HTTP wait 10 s unless they say otherwise."""
+"""Time limit of an import, and of construction, that an edit waits for: callers over HTTP wait 10 s by default."""
 
 IMPORT_S = 30.0
-"""Time limit of an import at a start, when all of a machine's workers may import at once."""
+"""Time limit of either at a start, when all of a machine's workers may import at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRevision:
-    """A revision that counts and can't run in this worker; `problem` begins with the rule that it breaks here."""
+    """A revision that counts and can't run in this worker; `problem` begins with the rule, where it breaks one here."""
 
     revision: int
     problem: str
@@ -56,14 +57,12 @@ class Pipelines:
         installed: InstalledSteps,
         available: Available | None = None,
         model_of: ModelOf | None = None,
-        on_defect: Callable[[], None] = lambda: None,
     ) -> None:
-        """`available` are profiles and templates of this worker; `on_defect` is called if it can run no revision."""
+        """`available` are profiles and templates of this worker."""
         self.history = history
         self._installed = installed
         self._available = available or Available()
         self._model_of = model_of
-        self._on_defect = on_defect
         self.current = RevisionPipelines(shipped_revision(), installed, model_of)
         self.switches = 0
         """Grows with each switch."""
@@ -72,6 +71,8 @@ class Pipelines:
         self.have_prepared_turns = False
         """True if own steps change turns, or have done so in any revision."""
         self._earlier: dict[int, RevisionPipelines | None] = {}
+        self._blocking: list[list[tuple[str, PlacedStep]]] = []
+        """Own steps of revisions whose construction has not ended."""
 
     async def start(self) -> None:
         """Put the revision in force that was read last, and from now on each one that is read."""
@@ -114,29 +115,51 @@ class Pipelines:
             return None
         try:
             await self._installed.load(revision.topology, IMPORT_S, again=False)
-            return RevisionPipelines(revision, self._installed, self._model_of)
+            return await self._constructed(revision, lambda: self._of(revision), IMPORT_S, again=False)
         except Rejected:
             return None
 
     async def _runnable(
-        self, revision: Revision, import_s: float = IMPORT_S, *, again: bool = True
+        self, revision: Revision, limit_s: float = IMPORT_S, *, again: bool = True
     ) -> RevisionPipelines:
         """Return the pipelines of a revision, with all that they name. Raises Rejected if something is missing."""
-        await self._installed.load(revision.topology, import_s, again=again)
-        check_topology(revision.topology, self._installed.contract, self._available)
+
+        def checked() -> RevisionPipelines:
+            check_topology(revision.topology, self._installed.contract, self._available)
+            return self._of(revision)
+
+        await self._installed.load(revision.topology, limit_s, again=again)
+        return await self._constructed(revision, checked, limit_s, again=again)
+
+    def _of(self, revision: Revision) -> RevisionPipelines:
         return RevisionPipelines(revision, self._installed, self._model_of)
 
+    async def _constructed(
+        self, revision: Revision, make: Callable[[], RevisionPipelines], limit_s: float, *, again: bool
+    ) -> RevisionPipelines:
+        """Call `make` within the limit. Raises Rejected, without `again` at once for what has blocked."""
+        own = [*own_steps(revision.topology)]
+        blocked = refuse("unknown_class", f"the construction of its own steps did not end within {limit_s:g} s")
+        if own in self._blocking and not again:
+            raise blocked
+        try:
+            made = await beside_event_loop(make, limit_s)
+        except TimeoutError as late:
+            self._blocking.append(own)
+            raise blocked from late
+        self._blocking = [one for one in self._blocking if one != own]
+        return made
+
     async def _switch(self, revision: Revision) -> None:
-        refused, active = None, None
+        refused = None
         try:
             active = await self._runnable(revision)
-        except Rejected as problem:
-            refused = RefusedRevision(revision.number, problem.message)
-            active = await self._last_before(revision, refused)
-        if active is None:
-            log.critical("no revision of the pipelines can run here", revision=revision.number)
-            self._on_defect()
-            return
+        # Anything else too: the reader of the topic must go on to the next revision.
+        except Exception as problem:
+            message = problem.message if isinstance(problem, Rejected) else repr(problem)
+            refused = RefusedRevision(revision.number, message)
+            reason = f"revision {revision.number} of the pipelines can't run here: {message}"
+            active = (await self._last_before(revision)).instead_of(revision.topology, reason)
         self.current, self.refused, self.switches = active, refused, self.switches + 1
         self.have_prepared_turns = self.have_prepared_turns or self.current.has_own(INGEST)
         if refused is None:
@@ -150,33 +173,21 @@ class Pipelines:
             held=sorted(active.refused_places),
         )
 
-    async def _last_before(self, revision: Revision, refused: RefusedRevision) -> RevisionPipelines | None:
-        """Return the last pipelines before a revision that can run; None if there are none."""
-        for number in range(revision.number - 1, -1, -1):
+    async def _last_before(self, revision: Revision) -> RevisionPipelines:
+        """Return the last pipelines before a revision that can run.
+
+        Those of the release are the last resort, which needs nothing: without a worker no command would roll back.
+        """
+        for number in range(revision.number - 1, SHIPPED, -1):
             earlier = self.history.find(number)
+            if earlier is None:
+                continue
             try:
                 # Fifty revisions may name one module that blocks: it is tried once.
-                active = None if earlier is None else await self._runnable(earlier, again=False)
-            except Rejected:
-                continue
-            if active is not None:
-                held = _places_to_hold(revision.topology, active.revision.topology, refused)
-                return active.without(held, steps_without_profile(revision.topology, self._available))
-        return None
-
-
-def _places_to_hold(wanted: Topology, running: Topology, refused: RefusedRevision) -> Mapping[str, str]:
-    """Return the places where the running pipelines lack a step that must not be skipped, each with the reason.
-
-    Without such a step the worker would store, or show, what the step is there to keep out.
-    """
-    there = {(place, one.step_id, one.implementation) for place, one in own_steps(running)}
-    return {
-        place: f"revision {refused.revision} of the pipelines can't run here, and {one.step_id} must not be skipped: "
-        f"{refused.problem}"
-        for place, one in steps_not_to_skip(wanted)
-        if (place, one.step_id, one.implementation) not in there
-    }
+                return await self._runnable(earlier, again=False)
+            except Exception as problem:
+                log.info("an earlier revision of the pipelines can't run here", revision=number, problem=repr(problem))
+        return self._of(shipped_revision())
 
 
 class NothingInstalled:

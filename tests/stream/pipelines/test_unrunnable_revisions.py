@@ -1,6 +1,7 @@
 """A revision that names what a worker does not have: the last one that can run serves, and a rollback ends it."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,151 @@ async def test_class_that_can_not_be_constructed_is_refused_before_it_counts(pip
     error = (await edit(pipeline, insert("retrieve.broken", "retrieve.rank", "Broken")))["error"]
     assert "can't be constructed: ValueError: no licence" in error["message"]
     assert pipeline.pipeline_log.records == []
+
+
+def with_config(topology: Topology, step_id: str, **changes: Any) -> Topology:
+    """Change a built-in step, as an editor of another worker."""
+    pipeline = step_id.split(".", maxsplit=1)[0]
+    steps = [one.model_copy(update=changes) if one.step_id == step_id else one for one in topology.of(pipeline)]
+    return topology.with_steps(pipeline, steps)
+
+
+UNDERSTAND, RERANK = "memorize.understand", "retrieve.rerank"
+GONE_TEMPLATE = {"config": {"template": "rerank-gone-1"}}
+BY_FAST = with_config(DEFAULT_TOPOLOGY, UNDERSTAND, config={"profile": "fast"})
+TAKEN_AWAY = {
+    "another profile": with_config(DEFAULT_TOPOLOGY, UNDERSTAND, config={"profile": "default"}),
+    "the profile of its role": DEFAULT_TOPOLOGY,
+    "switched off": with_config(DEFAULT_TOPOLOGY, UNDERSTAND, enabled=False),
+}
+
+
+async def with_revisions(world: InMemoryPipeline, *topologies: Topology) -> InMemoryPipeline:
+    """Write the revisions from 1 on."""
+    for number, topology in enumerate(topologies, 1):
+        await world.pipeline_log.write(revision(number, topology, world))
+    return world
+
+
+@pytest.mark.parametrize("refused", TAKEN_AWAY)
+async def test_no_text_goes_to_a_model_that_a_refused_revision_has_taken_away(tmp_path: Path, refused: str) -> None:
+    world = InMemoryPipeline(tmp_path, profiles=TWO_PROFILES)
+    await with_revisions(world, BY_FAST, with_config(TAKEN_AWAY[refused], RERANK, **GONE_TEMPLATE))
+    async with world.running():
+        assert world.pipelines.status()["running"] == 1
+        await said(world, "A secret.")
+        await world.topics.settled()
+        # Fresh turns are asked about in their order: this one has had its turn when the next is applied.
+        await said(world, "Another one.", "t2")
+        await world.topics.settled()
+        assert world.language.asked == []
+
+
+async def test_turn_that_a_refused_revision_has_understood_waits_for_it(tmp_path: Path) -> None:
+    world = InMemoryPipeline(tmp_path, profiles=TWO_PROFILES)
+    await with_revisions(world, BY_FAST, with_config(TAKEN_AWAY["another profile"], RERANK, **GONE_TEMPLATE))
+    async with world.running():
+        await said(world, "About [[general]].")
+        await world.topics.settled()
+        assert world.memory("About [[general]].").reading.status == "pending"
+        await edit(world, {"op": "config", "step_id": RERANK, "config": {"template": None}})
+        await world.until(lambda: world.memory("About [[general]].").reading.status == "model")
+        assert world.memory("About [[general]].").reading.model == "default"
+
+
+@pytest.mark.parametrize("left", [Profiles(), ONE_PROFILE])
+async def test_turns_are_read_by_their_model_once_its_profile_is_there_again(tmp_path: Path, left: Profiles) -> None:
+    world = await with_revisions(InMemoryPipeline(tmp_path, profiles=TWO_PROFILES), BY_FAST)
+    world.language = FakeLanguageModel(profiles=left)
+    async with with_settings(world, llm_profiles=left).running():
+        await said(world, "About [[general]].")
+        await world.topics.settled()
+        assert world.memory("About [[general]].").reading.status == "pending"
+    world.language = FakeLanguageModel(profiles=TWO_PROFILES)
+    async with with_settings(world, llm_profiles=TWO_PROFILES).running():
+        await world.until(lambda: world.memory("About [[general]].").reading.status == "model")
+        assert world.memory("About [[general]].").reading.model == "fast"
+
+
+async def test_own_step_that_a_refused_revision_has_removed_asks_no_model(tmp_path: Path) -> None:
+    world = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
+    off = with_config(DEFAULT_TOPOLOGY, UNDERSTAND, enabled=False)
+    order = PlacedStep(step_id="retrieve.order", implementation="tests.builders.own_steps.OrderedByModel")
+    reverse = PlacedStep(step_id="retrieve.turned", implementation="tests.builders.own_steps.Reverse")
+    first = own(own(off, "retrieve.rank", order), "retrieve.rank", reverse)
+    await with_revisions(world, first, with_config(off, RERANK, **GONE_TEMPLATE))
+    async with world.running():
+        for number, text in enumerate(("The lantern is red.", "A lantern was sold yesterday.")):
+            await said(world, text, f"t{number}")
+        assert world.pipelines.status()["running"] == 1
+        assert await world.texts("lantern red") == ["A lantern was sold yesterday.", "The lantern is red."]
+        assert world.language.asked == []
+
+
+async def test_rerank_that_a_refused_revision_has_replaced_asks_no_model(tmp_path: Path) -> None:
+    world = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
+    off = with_config(DEFAULT_TOPOLOGY, UNDERSTAND, enabled=False)
+    await with_revisions(world, off, with_config(off, RERANK, implementation="acme.gone.Filter"))
+    async with world.running():
+        for number, text in enumerate(("The lantern is red.", "A lantern was sold yesterday.")):
+            await said(world, text, f"t{number}")
+        await world.retrieve("lantern red", rerank=True)
+        assert world.language.asked == []
+
+
+async def test_where_no_edited_revision_can_run_that_of_the_release_serves_and_a_rollback_ends_it(
+    tmp_path: Path,
+) -> None:
+    world = InMemoryPipeline(tmp_path)
+    gone = own(DEFAULT_TOPOLOGY, "retrieve.rank", MISSING_FILTER)
+    await with_revisions(world, gone, with_config(gone, RERANK, **GONE_TEMPLATE))
+    async with world.running():
+        assert world.pipelines.status()["running"] == 0
+        back = (await world.command("rollback_pipeline", revision=0))["result"]
+        assert (back["revision"], back["running"], back["refused"]) == (3, 3, None)
+
+
+BLOCKING = """
+import time
+class Blocks:
+    role, requires, produces, capabilities = "verify", ("hits",), ("hits",), ()
+
+    def __init__(self, config, ports):
+        time.sleep(3600)
+
+    def __call__(self, hits):
+        return {"hits": hits}
+"""
+
+
+async def test_constructor_that_blocks_costs_its_editor_an_error_and_others_nothing(
+    pipeline: InMemoryPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "__init__.py").touch()
+    (tmp_path / "acme" / "blocking.py").write_text(BLOCKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("acme", "acme.blocking"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    await pipeline.pipelines._installed.load(own(DEFAULT_TOPOLOGY, "retrieve.rank", BLOCKS), 30)
+    monkeypatch.setattr("streams.flow.support.pipelines.EDIT_IMPORT_S", 0.05)
+    step = insert("retrieve.blocks", "retrieve.rank", "X") | {"implementation": BLOCKS.implementation}
+    for dry_run in [True] * 40 + [False]:
+        error = (await edit(pipeline, step, dry_run=dry_run))["error"]
+        assert error["message"].startswith("rule unknown_class: the construction of its own steps did not end within")
+    assert (await said(pipeline, "All is well."))["status"] == "ok"
+    assert pipeline.pipeline_log.records == []
+
+
+BLOCKS = PlacedStep(step_id="retrieve.blocks", implementation="acme.blocking.Blocks")
+
+
+async def test_revision_that_can_not_even_be_tried_is_refused_and_the_next_one_is_read(
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("no string")])
+    await with_revisions(pipeline, own(DEFAULT_TOPOLOGY, "retrieve.rank", MISSING_FILTER))
+    status = pipeline.pipelines.status()
+    assert (status["running"], status["refused"]["revision"]) == (0, 1)
+    await pipeline.pipeline_log.write(revision(2, DEFAULT_TOPOLOGY, pipeline))
+    assert pipeline.pipelines.status() == {"revision": 2, "running": 2, "refused": None}
