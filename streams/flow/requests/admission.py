@@ -27,7 +27,8 @@ MAX_HEADERS = 1000
 """Headers of a record: each is looked at several times, and 8 MiB could be three million."""
 
 MAX_INLINE_BYTES = 64 * 1024
-"""A longer value is decoded in a thread: decoding can take 0.1 s, and the event loop goes on between its steps."""
+"""A longer value is decoded in a thread: decoding can take 0.1 s, and the event loop goes on between its steps.
+That of a record with deaths is not: its next death is not counted for one that the event loop runs meanwhile."""
 
 MAX_WAIT_MS = 15 * 60 * 1000
 """The longest time that a caller is taken to wait: beyond it, the timestamp is that of an event, or none."""
@@ -66,7 +67,13 @@ class Admission:
             raise Rejected("too_large", message, "headers")
         if record.value is None or len(record.value) <= MAX_INLINE_BYTES:
             return decode(record.value, self.channel.kinds)
-        return await asyncio.to_thread(self._decode_large, record.value)
+        if not self.deaths.may_use_thread():
+            return self._decode_large(record.value)
+        return await asyncio.to_thread(self._decode_in_thread, record.value, self.deaths.counted)
+
+    def _decode_in_thread(self, value: bytes, name: bytes) -> Any:
+        with self.deaths.in_thread(name):
+            return self._decode_large(value)
 
     def _decode_large(self, value: bytes) -> Any:
         # The worker's own records hold what was counted when it came in, and a few values more.

@@ -2,14 +2,18 @@
 
 Code of events runs on the event loop, for one record at a time. `noted` writes a record's name whenever its code runs
 and clears it whenever that waits: for Kafka, a store, a model, a pause. So a process that ends by `kill -9`, for want
-of memory, in native code, or as silent leaves the name of one record at most, and an outage counts for none. The next
-process counts a death of that record. An exception that ends the agent and comes from the code itself, such as an
-exit, is a death as well. After `MAX_DEATHS` the record is refused; one that finishes before is forgotten.
+of memory, in native code, or as silent leaves the name of one record, and an outage counts for none. The next process
+counts a death of that record. A thread that decodes a large record notes it likewise, one thread at a time; a record
+with deaths is decoded on the event loop, so that one that ran there meanwhile has no second death for it. An exception
+that ends the agent and comes from the code itself, such as an exit, is a death as well. After `MAX_DEATHS` the record
+is refused; one that finishes before is forgotten.
 """
 
 import asyncio
 import mmap
-from collections.abc import Awaitable, Generator
+import threading
+from collections.abc import Awaitable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +31,10 @@ MAX_SUSPECTS = 64
 SLOT_BYTES = 512
 """Room for the name of a record: a topic has 249 bytes at most, a step's agents some fifty."""
 
-FILE_BYTES = SLOT_BYTES * (1 + MAX_SUSPECTS)
+ON_LOOP, IN_THREAD, SUSPECTS = 0, SLOT_BYTES, 2 * SLOT_BYTES
+"""Where the file has the record on the event loop, that of a thread, and the suspects."""
+
+FILE_BYTES = SUSPECTS + SLOT_BYTES * MAX_SUSPECTS
 
 CODE_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
 """What only code raises, from what it was given. Others may be an outage: of Kafka, a disk, the memory."""
@@ -40,32 +47,52 @@ log = structlog.get_logger()
 class DeathCounts:
     """The record whose code runs, and the deaths of earlier ones. Names are bytes, of `record_name`.
 
-    The file has the name of the record in its first `SLOT_BYTES`, with a byte before it that says whether it counts,
-    then a line for each suspect. It is mapped and never synced: what a process has written outlives its end.
+    The file has two slots of `SLOT_BYTES`, each with the name of a record, and a byte before it that says whether it
+    counts; then a line for each suspect. It is mapped and never synced: what a process has written outlives its end.
     """
 
     def __init__(self, file: Path | None = None) -> None:
         """Count the death that the file shows. Without a file, or where none can be written, deaths are not kept."""
         self._map = _open_map(file)
-        self._running = b""
-        self._deaths = _suspects(self._map[SLOT_BYTES:])
-        if self._map[0]:
-            self._count(self._map[1:SLOT_BYTES].partition(b"\n")[0])
+        self._running = self.counted = b""
+        """The record whose code runs on the event loop; `counted` is empty where the end of the process is no death."""
+        self._thread = threading.Lock()
+        self._deaths = _suspects(self._map[SUSPECTS:])
+        slots = [self._map[slot : slot + SLOT_BYTES] for slot in (ON_LOOP, IN_THREAD)]
+        self._map[ON_LOOP] = self._map[IN_THREAD] = 0
+        # Once: a thread may begin with a record that the event loop has not left yet.
+        for name in {slot[1:].partition(b"\n")[0] for slot in slots if slot[0]}:
+            self._count(name)
 
     def enter(self, name: bytes, *, counts_kills: bool = True) -> None:
         """Note a record: its code runs from now on. Without `counts_kills` the end of the process is no death of it."""
-        self._running = name
-        if not counts_kills:
-            return
-        line = name + b"\n"
-        if len(line) < SLOT_BYTES:
-            self._map[1 : 1 + len(line)] = line
-            self._map[0] = 1
+        self._running, self.counted = name, name if counts_kills else b""
+        self._note(ON_LOOP, self.counted)
 
     def leave(self) -> None:
         """Clear the note: the record waits, or its code has ended."""
-        self._map[0] = 0
-        self._running = b""
+        self._map[ON_LOOP] = 0
+        self._running = self.counted = b""
+
+    def may_use_thread(self) -> bool:
+        """True if code of the record that runs may go on in a thread: it has no deaths."""
+        return self._running not in self._deaths
+
+    @contextmanager
+    def in_thread(self, name: bytes) -> Iterator[None]:
+        """Note a record while its code runs in this thread; that of another thread waits. An empty name notes none."""
+        with self._thread:
+            self._note(IN_THREAD, name)
+            try:
+                yield
+            finally:
+                self._map[IN_THREAD] = 0
+
+    def _note(self, slot: int, name: bytes) -> None:
+        line = name + b"\n"
+        if name and len(line) < SLOT_BYTES:
+            self._map[slot + 1 : slot + 1 + len(line)] = line
+            self._map[slot] = 1
 
     def refuse_poison(self) -> None:
         """Raise Poison if the record whose code runs has caused `MAX_DEATHS`. To be called while it is noted."""
@@ -105,8 +132,8 @@ class DeathCounts:
         for oldest in list(self._deaths)[:-MAX_SUSPECTS]:
             del self._deaths[oldest]
         lines = b"".join(b"%d %s\n" % (deaths, name) for name, deaths in self._deaths.items())
-        room = FILE_BYTES - SLOT_BYTES
-        self._map[SLOT_BYTES:] = lines[:room].ljust(room, b"\0")
+        room = FILE_BYTES - SUSPECTS
+        self._map[SUSPECTS:] = lines[:room].ljust(room, b"\0")
 
 
 def record_name(consumer: str, record: Record) -> bytes:
@@ -117,8 +144,8 @@ def record_name(consumer: str, record: Record) -> bytes:
 async def noted(awaitable: Awaitable[Result], name: bytes, deaths: DeathCounts, *, counts_kills: bool = True) -> Result:
     """Await, with the record noted while its code runs. What is awaited in tasks and threads of its own is not.
 
-    Raises RuntimeError for an exit, or whatever else is neither an Exception nor a cancellation: it would end the event
-    loop, and not the process.
+    Code in a thread can note it by `DeathCounts.in_thread`. Raises RuntimeError for an exit, or whatever else is
+    neither an Exception nor a cancellation: it would end the event loop, and not the process.
     """
     return await _Noted(awaitable, name, deaths, counts_kills=counts_kills)
 

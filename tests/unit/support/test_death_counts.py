@@ -189,3 +189,77 @@ def test_killed_process_leaves_the_record_whose_code_ran(tmp_path: Path) -> None
     deaths = DeathCounts(tmp_path / "f")
     assert refused(deaths, b"bad 0 7 7")
     assert not refused(deaths, b"waiting 0 1 1")
+
+
+KILLED_IN_THREAD = """
+import asyncio, os, sys, threading
+from pathlib import Path
+from types import SimpleNamespace
+from pydantic import BaseModel, field_validator
+from agents.commands.admit import Admit
+from streams.flow.requests.admission import MAX_INLINE_BYTES, Admission
+from streams.flow.requests.channel import Channel
+from streams.flow.support.death_counts import DeathCounts, noted
+from tests.builders.turns import record
+from tests.fakes.clock import FakeClock
+
+class Deadly(BaseModel):
+    text: str
+    @field_validator("text")
+    @classmethod
+    def kill(cls, text):
+        # Until the event loop has gone round: the record waits for the thread.
+        if threading.current_thread() is not threading.main_thread():
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
+        os.kill(os.getpid(), 9)
+
+async def main():
+    global loop
+    loop = asyncio.get_running_loop()
+    deaths = DeathCounts(Path(sys.argv[1]))
+    channel = Channel("memory.turns", {"deadly.v1": Deadly}, None)
+    admission = Admission(channel, Admit(), 4, "memory.replies", FakeClock(), deaths)
+    waiting = asyncio.create_task(noted(asyncio.sleep(60), b"waiting 0 1 1", deaths))
+    value = b'{"schema": "deadly.v1", "text": "' + b"x" * MAX_INLINE_BYTES + b'"}'
+    await noted(admission.message(record(value)), b"bad 0 7 7", deaths)
+asyncio.run(main())
+"""
+
+
+def test_killed_process_leaves_the_large_record_that_a_thread_decoded(tmp_path: Path) -> None:
+    for _ in range(3):
+        code = subprocess.run([sys.executable, "-c", KILLED_IN_THREAD, str(tmp_path / "f")], check=False).returncode
+        assert code == -9
+    deaths = DeathCounts(tmp_path / "f")
+    assert refused(deaths, b"bad 0 7 7")
+    assert not refused(deaths, b"waiting 0 1 1")
+
+
+def test_record_that_ran_while_a_thread_decoded_another_has_a_death_once(tmp_path: Path) -> None:
+    for _ in range(MAX_DEATHS):
+        deaths = DeathCounts(tmp_path / "f")
+        deaths.enter(BAD)
+        # A record with deaths is decoded on the event loop, where it is alone.
+        if deaths.may_use_thread():
+            with deaths.in_thread(BAD):
+                deaths.leave()
+                deaths.enter(OTHER)
+                deaths = DeathCounts(tmp_path / "f")
+    assert not refused(DeathCounts(tmp_path / "f"), OTHER)
+    assert refused(DeathCounts(tmp_path / "f"), BAD)
+
+
+def test_process_that_ends_as_a_thread_begins_is_one_death(tmp_path: Path) -> None:
+    for _ in range(2):
+        deaths = DeathCounts(tmp_path / "f")
+        deaths.enter(BAD)
+        with deaths.in_thread(BAD):
+            DeathCounts(tmp_path / "f")
+    assert not refused(DeathCounts(tmp_path / "f"), BAD)
+
+
+def test_thread_of_a_step_that_goes_on_where_it_was_notes_nothing(tmp_path: Path) -> None:
+    deaths = DeathCounts(tmp_path / "f")
+    deaths.enter(BAD, counts_kills=False)
+    with deaths.in_thread(deaths.counted):
+        assert not DeathCounts(tmp_path / "f")._deaths
