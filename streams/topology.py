@@ -163,7 +163,7 @@ def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) ->
     async def reassigned(partition: int, scope: ScopeFields) -> Assignments:
         return await agents.at(partition).categorize.due_assignments(scope)
 
-    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log, reassigned, ctx.clock)
+    commands = AnswerCommand(dispatch_at, ctx, reassigned)
     refreshes = RunRefreshes(lambda partition: agents.at(partition).refresh, ctx)
     run_jobs = RunJobs(
         lambda partition: agents.at(partition).maintain,

@@ -13,7 +13,6 @@ from functools import partial
 from modestream_client.vocabulary import READING_COMMANDS
 
 from agents.commands.dispatch import DispatchCommands
-from agents.ports.clock import Clock
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, OPERATING_COMMANDS, Command
@@ -24,13 +23,10 @@ from schemas.state.forgotten import ForgottenBefore
 from schemas.state.memories import CategoryAssignment
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out
-from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.turns_log import LOG_TIMEOUT_S, TurnsLog
-from streams.observability.metrics import Meters
-from streams.topics import Topics
+from streams.flow.support.turns_log import LOG_TIMEOUT_S
+from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import forward
 
 FORGET_COMMAND = "forget"
@@ -39,6 +35,9 @@ FORGET_COMMAND = "forget"
 REVOKING_COMMANDS = frozenset({"delete_mode", "rename_mode"})
 """Commands on all memories of a mode when it is revoked. No turn enters the mode afterwards, unless it is declared
 again; such turns are not affected."""
+
+COMMANDS_AFTER_TURNS = REVOKING_COMMANDS | {FORGET_COMMAND}
+"""Commands whose changes are applied when all turns before them are."""
 
 REPEATABLE_COMMANDS = frozenset({*READING_COMMANDS, *OPERATING_COMMANDS, *JOB_KINDS})
 """Commands that declare nothing and change no memory: they may be repeated after the user was forgotten."""
@@ -57,25 +56,17 @@ class AnswerCommand:
     """Handles `command.v1`."""
 
     def __init__(
-        self,
-        dispatch_at: Callable[[int], DispatchCommands],
-        stores: Stores,
-        issued: Table[str, IssuedCommands],
-        topics: Topics,
-        meters: Meters,
-        turns_log: TurnsLog | None,
-        reassigned_at: Reassigned,
-        clock: Clock,
+        self, dispatch_at: Callable[[int], DispatchCommands], ctx: WorkerContext, reassigned_at: Reassigned
     ) -> None:
-        """`issued` stores the changes and answers of commands."""
-        self._reassigned_at = reassigned_at
-        self._clock = clock
         self._dispatch_at = dispatch_at
-        self._stores = stores
-        self._issued = issued
-        self._topics = topics
-        self._meters = meters
-        self._turns_log = turns_log
+        self._reassigned_at = reassigned_at
+        self._clock = ctx.clock
+        self._stores = ctx.stores
+        self._issued = ctx.issued
+        self._topics = ctx.topics
+        self._meters = ctx.meters
+        self._turns_log = ctx.turns_log
+        self._pipelines = ctx.pipelines
 
     async def __call__(self, command: Command, record: Record, options: ReplyOptions) -> HandlerResult:
         """Run the command, or forward its change or job."""
@@ -110,6 +101,9 @@ class AnswerCommand:
         raise Rejected("conflict", "the user was forgotten after this command; what it asked for is forgotten, too")
 
     async def _carry_out(self, issued: IssuedCommands, command: Command, record: Record) -> HandlerResult:
+        if command.command in COMMANDS_AFTER_TURNS and (reason := self._pipelines.turns_wait()):
+            # Its change would wait for them, and all later changes of the partition, of other users too, for it.
+            raise Rejected("unavailable", reason)
         turns_before = await self._written_turns_end(record.partition) if command.command == FORGET_COMMAND else None
         if turns_before is not None:
             # The clocks of producers differ: a turn of before may have a later time than the command.

@@ -24,11 +24,9 @@ from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.flow.stores.stores import Stores
 from streams.flow.support.backoff import until_available
-from streams.flow.support.pipelines import Pipelines
+from streams.flow.support.pipelines import EXTRACT_ITEMS, INGEST, Pipelines
 from streams.flow.support.text_reading import ReadLongText
 from streams.observability.metrics import Meters
-
-INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +54,15 @@ class PrepareTurns:
         return await self._items(memory, understanding, await self._in_force())
 
     async def _in_force(self) -> ActivePipelines:
-        if not self._held():
+        if not self.pipelines.turns_wait():
             return self.pipelines.current
 
         async def unless_held() -> ActivePipelines:
-            if reason := self._held():
+            if reason := self.pipelines.turns_wait():
                 raise Unavailable(reason)
             return self.pipelines.current
 
         return await until_available(unless_held, "pipelines", self.meters)
-
-    def _held(self) -> str | None:
-        """Return why turns wait; None if they don't."""
-        refused = self.pipelines.current.refused_places
-        return refused.get(INGEST) or refused.get(EXTRACT_ITEMS)
 
     async def _turn(self, turn: Turn, record: Record, active: ActivePipelines) -> Turn:
         identity = identify_turn(turn, moment_of(record.timestamp_ms))

@@ -27,8 +27,8 @@ from streams.flow.support.pipeline_history import PipelineHistory
 
 log = structlog.get_logger()
 
-INGEST = "memorize.ingest"
-"""The built-in step after which own steps may change a turn."""
+INGEST, EXTRACT_ITEMS = "memorize.ingest", "memorize.extract_items"
+"""The built-in steps after which own steps may change a turn, and its items, before they are stored."""
 
 EDIT_IMPORT_S = 8.0
 """Time limit of an import, and of construction, that an edit waits for: callers over HTTP wait 10 s by default."""
@@ -85,6 +85,11 @@ class Pipelines:
         """Return number and hash of the revision in force, for run records."""
         revision = self.current.revision
         return revision.number, revision.hash
+
+    def turns_wait(self) -> str | None:
+        """Return why turns wait for the revision that counts, as it has a step that must not be skipped; else None."""
+        refused = self.current.refused_places
+        return refused.get(INGEST) or refused.get(EXTRACT_ITEMS)
 
     def status(self) -> dict[str, Any]:
         """Return the part of `health` that is about the pipelines."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +313,58 @@ async def test_revision_that_can_not_even_be_tried_is_refused_and_the_next_one_i
     assert (status["running"], status["refused"]["revision"]) == (0, 1)
     await pipeline.pipeline_log.write(revision(2, DEFAULT_TOPOLOGY, pipeline))
     assert pipeline.pipelines.status() == {"revision": 2, "running": 2, "refused": None}
+
+
+@dataclass
+class TurnsSoFar:
+    """The log of turns of a pipeline: what is published is delivered, and applied or not."""
+
+    pipeline: InMemoryPipeline
+
+    async def end(self, partition: int) -> int:
+        """Return the number of turns of a partition."""
+        turns = self.pipeline.topics.records(self.pipeline.names.turns)
+        return sum(one.partition == partition for one in turns)
+
+    async def end_with_transactions(self, partition: int) -> int:
+        """Return the same: there are no transactions."""
+        return await self.end(partition)
+
+    def is_assigned(self, _partition: int) -> bool:
+        """True: there is one worker."""
+        return True
+
+    async def is_delivered(self, _partition: int, end: int, applied: int) -> bool:
+        """True if all turns are applied."""
+        return end <= applied
+
+
+@pytest.mark.parametrize(
+    "forgetting",
+    [
+        {"command": "forget", "turn_id": "t1", "conversation_id": "c1"},
+        {"command": "forget", "conversation_id": "c1"},
+        {"command": "delete_mode", "name": "work", "memories": "forget"},
+        {"command": "rename_mode", "name": "work", "new_name": "craft"},
+    ],
+)
+async def test_while_turns_wait_a_command_that_would_wait_for_them_is_refused_and_holds_nothing_up(
+    tmp_path: Path, forgetting: Json
+) -> None:
+    world = InMemoryPipeline(tmp_path)
+    world.turns_log = TurnsSoFar(world)
+    async with world.running():
+        await world.command("declare_mode", name="work", embedder="tiny32")
+        memory_id = (await said(world, "The lantern is red.", "t0"))["result"]["memory_id"]
+    await with_revisions(world, own(DEFAULT_TOPOLOGY, "memorize.ingest", MISSING))
+    async with world.running():
+        waiting = asyncio.create_task(said(world, "My card is 4111 1111 1111 1111."))
+        await world.until_waiting_for("pipelines")
+        error = (await world.command(**forgetting))["error"]
+        assert error["code"] == "unavailable"
+        assert "memorize.own must not be skipped" in error["message"]
+        moved = await world.command("set_memory_mode", memory_id=memory_id, mode="work")
+        assert moved["status"] == "ok"
+        await world.command("rollback_pipeline", revision=0)
+        await waiting
+        assert (await world.command(**forgetting))["status"] == "ok"
