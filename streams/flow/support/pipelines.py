@@ -124,9 +124,7 @@ class Pipelines:
         except Rejected:
             return None
 
-    async def _runnable(
-        self, revision: Revision, limit_s: float = IMPORT_S, *, again: bool = True
-    ) -> RevisionPipelines:
+    async def _runnable(self, revision: Revision, limit_s: float, *, again: bool = True) -> RevisionPipelines:
         """Return the pipelines of a revision, with all that they name. Raises Rejected if something is missing."""
 
         def checked() -> RevisionPipelines:
@@ -158,7 +156,7 @@ class Pipelines:
     async def _switch(self, revision: Revision) -> None:
         refused = None
         try:
-            active = await self._runnable(revision)
+            active = await self._runnable(revision, IMPORT_S)
         # Anything else too: the reader of the topic must go on to the next revision.
         except Exception as problem:
             message = problem.message if isinstance(problem, Rejected) else repr(problem)
@@ -189,7 +187,7 @@ class Pipelines:
                 continue
             try:
                 # Fifty revisions may name one module that blocks: it is tried once.
-                return await self._runnable(earlier, again=False)
+                return await self._runnable(earlier, IMPORT_S, again=False)
             except Exception as problem:
                 log.info("an earlier revision of the pipelines can't run here", revision=number, problem=repr(problem))
         return self._of(shipped_revision())

@@ -271,10 +271,12 @@ async def test_where_no_edited_revision_can_run_that_of_the_release_serves_and_a
 
 BLOCKING = """
 import time
+tried = []
 class Blocks:
     role, requires, produces, capabilities = "verify", ("hits",), ("hits",), ()
 
     def __init__(self, config, ports):
+        tried.append(self)
         time.sleep(3600)
 
     def __call__(self, hits):
@@ -282,17 +284,27 @@ class Blocks:
 """
 
 
-async def test_constructor_that_blocks_costs_its_editor_an_error_and_others_nothing(
-    pipeline: InMemoryPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+BLOCKS = PlacedStep(step_id="retrieve.blocks", implementation="acme.blocking.Blocks")
+WITH_BLOCKS = own(DEFAULT_TOPOLOGY, "retrieve.rank", BLOCKS)
+
+
+@pytest.fixture
+async def blocking(pipeline: InMemoryPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A pipeline that has imported the class, with a short limit; returns its module."""
     (tmp_path / "acme").mkdir()
     (tmp_path / "acme" / "__init__.py").touch()
     (tmp_path / "acme" / "blocking.py").write_text(BLOCKING)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("acme", "acme.blocking"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    await pipeline.pipelines._installed.load(own(DEFAULT_TOPOLOGY, "retrieve.rank", BLOCKS), 30)
-    monkeypatch.setattr("streams.flow.support.pipelines.EDIT_IMPORT_S", 0.05)
+    await pipeline.pipelines._installed.load(WITH_BLOCKS, 30)
+    for limit in ("EDIT_IMPORT_S", "IMPORT_S"):
+        monkeypatch.setattr(f"streams.flow.support.pipelines.{limit}", 0.05)
+    return sys.modules["acme.blocking"]
+
+
+@pytest.mark.usefixtures("blocking")
+async def test_constructor_that_blocks_costs_its_editor_an_error_and_others_nothing(pipeline: InMemoryPipeline) -> None:
     step = insert("retrieve.blocks", "retrieve.rank", "X") | {"implementation": BLOCKS.implementation}
     for dry_run in [True] * 40 + [False]:
         error = (await edit(pipeline, step, dry_run=dry_run))["error"]
@@ -301,7 +313,12 @@ async def test_constructor_that_blocks_costs_its_editor_an_error_and_others_noth
     assert pipeline.pipeline_log.records == []
 
 
-BLOCKS = PlacedStep(step_id="retrieve.blocks", implementation="acme.blocking.Blocks")
+async def test_earlier_revision_with_a_constructor_that_has_blocked_is_not_tried_again(
+    pipeline: InMemoryPipeline, blocking: Any
+) -> None:
+    await with_revisions(pipeline, WITH_BLOCKS, with_config(WITH_BLOCKS, RERANK, config={"candidates": 5}))
+    assert pipeline.pipelines.status()["running"] == 0
+    assert len(blocking.tried) == 2
 
 
 async def test_revision_that_can_not_even_be_tried_is_refused_and_the_next_one_is_read(
