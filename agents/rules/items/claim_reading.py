@@ -5,13 +5,16 @@ statements that can be true together have no claim; guesses, suppositions and qu
 something true, so the attribute must be one that has one value (a person lives in one place, but likes many), and the
 value must be a value: `The deploy target is unclear` supersedes nothing.
 
+A name is a known first name, or follows a title. What follows a German verb must be a known value, since every noun has
+a capital letter.
+
 English, German, Spanish, French, Italian and Portuguese. Matching is linear in the sentence.
 """
 
 import re
 from typing import NamedTuple
 
-from agents.rules.items.claim_values import VALUE_READERS, Words, read_product
+from agents.rules.items.claim_values import READERS_AMONG_NOUNS, VALUE_READERS, Words, is_person, read_product
 from agents.rules.items.facts import NOUN_PATTERN, OPENING_PATTERN, UNCERTAIN, has_specific_value
 from agents.rules.text.sentences import Sentence, parse_sentence, written_words
 
@@ -99,6 +102,7 @@ _OUR = (
     r"(?:our|unser|unsere|nuestro|nuestra|notre|(?:il )?nostro|(?:la )?nostra|(?:o )?nosso|(?:a )?nossa)"
     r"(?: current| new)?"
 )
+_EVENT_ARTICLE = r"(?:the|der|die|das|el|la|le|il|lo|o|a)"
 _ARTICLE = r"(?:the|our|der|die|das|unser|unsere|el|la|nuestra|le|notre|il|lo|nostra|o|a|nossa)"
 _NOW = (
     r"(?:(?:now|still|currently|jetzt|nun|inzwischen|mittlerweile|ahora|actualmente|maintenant|desormais|ora|adesso|"
@@ -122,7 +126,19 @@ _RUNS = (
     r"(?:runs (?:now )?on|is (?:now )?(?:running |hosted |deployed )?on|lauft (?:jetzt |nun )?auf|corre (?:ahora )?en|"
     r"tourne (?:maintenant )?sur|gira (?:ora )?su|corre (?:agora )?(?:no|na|em)) "
 )
-_OF_EVENT = rf"(?!(?:another|other|an?|one|my) )(?:{NOUN_PATTERN}){{0,2}}?(?:l')?{_EVENT}(?: de [^ ,:?!]+)?"
+_DETERMINER = (
+    r"(?:an?|one|another|other|every|each|any|some|no|this|that|these|those|my|your|his|her|its|our|their|"
+    r"(?:k|m|d|s)?ein(?:e[mnrs]?)?|(?:ihr|unser|euer|eur|jed|dies|jen|manch|welch|ander)(?:e[mnrs]?)?|beide|alle|"
+    r"una?|uno|unos|unas|otro|otra|cada|algun|alguna|ningun|ninguna|este|esta|ese|esa|aquel|aquella|mi|mis|tu|tus|su|"
+    r"sus|vuestro|vuestra|nuestro|nuestra|une|des|autre|chaque|aucune?|quelque|ce|cet|cette|mon|ma|ton|ta|son|sa|notre|"
+    r"votre|leur|altr[oa]|ogni|qualche|nessun[oa]?|quest[oa]|quell[oa]|mi[oa]|tu[oa]|su[oa]|nostr[oa]|vostr[oa]|loro|"
+    r"uma?|outr[oa]|algum|alguma|nenhum|nenhuma|ess[ea]|aquele|aquela|meu|minha|teu|tua|seu|sua|noss[oa]|voss[oa])"
+)
+"""Possessives, indefinites and demonstratives: which event they mean depends on the speaker, or they mean none."""
+
+_OF_EVENT = (
+    rf"(?<! no )(?!(?:{_EVENT_ARTICLE} )?{_DETERMINER} )(?:{NOUN_PATTERN}){{0,2}}?(?:l')?{_EVENT}(?: de [^ ,:?!]+)?"
+)
 _IS_ON = rf"(?:{_BE}|(?:has )?(?:been )?moved )(?:(?:on|at|for|to|scheduled|planned|moved|am|um|na|no|em) )*"
 
 
@@ -204,7 +220,7 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "{own}|{subject}",
         "name",
     ),
-    _claim("is", rf"{OPENING_PATTERN}our (?P<subject>team lead|boss|landlord|cto|ceo) is ", "{subject}|is", "name"),
+    _claim("is", rf"{OPENING_PATTERN}our (?P<subject>team lead|boss|landlord|cto|ceo) is ", "{own}|{subject}", "name"),
     _claim("is", rf"{OPENING_PATTERN}(?P<name>[^ ,:?!]+'s) (?P<subject>{_ROLE}) {_BE}", "{name}|{subject}", "name"),
     _claim(
         "ist",
@@ -248,26 +264,12 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "{own}|favourite {subject}",
         "name",
     ),
-    _claim(
-        "ist",
-        rf"{OPENING_PATTERN}meine? (?P<subject>lieblings(?:band|film|buch|lied|stadt|serie)) {_BE}",
-        "{own}|{subject}",
-        "name",
-    ),
+    _claim("ist", rf"{OPENING_PATTERN}meine (?P<subject>lieblingsstadt) {_BE}", "{own}|{subject}", "city"),
     # Projects and servers.
-    _claim(_CALLED, rf"{OPENING_PATTERN}{_OUR} (?P<subject>{_PROJECT}) {_BE_CALLED}", "{subject}|is called", "name"),
     _claim(
-        "ci",
-        rf"{OPENING_PATTERN}(?:{_ARTICLE} )?(?P<subject>ci) {_NOW}(?!lauft ){_RUNS}",
-        "{subject}|runs on",
-        "product",
+        _CALLED, rf"{OPENING_PATTERN}{_OUR} (?P<subject>{_PROJECT}) {_BE_CALLED}", "{own}|{subject}|is called", "name"
     ),
-    _claim(
-        "lauft",
-        rf"{OPENING_PATTERN}(?:{_ARTICLE} )?(?P<subject>ci) {_NOW}lauft {_NOW}auf ",
-        "{subject}|runs on",
-        "known product",
-    ),
+    _claim("ci", rf"{OPENING_PATTERN}(?:{_ARTICLE} )?(?P<subject>ci) {_NOW}{_RUNS}", "{subject}|runs on", "product"),
     _claim(
         "runs hosted deployed running",
         rf"{OPENING_PATTERN}(?:the|our|my) (?P<subject>(?:{NOUN_PATTERN}){{0,2}}?{_SERVER}) {_NOW}(?:runs (?:now )?on|"
@@ -279,18 +281,21 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "database datenbank base tracker provider",
         rf"{OPENING_PATTERN}(?:our|unsere|unser|nuestra|nuestro|notre|(?:il )?nostro|(?:a )?nossa) "
         rf"(?P<subject>{_OUR_ONE}) {_BE}",
-        "{subject}|is",
+        "{own}|{subject}|is",
         "product",
     ),
     # Dates of events.
     _claim(
         f"{_COPULAS} moved",
-        rf"{OPENING_PATTERN}(?:{_ARTICLE} )?(?P<subject>{_OF_EVENT}) {_IS_ON}",
+        rf"{OPENING_PATTERN}(?:{_EVENT_ARTICLE} )?(?P<subject>{_OF_EVENT}) {_IS_ON}",
         "{subject}|is",
         "when",
     ),
     _claim(
-        f"{_COPULAS} moved", rf"{OPENING_PATTERN}{_MY} (?P<subject>{_OF_EVENT}) {_IS_ON}", "{own}|{subject}", "when"
+        f"{_COPULAS} moved",
+        rf"{OPENING_PATTERN}(?:{_MY}|{_OUR}) (?P<subject>{_OF_EVENT}) {_IS_ON}",
+        "{own}|{subject}",
+        "when",
     ),
     # Things with one value.
     _claim(
@@ -338,6 +343,9 @@ _RESTRICTION = re.compile(
 )
 """What follows a value that holds in some cases alone."""
 
+_AMONG_NOUNS = re.compile(r" (?:ist|sind|wird|arbeitet?|lauft) | (?:alla|na|no) $")
+"""Verbs and prepositions of a pattern behind which a capitalised word may be any noun."""
+
 _TRIGGERS = frozenset().union(*(one.triggers for one in CLAIM_PATTERNS))
 _COPULA_WITH_ACCENT = re.compile(r"\b[\u00e8\u00e9\u00c8\u00c9]\b")
 """`is` in Italian and Portuguese, which without its accent is `and`."""
@@ -374,7 +382,9 @@ def _claim_of(
     groups = match.groupdict()
     if name := groups.get("name"):
         at = sentence.spaced.count(" ", 0, match.start("name")) - 1
-        if not all(word[0].isupper() for word in written[at : at + len(name.split())]):
+        is_capitalised = all(word[0].isupper() for word in written[at : at + len(name.split())])
+        # A capital alone makes no name: `Customer`, `Oma` and `Oggi` begin sentences, too.
+        if not (is_capitalised and is_person(name.removesuffix("'s").split())):
             return None
     subject = _NEW.sub("", groups.get("subject") or "").strip()
     for spelling, canonical in _SPELLINGS:
@@ -383,7 +393,11 @@ def _claim_of(
         subject=subject, own=f"{_OWN_PREFIX}{speaker}", name=(name or "").strip().removesuffix("'s")
     )
     words, at = Words(sentence.words, written), sentence.spaced.count(" ", 0, match.end()) - 1
-    if one.value != "specific":
+    if _AMONG_NOUNS.search(match[0]):
+        claim = READERS_AMONG_NOUNS[one.value](words, at, claim)
+    elif one.value != "specific":
         return VALUE_READERS[one.value](words, at, claim)
-    is_specific = has_specific_value(written, at) or read_product(words, at, claim) is not None
-    return claim if is_specific and not _RESTRICTION.search(sentence.spaced, match.end() - 1) else None
+    elif not has_specific_value(written, at) and read_product(words, at, claim) is None:
+        return None
+    is_restricted = one.value == "specific" and _RESTRICTION.search(sentence.spaced, match.end() - 1)
+    return None if is_restricted else claim

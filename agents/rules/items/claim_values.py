@@ -9,6 +9,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from agents.rules.items.facts import LOOKAHEAD_WORDS
+from agents.rules.items.known_names import (
+    CITIES,
+    COMPANIES,
+    COMPANY_FORMS,
+    COUNTRIES,
+    FIRST_NAMES,
+    KIN_NAMES,
+    TWO_WORD_CITIES,
+)
 from agents.rules.text.date_words import MONTHS, MONTHS_IN_ITALIAN_AND_PORTUGUESE, WEEKDAYS
 
 
@@ -40,38 +50,6 @@ _TITLES = _words(
     "herr herrn frau m mme monsieur madame sr sra senor senora senhor senhora signor signora"
 )
 _PARTICLES = _words("of the de la von van der den di da do del y")
-COUNTRIES = _words(
-    "england scotland wales ireland britain germany austria switzerland france belgium netherlands luxembourg spain "
-    "portugal italy greece turkey poland czechia hungary romania bulgaria croatia serbia slovenia slovakia ukraine "
-    "russia sweden norway denmark finland iceland estonia latvia lithuania canada america usa us uk mexico brazil "
-    "argentina chile peru colombia china japan india korea australia egypt morocco kenya nigeria israel europe asia "
-    "africa deutschland osterreich schweiz frankreich belgien niederlande spanien italien griechenland turkei polen "
-    "ungarn schweden norwegen danemark finnland alemania suiza francia belgica espana italia grecia portogallo spagna "
-    "germania svizzera alemanha suica franca espanha allemagne suisse espagne italie grece suede norvege irlande "
-    "brasil brasile"
-)
-_CITIES = _words(
-    "london manchester birmingham leeds york liverpool bristol edinburgh glasgow cardiff belfast dublin cork oxford "
-    "cambridge berlin hamburg munich munchen cologne koln frankfurt stuttgart dresden leipzig hanover hannover bremen "
-    "bonn dusseldorf nuremberg nurnberg vienna wien graz salzburg zurich geneva bern basel lausanne paris lyon "
-    "marseille nice nantes rennes bordeaux lille toulouse strasbourg montpellier brussels antwerp ghent amsterdam "
-    "rotterdam utrecht eindhoven madrid barcelona valencia sevilla seville bilbao vigo malaga zaragoza granada lisbon "
-    "lisboa porto coimbra braga faro rome roma milan milano turin torino naples napoli florence firenze bologna "
-    "venice venezia genoa genova parma palermo athens thessaloniki istanbul ankara warsaw krakow gdansk prague brno "
-    "bratislava budapest bucharest sofia belgrade zagreb ljubljana kyiv lviv moscow oslo bergen trondheim stockholm "
-    "gothenburg malmo copenhagen aarhus helsinki tampere reykjavik tallinn riga vilnius boston chicago seattle austin "
-    "dallas houston denver portland atlanta miami philadelphia detroit toronto montreal vancouver ottawa calgary "
-    "mexico-city bogota lima santiago montevideo tokyo osaka kyoto seoul beijing shanghai shenzhen singapore bangkok "
-    "hanoi jakarta manila delhi mumbai bangalore bengaluru chennai hyderabad kolkata karachi lahore dubai doha cairo "
-    "casablanca tunis nairobi lagos accra johannesburg sydney melbourne brisbane perth adelaide auckland wellington "
-    "brooklyn berkeley"
-)
-"""`moved to` a city is a move; `moved to` another name may be a tool, a team or a company."""
-
-_TWO_WORD_CITIES = frozenset(
-    {"new york", "los angeles", "san francisco", "san diego", "hong kong", "tel aviv", "buenos aires", "cape town"}
-    | {"sao paulo", "mexico city", "the hague", "salt lake", "las vegas", "new orleans", "rio de", "den haag"}
-)
 _PRODUCTS_BY_LAYER: Mapping[str, frozenset[str]] = {
     "host": _words(
         "heroku render railway vercel netlify aws gcp azure cloudflare digitalocean hetzner linode ovh scaleway "
@@ -130,6 +108,18 @@ _NO_NAME = (
 )
 """Capitalised words that are no name of a person, a place or a company."""
 
+_NO_COMPANY = (
+    CITIES
+    | COUNTRIES
+    | FIRST_NAMES
+    | KIN_NAMES
+    | _TITLES
+    | _words(
+        "hr it pr qa ops sales marketing finance legal support god christmas easter thanksgiving natale pasqua noel"
+    )
+)
+"""Capitalised words after `work for` that are no company."""
+
 _NO_THING = _words(
     "not no none unknown unclear undecided secret missing gone expensive cheap bad good full busy empty hot cold warm "
     "fresh sweet sour great nice awful terrible boring hard easy difficult old new different better worse best worst "
@@ -139,6 +129,7 @@ _NO_THING = _words(
     "aussi non molto troppo anche nao muito tambem"
 )
 _DIGIT = re.compile(r"\d")
+_EXACT = re.compile(r"[\d._/@]")
 _STATE = re.compile(r"^[a-z].*(?:ing|ed|ous|ful|able|ible|less|ly)$")
 """Endings of states in lower case; sports end so, too."""
 
@@ -208,42 +199,63 @@ def read_name(words: Words, at: int, attribute: str) -> str | None:
 
 
 def read_company(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a company: no city and no country, which are places of work as well."""
+    """Read the name of a company: no place and no person, for which someone works as well."""
     start = _skip(words, at, _ARTICLES | NOW_WORDS)
-    if start < len(words.folded) and words.folded[start] in _CITIES | COUNTRIES:
+    if start >= len(words.folded) or words.folded[start] in _NO_COMPANY:
         return None
     return read_name(words, at, attribute)
 
 
-def read_full_name(words: Words, at: int, attribute: str) -> str | None:
-    """Read a name with a title, or of two words: in German all nouns are capitalised."""
-    start = _skip(words, at, NOW_WORDS)
-    has_title = start < len(words.folded) and words.folded[start] in _TITLES
+def read_known_company(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a company that is known, or that has a legal form: `Weber GmbH`."""
+    start = _skip(words, at, _ARTICLES | NOW_WORDS)
     end = _name_end(words, start)
-    return attribute if end - start >= 2 and (has_title or end - start == 2) and _ends(words, end) else None
+    is_known = end > start and (words.folded[start] in COMPANIES or words.folded[end - 1] in COMPANY_FORMS)
+    return read_name(words, at, attribute) if is_known else None
+
+
+def is_person(name: Sequence[str]) -> bool:
+    """True if words, folded, are the name of a person: a first name, or a title with a further name."""
+    return bool(name) and (name[0] in FIRST_NAMES or (name[0] in _TITLES and len(name) > 1))
+
+
+def read_full_name(words: Words, at: int, attribute: str) -> str | None:
+    """Read a name with a title, or a first name with a further one: in German all nouns are capitalised."""
+    start = _skip(words, at, NOW_WORDS)
+    end = _name_end(words, start)
+    is_full = end - start >= 2 and is_person(words.folded[start:end])
+    return attribute if is_full and _ends(words, end) else None
 
 
 def read_place(words: Words, at: int, attribute: str) -> str | None:
-    """Read the name of a place; that of a country is another attribute than that of a city."""
+    """Read the name of a known city or country, which are two attributes.
+
+    Another place may be a part of a city, or a region with the city in it.
+    """
     at = _skip(words, at, NOW_WORDS)
-    end = _name_end(words, at)
-    if end == at or not _ends(words, end):
-        return None
-    return f"{attribute} country" if words.folded[at] in COUNTRIES else attribute
+    end = _city_end(words, at)
+    if end == at and words.folded[at : at + 1] and words.folded[at] in COUNTRIES:
+        end, attribute = _name_end(words, at), f"{attribute} country"
+    return attribute if end > at and _ends(words, end) else None
 
 
 def read_city(words: Words, at: int, attribute: str) -> str | None:
     """Read the name of a known city."""
-    pair = " ".join(words.folded[at : at + 2])
-    is_city = at < len(words.folded) and (words.folded[at] in _CITIES or pair in _TWO_WORD_CITIES)
-    return read_place(words, at, attribute) if is_city else None
+    return read_place(words, at, attribute) if _city_end(words, at) > at else None
+
+
+def _city_end(words: Words, at: int) -> int:
+    """Return the index behind the name of a known city; `at` if there is none, or a further name: `London Road`."""
+    end = _name_end(words, at)
+    name = words.folded[at:end]
+    return end if " ".join(name) in TWO_WORD_CITIES or (len(name) == 1 and name[0] in CITIES) else at
 
 
 def read_new_home(words: Words, at: int, attribute: str) -> str | None:
-    """Read a place before the verb, as in `nach Bonn gezogen`."""
-    end = _name_end(words, at)
+    """Read a known city before the verb, as in `nach Bonn gezogen`."""
+    end = _city_end(words, at)
     is_moved = end > at and words.folded[end : end + 1] in (["gezogen"], ["umgezogen"])
-    return attribute if is_moved and words.folded[at] not in COUNTRIES else None
+    return attribute if is_moved else None
 
 
 def read_product(words: Words, at: int, attribute: str) -> str | None:
@@ -270,6 +282,15 @@ def read_known_product(words: Words, at: int, attribute: str) -> str | None:
     at = _skip(words, at, _ARTICLES | NOW_WORDS)
     is_known = at < len(words.folded) and (words.folded[at] in _PRODUCTS or "." in words.folded[at])
     return read_product(words, at, attribute) if is_known else None
+
+
+def read_known_value(words: Words, at: int, attribute: str) -> str | None:
+    """Read a number, an identifier or a date, or the name of a known product, city or person."""
+    first = words.folded[at : at + 1]
+    is_name = bool(first) and (first[0] in FIRST_NAMES or _city_end(words, at) > at)
+    following = words.folded[at : at + LOOKAHEAD_WORDS]
+    is_known = is_name or any(_EXACT.search(one) or one in _DAYS | _MONTHS for one in following)
+    return attribute if is_known or read_known_product(words, at, attribute) else None
 
 
 def read_when(words: Words, at: int, attribute: str) -> str | None:
@@ -340,9 +361,16 @@ VALUE_READERS: Mapping[str, ValueReader] = {
     "city": read_city,
     "new home": read_new_home,
     "product": read_product,
-    "known product": read_known_product,
     "when": read_when,
     "colour": read_colour,
     "thing": read_thing,
 }
 """By the kind of value that a pattern names."""
+
+READERS_AMONG_NOUNS: Mapping[str, ValueReader] = {
+    **VALUE_READERS,
+    "company": read_known_company,
+    "product": read_known_product,
+    "specific": read_known_value,
+}
+"""The same where any capitalised noun may follow: after German verbs, and `at the` in Italian and Portuguese."""
