@@ -5,7 +5,7 @@ may be shown to a model. Writes nothing. Guaranteed: kinds that hold together, s
 what another speaker said in the first person.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,9 +39,10 @@ class EarlierItems:
     modes: Modes
 
     def near(self, turn: Memory) -> list[Memory]:
-        """Return the items near a turn, the nearest first: current ones, and those that the turn has superseded itself.
+        """Return the items near a turn, those of its mode first, then the nearest.
 
-        Without the latter a turn that is understood again would give back what it had replaced.
+        They are the current ones, and those that the turn has superseded itself: without the latter a turn that is
+        understood again would give back what it had replaced.
         """
         index_name = item_index_name(turn.boundary)
         terms = content_terms(turn.text)[:MAX_SEARCHED_TERMS]
@@ -55,7 +56,10 @@ class EarlierItems:
         )
         scores = bm25(self.words.postings(index_name, terms), columns.columns.lengths, columns.documents)
         scores[~columns.admitted(where, include_superseded=True)] = 0.0
-        order = np.lexsort((-columns.columns.occurred_ms, -scores))[: MAX_EARLIER_ITEMS * _READ_PER_ITEM]
+        # An item is replaced in its own mode alone, so those of the turn's come first. The answer may move the turn.
+        of_mode = columns.admitted(replace(where, modes=(turn.mode,)), include_superseded=True)
+        ranked = np.lexsort((-columns.columns.occurred_ms, -scores, ~of_mode, scores <= 0))
+        order = ranked[: MAX_EARLIER_ITEMS * _READ_PER_ITEM]
         ids = [columns.id_of[number] for number in order.tolist() if scores[number] > 0]
         items = (self.memories.get(memory_id) for memory_id in ids)
         return [item for item in items if item is not None and self._is_comparable(item, turn)][:MAX_EARLIER_ITEMS]

@@ -19,9 +19,15 @@ from agents.rules.interaction.decision import apply_threshold, pool_votes
 from agents.rules.items.claims import with_known_items
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
 from agents.rules.memory.visibility import may_show_model
-from agents.rules.prompts.prompting import CHARS_PER_TOKEN, RecentTurn, Template, build_understanding_prompt
+from agents.rules.prompts.prompting import (
+    CHARS_PER_TOKEN,
+    MAX_EARLIER_CHARS,
+    RecentTurn,
+    Template,
+    build_understanding_prompt,
+)
 from agents.rules.text.embedding_text import embedding_text
-from agents.understanding.earlier_items import EarlierItems
+from agents.understanding.earlier_items import MAX_EARLIER_ITEMS, EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Refresh, Understood
@@ -110,8 +116,10 @@ class Understand:
 
     def expected_tokens(self, memory: Memory) -> int:
         """Return the number of tokens that asking about a turn takes before it is answered, rather more than less."""
-        prompt = self._prompt(memory, self._earlier(memory))
-        return (len(prompt.system) + len(prompt.user)) // CHARS_PER_TOKEN
+        prompt = self._prompt(memory, {})
+        # The most that the earlier items may add: to search for them twice costs more than the estimate is worth.
+        earlier = MAX_EARLIER_ITEMS * MAX_EARLIER_CHARS if EARLIER_PLACEHOLDER in self._template.text else 0
+        return (len(prompt.system) + len(prompt.user) + earlier) // CHARS_PER_TOKEN
 
     @property
     def prompt_version(self) -> str:

@@ -25,6 +25,9 @@ MAX_TURN_CHARS = 12_000
 MAX_EXCERPT_CHARS = 400
 """Characters of each earlier turn, or of each item of a category: enough to show its register."""
 
+MAX_EARLIER_CHARS = MAX_EXCERPT_CHARS + 80
+"""Characters of an earlier item in a prompt, with its name and its time."""
+
 MAX_DESCRIPTION_CHARS = 600
 """Characters of a description or a hint, as every prompt pays for them."""
 
