@@ -15,8 +15,8 @@ from agents.rules.items.claims import (
     claims_of,
     keys_of_successor,
     preceding_item_ids,
-    replaced_by,
     successor,
+    turns_of_replaced,
     update_claim,
 )
 from schemas.state.memories import Claim, Memory
@@ -49,8 +49,8 @@ class ResolveClaims:
         now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in known.items()}
         others = dict.fromkeys(
             (
-                *replaced_by(before),
-                *replaced_by(after),
+                *self._replaced_items(before),
+                *self._replaced_items(after),
                 *(
                     other
                     for rows in (known, now)
@@ -64,6 +64,11 @@ class ResolveClaims:
             if claim != known[key]:
                 self._claims.put(key, claim)
         return now, changed
+
+    def _replaced_items(self, item: Memory | None) -> list[str]:
+        """Return the items of the turns that state what an item replaces: an item has another id in another mode."""
+        turns = (self._memories.get(one) for one in turns_of_replaced(item))
+        return [memory_id for turn in turns if turn is not None for memory_id in turn.items]
 
     def _write_successor(self, memory_id: str, now: Mapping[str, Claim]) -> Memory | None:
         """Write an item with its successor; return it if the successor has changed."""

@@ -122,8 +122,9 @@ class Support(BaseModel, frozen=True):
     """What one turn contributes to an item.
 
     `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
-    resource. The latest support gives the item its text. `replaces` are the ids of earlier items that no longer hold
-    since then, as a language model has found.
+    resource. The latest support gives the item its text. `replaces` names earlier items that no longer hold since
+    then, as a language model has found: each the id of a turn that states it, a slash, and its id without a mode.
+    `may_supersede` is False for the words of an assistant or a tool, whose claim supersedes nothing.
     """
 
     memory_id: str
@@ -143,6 +144,7 @@ class Support(BaseModel, frozen=True):
     entities: tuple[str, ...] = ()
     times: tuple[str, ...] = ()
     replaces: tuple[str, ...] = Field(default=(), exclude_if=lambda replaces: not replaces)
+    may_supersede: bool = Field(default=True, exclude_if=lambda may: may)
 
 
 class Item(BaseModel, frozen=True):
@@ -274,11 +276,15 @@ def all_index_names(boundary: str) -> tuple[str, ...]:
 
 
 class ClaimEntry(NamedTuple):
-    """An item that makes the claim; `occurred_at` and `source` are time and offset of its latest turn."""
+    """An item that makes the claim; `occurred_at` and `source` are time and offset of its latest turn.
+
+    That is its latest turn that may supersede others, if any of its turns may.
+    """
 
     occurred_at: datetime
     source: int
     memory_id: str
+    may_supersede: bool = True
 
 
 class Claim(BaseModel, frozen=True):

@@ -393,11 +393,10 @@ def _claim_of(
         subject=subject, own=f"{_OWN_PREFIX}{speaker}", name=(name or "").strip().removesuffix("'s")
     )
     words, at = Words(sentence.words, written), sentence.spaced.count(" ", 0, match.end()) - 1
-    if _AMONG_NOUNS.search(match[0]):
-        claim = READERS_AMONG_NOUNS[one.value](words, at, claim)
-    elif one.value != "specific":
-        return VALUE_READERS[one.value](words, at, claim)
-    elif not has_specific_value(written, at) and read_product(words, at, claim) is None:
+    if one.value == "specific" and _RESTRICTION.search(sentence.spaced, match.end() - 1):
         return None
-    is_restricted = one.value == "specific" and _RESTRICTION.search(sentence.spaced, match.end() - 1)
-    return None if is_restricted else claim
+    if _AMONG_NOUNS.search(match[0]):
+        return READERS_AMONG_NOUNS[one.value](words, at, claim)
+    if one.value != "specific":
+        return VALUE_READERS[one.value](words, at, claim)
+    return claim if has_specific_value(written, at) or read_product(words, at, claim) is not None else None

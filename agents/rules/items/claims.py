@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from modestream_client.vocabulary import ItemKind
-
+from agents.rules.items.item_merging import modeless_item_id
+from agents.rules.items.kinds import CLAIM_KINDS
 from schemas.state.memories import Claim, ClaimEntry, Memory, Support
 from schemas.state.understanding import Understanding
 
@@ -14,10 +14,6 @@ MAX_CLAIM_VALUES = 100
 
 ClaimsByKey = dict[str, ClaimEntry]
 """The claims of an item by key, each with its latest time."""
-
-
-CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction", "preference"})
-"""Kinds with claims; two rules or two goals can hold together. A preference has one if it is a favourite thing."""
 
 
 def is_replaceable(item: Memory) -> bool:
@@ -30,26 +26,26 @@ def is_replaceable(item: Memory) -> bool:
 
 
 def with_known_items(found: Understanding, earlier: Mapping[str, Memory]) -> Understanding:
-    """Return a model's answer with the ids of the items that it was shown by name; names that it was not shown go."""
+    """Return a model's answer with what its names stand for, as `Support.replaces`; names that it was not shown go."""
     if not any(item.replaces for item in found.items):
         return found
     items = tuple(
         item.model_copy(
-            update={"replaces": tuple(dict.fromkeys(earlier[one].memory_id for one in item.replaces if one in earlier))}
+            update={"replaces": tuple(dict.fromkeys(_name(earlier[one]) for one in item.replaces if one in earlier))}
         )
         for item in found.items
     )
     return found.model_copy(update={"items": items})
 
 
-def replaced_by(item: Memory | None) -> tuple[str, ...]:
-    """Return the ids of the items that an item replaces, as a language model has found."""
-    supports = item.item.supports if item is not None and item.item is not None else ()
-    return tuple(dict.fromkeys(memory_id for support in supports for memory_id in support.replaces))
+def turns_of_replaced(item: Memory | None) -> tuple[str, ...]:
+    """Return the ids of turns that state what an item replaces, as a language model has found."""
+    supports = () if item is None else _supports(item)
+    return tuple(dict.fromkeys(one.partition("/")[0] for support in supports for one in support.replaces))
 
 
 def claims_of(item: Memory | None) -> ClaimsByKey:
-    """Return the claims of an item, the latest first, each with its latest support.
+    """Return the claims of an item, each with its latest support that may supersede, or else with its latest.
 
     To replace an item is a claim about that item: in its scope and its mode, like all others.
 
@@ -59,18 +55,17 @@ def claims_of(item: Memory | None) -> ClaimsByKey:
     if item is None or item.item is None or item.superseded_in is not None or not item.visibility.searchable:
         return {}
     claims: ClaimsByKey = {}
-    for support in reversed(item.item.supports):
-        entry = ClaimEntry(support.occurred_at, support.source, item.memory_id)
+    for support in _by_weight(item):
         named = () if support.claim is None else (support.claim,)
-        for claim in (*named, *map(_replacing, support.replaces)):
-            claims.setdefault(_key(item, claim), entry)
+        for claim in (*named, *(_replacing(one.partition("/")[2]) for one in support.replaces)):
+            claims.setdefault(_key(item, claim), _entry(item, support))
     return claims
 
 
 def keys_of_successor(item: Memory) -> set[str]:
     """Return the keys of all claims that decide whether an item is superseded."""
     own_claims = {_key(item, one.claim) for one in _supports(item) if one.claim is not None}
-    return own_claims | ({_key(item, _replacing(item.memory_id))} if is_replaceable(item) else set())
+    return own_claims | (_keys_of_replacing(item) if is_replaceable(item) else set())
 
 
 def update_claim(claim: Claim, memory_id: str, entry: ClaimEntry | None = None) -> Claim:
@@ -80,17 +75,25 @@ def update_claim(claim: Claim, memory_id: str, entry: ClaimEntry | None = None) 
 
 
 def preceding_item_ids(claim: Claim, memory_id: str) -> list[str]:
-    """Return the items with a successor that may change when this item is added, removed or said again."""
-    indexes = [index for index, one in enumerate(claim.held) if one.memory_id == memory_id]
-    return [claim.held[index - 1].memory_id for index in indexes if index > 0]
+    """Return the items with a successor that may change when this item is added, removed or said again.
+
+    These are the ones before it, back to the last one that may supersede: it is the successor of those before that.
+    """
+    index = next((index for index, one in enumerate(claim.held) if one.memory_id == memory_id), 0)
+    preceding: list[str] = []
+    for one in reversed(claim.held[:index]):
+        preceding.append(one.memory_id)
+        if one.may_supersede:
+            break
+    return preceding
 
 
 def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     """Return the entry that superseded an item, None while the item is current.
 
-    An item is superseded if each of its claims has a later entry of another item, or if an item that was said later
-    than it replaces it. The successor is the next entry, so that the chain tells what held when. By its claims, an item
-    with a support without a claim is current.
+    An item is superseded if each of its claims has a later entry of another item that may supersede, or if an item that
+    was said later than it replaces it. The successor is the next entry, so that the chain tells what held when. By its
+    claims, an item with a support without a claim is current.
     """
     by_claims, replacing = _successor_by_claims(item, claims), _successor_by_model(item, claims)
     return min((one for one in (by_claims, replacing) if one is not None), default=None)
@@ -110,8 +113,8 @@ def _successor_by_claims(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntr
     if not claims_of(item) or any(one.claim is None for one in supports):
         return None
     entries: ClaimsByKey = {}
-    for one in reversed(supports):
-        entries.setdefault(_key(item, one.claim or ""), ClaimEntry(one.occurred_at, one.source, item.memory_id))
+    for one in _by_weight(item):
+        entries.setdefault(_key(item, one.claim or ""), _entry(item, one))
     later = [_next_entry(claims[key], entry) for key, entry in entries.items()]
     return later[0] if all(later) else None
 
@@ -119,21 +122,48 @@ def _successor_by_claims(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntr
 def _successor_by_model(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     if not is_replaceable(item):
         return None
-    last = _supports(item)[-1]
-    replacing = claims[_key(item, _replacing(item.memory_id))]
-    return _next_entry(replacing, ClaimEntry(last.occurred_at, last.source, item.memory_id))
+    last = _entry(item, _by_weight(item)[0])
+    later = (_next_entry(claims[key], last) for key in _keys_of_replacing(item))
+    return min((one for one in later if one is not None), default=None)
 
 
 def _supports(item: Memory) -> Sequence[Support]:
     return () if item.item is None else item.item.supports
 
 
-def _replacing(memory_id: str) -> str:
-    return f"replaces:{memory_id}"
+def _by_weight(item: Memory) -> list[Support]:
+    """Return the supports of an item: those that may supersede, then the others, each the latest first.
+
+    So an assistant that repeats what a user said neither dates it anew nor takes its weight.
+    """
+    latest_first = reversed(_supports(item))
+    return sorted(latest_first, key=lambda one: not one.may_supersede)
+
+
+def _entry(item: Memory, support: Support) -> ClaimEntry:
+    return ClaimEntry(support.occurred_at, support.source, item.memory_id, support.may_supersede)
+
+
+def _name(item: Memory) -> str:
+    """Return the name of an item in `Support.replaces`, which stays the same in another mode."""
+    last = _supports(item)[-1]
+    return f"{last.memory_id}/{modeless_item_id(item, last)}"
+
+
+def _replacing(modeless_id: str) -> str:
+    return f"replaces:{modeless_id}"
+
+
+def _keys_of_replacing(item: Memory) -> set[str]:
+    """Return the keys of the claims that replace an item, by each of its wordings."""
+    wordings: Iterable[Support] = {one.text: one for one in _supports(item)}.values()
+    return {_key(item, _replacing(modeless_item_id(item, one))) for one in wordings}
 
 
 def _next_entry(claim: Claim, entry: ClaimEntry) -> ClaimEntry | None:
-    return next((one for one in claim.held if one > entry and one.memory_id != entry.memory_id), None)
+    """Return the next entry of another item that may supersede."""
+    later = (one for one in claim.held if one > entry and one.memory_id != entry.memory_id)
+    return next((one for one in later if one.may_supersede), None)
 
 
 def _key(item: Memory, claim: str) -> str:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from modestream_client.vocabulary import ItemKind, MemoryType
 
 from agents.rules.items.claim_reading import extract_claim
-from agents.rules.items.claims import CLAIM_KINDS
-from agents.rules.items.kinds import Voice
+from agents.rules.items.kinds import CLAIM_KINDS, REPLACING_VOICES, Voice
 from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import Span, parse_sentence
@@ -85,7 +84,8 @@ class ExtractedItem(NamedTuple):
     """One item with its span of code points, `end` excluded, in the turn's text or in that of `resource`.
 
     `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates.
-    `replaces` are the ids of earlier items that no longer hold, as a language model has found.
+    `replaces` names earlier items that no longer hold, as a language model has found. `may_supersede` tells whether its
+    voice is one that earlier items yield to.
     """
 
     kind: ItemKind | None
@@ -100,6 +100,7 @@ class ExtractedItem(NamedTuple):
     entities: tuple[str, ...]
     times: tuple[str, ...]
     replaces: tuple[str, ...] = ()
+    may_supersede: bool = True
 
 
 class SourceText(NamedTuple):
@@ -129,6 +130,7 @@ def build_extracted_item(
         claim=_claim(source, kind, text),
         entities=extract_entities(text),
         times=find_dates(text, source.memory.occurred_at),
+        may_supersede=source.voice in REPLACING_VOICES,
     )
 
 

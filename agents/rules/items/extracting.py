@@ -15,11 +15,11 @@ from modestream_client.vocabulary import ItemKind
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.claim_reading import extract_claim, is_own_claim
-from agents.rules.items.claims import CLAIM_KINDS
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
 from agents.rules.items.facts import FIRST_PERSON, states_fact
 from agents.rules.items.kinds import (
     ALLOWED_KINDS,
+    CLAIM_KINDS,
     FIRST_PERSON_VOICES,
     REPLACING_VOICES,
     RULE_KINDS,

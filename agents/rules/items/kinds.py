@@ -107,8 +107,11 @@ RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction
 FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 """Voices with a first person that means the speaker."""
 
+CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction", "preference"})
+"""Kinds with claims; two rules or two goals can hold together. A preference has one if it is a favourite thing."""
+
 REPLACING_VOICES = frozenset({Voice.USER, Voice.PERSON, Voice.SYSTEM})
-"""Voices whose statements may replace earlier ones where a language model says so."""
+"""Voices whose statements supersede earlier ones, by their claim or where a language model says so."""
 
 _MACHINE_NAMES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
 

@@ -76,3 +76,39 @@ def test_turn_of_a_superseded_item_is_current(harness: ItemsHarness) -> None:
     turn = harness.say("I live in Lisbon.", 1)
     harness.say("I live in Porto.", 2)
     assert harness.get(turn.memory_id).superseded_by is None
+
+
+ROME, PARIS = "Tom lives in Rome.", "Tom lives in Paris."
+
+
+def test_assistant_supersedes_nothing_that_a_user_said(harness: ItemsHarness) -> None:
+    harness.say(ROME, 1)
+    harness.say(PARIS, 2, role="assistant")
+    assert harness.items()[ROME].superseded_by is None
+
+
+def test_user_supersedes_what_an_assistant_said(harness: ItemsHarness) -> None:
+    harness.say(PARIS, 1, role="assistant")
+    harness.say(ROME, 2)
+    assert harness.items()[PARIS].superseded_by == harness.items()[ROME].memory_id
+
+
+def test_user_supersedes_the_user_across_what_an_assistant_said(harness: ItemsHarness) -> None:
+    harness.say(ROME, 1)
+    harness.say("Tom lives in Oslo.", 2, role="assistant")
+    harness.say(PARIS, 3)
+    assert harness.items()[ROME].superseded_by == harness.items()[PARIS].memory_id
+
+
+def test_assistant_that_repeats_a_superseded_statement_does_not_give_it_back(harness: ItemsHarness) -> None:
+    harness.say(ROME, 1)
+    harness.say(PARIS, 2)
+    harness.say(ROME, 3, role="assistant")
+    assert harness.items()[ROME].superseded_by == harness.items()[PARIS].memory_id
+
+
+def test_assistant_that_repeats_a_statement_does_not_take_its_weight(harness: ItemsHarness) -> None:
+    harness.say(PARIS, 2)
+    harness.say(PARIS, 3, role="assistant")
+    harness.say(ROME, 1)
+    assert harness.items()[ROME].superseded_by == harness.items()[PARIS].memory_id

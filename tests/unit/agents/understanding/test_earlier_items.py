@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agents.memory.slices import finish
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN
 from agents.understanding.earlier_items import MAX_EARLIER_ITEMS, EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
@@ -211,3 +212,51 @@ async def test_template_without_a_place_for_earlier_items_shows_none(
     event = await harness.read(later, "e1")
     assert event.found is not None
     assert event.found.items[0].replaces == ()
+
+
+def declare(harness: ComparingHarness, *names: str) -> None:
+    """Declare modes of the user."""
+    modes = tuple(Mode(name=name, embedder="tiny32", embedding_dim=32) for name in names)
+    harness.modes.put(HERE, "u1", ModeDeclarations(modes=modes))
+
+
+@pytest.mark.parametrize("first", [COOK, BAKE])
+async def test_replaced_item_stays_superseded_in_another_mode(harness: ComparingHarness, first: str) -> None:
+    declare(harness, "diary")
+    later = await say_both(harness)
+    await harness.read(later, "e1")
+    turns = {one.text: one.memory_id for one in harness.memories.all() if one.origin == "said"}
+    for text in sorted(turns, key=lambda text: text != first):
+        harness.change("move", memory_id=turns[text], to="diary")
+    assert harness.items()[COOK].superseded_by == harness.items()[BAKE].memory_id
+
+
+@pytest.mark.parametrize("first", [COOK, BAKE])
+async def test_replaced_item_stays_superseded_under_another_visibility(harness: ComparingHarness, first: str) -> None:
+    later = await say_both(harness)
+    await harness.read(later, "e1")
+    turns = {one.text: one.memory_id for one in harness.memories.all() if one.origin == "said"}
+    for text in sorted(turns, key=lambda text: text != first):
+        harness.change("filter", memory_id=turns[text], private=True)
+    assert harness.items()[COOK].superseded_by == harness.items()[BAKE].memory_id
+
+
+async def test_items_of_the_mode_of_the_turn_come_first(harness: ComparingHarness) -> None:
+    declare(harness, "diary")
+    for number in range(1, 2 * MAX_EARLIER_ITEMS):
+        harness.say(f"The port of server {number} is {9000 + number}.", number, mode="diary")
+    harness.say("The port of the printer is 80.", 30)
+    assert harness.near(harness.say("The port of server 3 is 8000.", 50))[0] == "The port of the printer is 80."
+
+
+async def test_expected_tokens_leave_room_for_the_earlier_items(harness: ComparingHarness) -> None:
+    later = await say_both(harness)
+    await harness.read(later)
+    prompt = harness.server.questions[-1]
+    assert harness.understanding.expected_tokens(later) >= sum(map(len, prompt.messages)) // CHARS_PER_TOKEN
+
+
+async def test_expected_tokens_read_no_earlier_item(harness: ComparingHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = await say_both(harness)
+    monkeypatch.setattr(EarlierItems, "near", lambda *_: pytest.fail("searched"))
+    assert harness.understanding.expected_tokens(later) > 0
