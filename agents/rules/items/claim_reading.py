@@ -218,18 +218,17 @@ CLAIM_PATTERNS: tuple[ClaimPattern, ...] = (
         "is es est",
         rf"{OPENING_PATTERN}{_MY} (?P<subject>{_ROLE}) {_NOW}(?:is|es|est) {_NOW}",
         "{own}|{subject}",
-        "name",
-    ),
-    _claim("is", rf"{OPENING_PATTERN}our (?P<subject>team lead|boss|landlord|cto|ceo) is ", "{own}|{subject}", "name"),
-    _claim("is", rf"{OPENING_PATTERN}(?P<name>[^ ,:?!]+'s) (?P<subject>{_ROLE}) {_BE}", "{name}|{subject}", "name"),
-    _claim(
-        "ist",
-        rf"{OPENING_PATTERN}(?:mein|meine) (?P<subject>{_ROLE_DE}) {_NOW}ist {_NOW}",
-        "{own}|{subject}",
-        "full name",
+        "person",
     ),
     _claim(
-        "heisst", rf"{OPENING_PATTERN}(?:mein|meine) (?P<subject>{_ROLE_DE}) heisst {_NOW}", "{own}|{subject}", "name"
+        "is", rf"{OPENING_PATTERN}our (?P<subject>team lead|boss|landlord|cto|ceo) is ", "{own}|{subject}", "person"
+    ),
+    _claim("is", rf"{OPENING_PATTERN}(?P<name>[^ ,:?!]+'s) (?P<subject>{_ROLE}) {_BE}", "{name}|{subject}", "person"),
+    _claim(
+        "ist", rf"{OPENING_PATTERN}(?:mein|meine) (?P<subject>{_ROLE_DE}) {_NOW}ist {_NOW}", "{own}|{subject}", "person"
+    ),
+    _claim(
+        "heisst", rf"{OPENING_PATTERN}(?:mein|meine) (?P<subject>{_ROLE_DE}) heisst {_NOW}", "{own}|{subject}", "person"
     ),
     # Favourite things.
     _claim(

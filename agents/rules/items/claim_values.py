@@ -219,12 +219,13 @@ def is_person(name: Sequence[str]) -> bool:
     return bool(name) and (name[0] in FIRST_NAMES or (name[0] in _TITLES and len(name) > 1))
 
 
-def read_full_name(words: Words, at: int, attribute: str) -> str | None:
-    """Read a name with a title, or a first name with a further one: in German all nouns are capitalised."""
-    start = _skip(words, at, NOW_WORDS)
+def read_person(words: Words, at: int, attribute: str) -> str | None:
+    """Read the name of a person; one with a title is another attribute: `Frau Klein` may be called `Anna`."""
+    start = _skip(words, at, _ARTICLES | NOW_WORDS)
     end = _name_end(words, start)
-    is_full = end - start >= 2 and is_person(words.folded[start:end])
-    return attribute if is_full and _ends(words, end) else None
+    if not (is_person(words.folded[start:end]) and _ends(words, end)):
+        return None
+    return f"{attribute} with title" if words.folded[start] in _TITLES else attribute
 
 
 def read_place(words: Words, at: int, attribute: str) -> str | None:
@@ -325,6 +326,16 @@ def read_colour(words: Words, at: int, attribute: str) -> str | None:
     return attribute if is_colour and _ends_closely(words, at + 1) else None
 
 
+_CUISINES = _words(
+    "italian french japanese chinese thai indian mexican greek turkish spanish korean vegan vegetarian italienisch "
+    "franzosisch japanisch chinesisch thailandisch indisch mexikanisch griechisch turkisch spanisch vegetarisch "
+    "italiano italiana frances francesa japones japonesa chino china mexicano mexicana indiano indiana giapponese "
+    "cinese messicano messicana italien italienne francais francaise japonais japonaise chinois chinoise indien "
+    "indienne"
+)
+_DISHES = ("food", "dish", "essen", "gericht", "comida", "plat", "cibo", "piatto")
+"""Attributes of which a cuisine is a class: ramen is Japanese."""
+
 MAX_THING_WORDS = 3
 """Words of a favourite thing."""
 
@@ -335,6 +346,8 @@ def read_thing(words: Words, at: int, attribute: str) -> str | None:
     end = at
     while end < len(words.folded) and end - at < MAX_THING_WORDS and _is_of_thing(words.folded[end]):
         end += 1
+    if end - at == 1 and words.folded[at] in _CUISINES and attribute.endswith(_DISHES):
+        return None
     if end - at == 1 and _STATE.search(words.written[at]) and not attribute.endswith("sport"):
         return None
     return attribute if end > at and _ends_closely(words, end) else None
@@ -356,7 +369,7 @@ ValueReader = Callable[[Words, int, str], str | None]
 VALUE_READERS: Mapping[str, ValueReader] = {
     "name": read_name,
     "company": read_company,
-    "full name": read_full_name,
+    "person": read_person,
     "place": read_place,
     "city": read_city,
     "new home": read_new_home,
