@@ -80,7 +80,7 @@ def test_incremental_vocabulary_equals_a_full_build(seed: int) -> None:
     words = ["".join(rng.choice(list("abcdenrst"), rng.integers(2, 10))) for _ in range(3 * MIN_PENDING_WORDS)]
     terms = [*words[::40], "unheard", "stranded"]
     for batch in (1, MAX_INSERTED_WORDS // 2, MAX_INSERTED_WORDS + 5, MIN_PENDING_WORDS + 7):
-        grown = Vocabulary(words[:10])
+        grown = Vocabulary(set(words[:10]))
         for first in range(0, len(words), batch):
             grown.add(words[first : first + batch])
             grown.expand_terms(["stand"], [ENGLISH])
