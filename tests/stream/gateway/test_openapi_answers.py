@@ -25,6 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from streams.flow.steps import answer
 from tests.properties import scaled
 from tests.worlds.guarded_gateway import GuardedGateway, gateway_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
@@ -53,8 +54,10 @@ Ask = Callable[[Any], httpx.Response]
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Iterator[Ask]:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
     """Send a case to a keyless gateway that runs in a thread of its own."""
+    # The worker's clock stands still here: without this it would wait as long as a case lets the gateway wait.
+    monkeypatch.setattr(answer, "MAX_READ_AFTER_WAIT_S", 0.5)
     loop = asyncio.new_event_loop()
     started: list[GuardedGateway] = []
     is_up, ending = threading.Event(), asyncio.Event()
