@@ -228,7 +228,7 @@ class Connection(HttpToolsProtocol):
                 self._begin_deadline()
             return
         self._end_deadline()
-        if self._part == "between" and is_answered and self.timeout_keep_alive_task is None:
+        if is_answered and self.timeout_keep_alive_task is None:
             # The library ends its own timer at every byte, and does not begin it again after those of no request.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
