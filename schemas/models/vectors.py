@@ -18,25 +18,45 @@ Spans = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
+class PassageVectors:
+    """The vectors of the passages of a long text, in order.
+
+    `pooled` has shape (passages, dim), a row for each passage. `token_counts` has shape (passages,): how many of the
+    text's token vectors are those of each passage. They lie in the order of the passages, so the counts sum to their
+    number.
+    """
+
+    pooled: Matrix
+    token_counts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.pooled)
+
+
+@dataclass(frozen=True, slots=True)
 class Encoded:
-    """One text through one embedder, in a single pass.
+    """One text through one embedder.
 
     `pooled` has length 1 if the embedder normalises. `tokens` are the vectors for late interaction in text order, shape
     (tokens, `token_dim` of the fingerprint); no rows if the model gives none. Of a query: a row of length 1 for each
     token except special ones, with its position in `spans`. Of a passage: a row for each token of a content word,
     quantised to 8-bit integers and so only nearly of length 1, without `spans`. `interaction_probabilities` is the
     probability of each interaction mode, shape (5,), if the embedder classifies passages.
+
+    A text that is cut into passages (`agents.rules.text.passages`) has `passages`; its `pooled` is their mean, and its
+    `tokens` are theirs, one passage after the other. A shorter text has None.
     """
 
     pooled: Vector
     tokens: Matrix
     interaction_probabilities: Vector | None = None
     spans: Spans | None = None
+    passages: PassageVectors | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One memory's vectors and filter fields. Without token vectors `tokens` is None or has no rows."""
+    """One memory's vectors and filter fields, as in `Encoded`; without token vectors `tokens` is None or empty."""
 
     memory_id: str
     vector: Vector
@@ -48,6 +68,7 @@ class Point:
     occurred_ms: int
     content_hash: str
     tokens: Matrix | None = None
+    passages: PassageVectors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +98,39 @@ class Scored(NamedTuple):
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class ScoredPassages:
+    """Passages with their scores, in columns of shape (passages,), in any order.
+
+    `rows` are those of their memories in a table of ids, `parts` their numbers in their texts, from 0.
+    """
+
+    rows: NDArray[np.int64]
+    parts: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
 class Nearest(Sequence[Scored]):
     """Memories with their scores, best first, in columns: thousands cost no object each.
 
-    They are the `rows` of a `table` of ids, which may grow and changes in no other way.
+    They are the `rows` of a `table` of ids, which may grow and changes in no other way. `passages` are those from
+    which the scores of long texts come; None where none was scored.
     """
 
-    __slots__ = ("rows", "scores", "table")
+    __slots__ = ("passages", "rows", "scores", "table")
 
     def __init__(
-        self, table: Sequence[str], scores: NDArray[np.float64], rows: NDArray[np.int64] | None = None
+        self,
+        table: Sequence[str],
+        scores: NDArray[np.float64],
+        rows: NDArray[np.int64] | None = None,
+        passages: ScoredPassages | None = None,
     ) -> None:
         """Without `rows` the table has as many ids as there are scores, in their order."""
         self.table = table
         self.scores = scores
         self.rows = np.arange(len(scores)) if rows is None else rows
+        self.passages = passages
 
     @classmethod
     def of(cls, found: Sequence[Scored]) -> Self:

@@ -122,6 +122,7 @@ class Fingerprint(BaseModel, frozen=True):
     vectors and `token_dim` is their dimension, None and 0 for a space without token vectors. `others` names the model
     of texts that the embedder itself can't read, None if there is none. `files` is the digest of its tokenizer and of
     weights beside its file; None where these are the ones that the deployment's first vectors were made with.
+    `passages` names the rules by which long texts are cut, None for an embedder that reads each text as one.
     """
 
     embedder: str
@@ -136,6 +137,7 @@ class Fingerprint(BaseModel, frozen=True):
     token_dim: int = 0
     others: str | None = None
     files: str | None = None
+    passages: str | None = None
 
     @property
     def digest(self) -> str:

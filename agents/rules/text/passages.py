@@ -1,0 +1,91 @@
+"""Cut a long text into passages: the pieces that have vectors and words of their own. Pure.
+
+Spans are in code points, in order, without overlap, and cover all but the white space between them. Time is linear in
+the text. The same text is always cut alike: spans are computed where they are needed, and stored nowhere.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from agents.rules.text.sentences import Span
+
+MAX_PASSAGE_CHARS = 400
+"""Characters of a passage: a few sentences, about 100 tokens."""
+
+MAX_UNCUT_CHARS = 480
+"""A text of this length is one passage: a second one would hold a sentence at most."""
+
+MAX_PASSAGES = 63
+"""Passages of one text. Of a longer text the last passage is the rest."""
+
+CUTTING = f"{MAX_PASSAGE_CHARS}-1"
+"""Names these rules in the fingerprint of a vector space. Change it with them: vectors are then made again."""
+
+_LINE = re.compile(r"[^\n]*(?:\n|$)")
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
+_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\u201d\u2019]{0,2}(?=\s)\s|[\u3002\uff01\uff1f]")
+
+_PARAGRAPH, _LIST_ITEM, _LINE_START, _SENTENCE = range(4)
+"""Kinds of places to cut at, the best first."""
+
+
+def cut_passages(text: str) -> list[Span]:
+    """Return the passages of a text longer than `MAX_UNCUT_CHARS`; a shorter text has none.
+
+    Cuts before a paragraph, a heading, or a block of code if one begins in the second part of the passage, else before
+    a list item, at a line end, at a sentence end, at a space.
+    """
+    if len(text) <= MAX_UNCUT_CHARS:
+        return []
+    places = _cut_places(text)
+    spans: list[Span] = []
+    start = 0
+    while len(text) - start > MAX_UNCUT_CHARS and len(spans) < MAX_PASSAGES - 1:
+        end = _next_cut(text, start, places)
+        spans.append(Span(start, end))
+        start = end
+    spans.append(Span(start, len(text)))
+    return [span for span in (_stripped(text, one) for one in spans) if span.start < span.end]
+
+
+def _next_cut(text: str, start: int, places: tuple[list[int], ...]) -> int:
+    """Return the last of the best places in the second part of a passage from `start` on."""
+    first, limit = start + MAX_PASSAGE_CHARS * 2 // 5, start + MAX_PASSAGE_CHARS
+    for ends in places:
+        index = bisect_right(ends, limit) - 1
+        if index >= 0 and ends[index] >= first and index >= bisect_left(ends, start + 1):
+            return ends[index]
+    space = text.rfind(" ", first, limit)
+    return space + 1 if space > 0 else limit
+
+
+def _cut_places(text: str) -> tuple[list[int], ...]:
+    """Return the places of each kind, in order."""
+    found: tuple[list[int], ...] = ([], [], [], [match.end() for match in _SENTENCE_END.finditer(text)])
+    is_fenced, after_blank, after_heading = False, False, False
+    for start, end in _lines(text):
+        line = text[start:end]
+        if not line.strip():
+            after_blank = True
+            continue
+        is_fence, is_heading = bool(_FENCE.match(line)), bool(_HEADING.match(line)) and not is_fenced
+        if start and not after_heading:
+            begins_block = is_heading or (is_fence and not is_fenced) or (after_blank and not is_fenced)
+            kind = _PARAGRAPH if begins_block else _LIST_ITEM if _ITEM.match(line) and not is_fenced else _LINE_START
+            found[kind].append(start)
+        is_fenced ^= is_fence
+        after_blank, after_heading = False, is_heading
+    return found
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in _LINE.finditer(text) if match.end() > match.start())
+
+
+def _stripped(text: str, span: Span) -> Span:
+    piece = text[span.start : span.end]
+    left = span.start + len(piece) - len(piece.lstrip())
+    return Span(left, max(left, span.start + len(piece.rstrip())))
