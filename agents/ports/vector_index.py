@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
+
+PASSAGES_READ = 3
+"""Passages of a cut text that late interaction reads where it may choose: the tokens of an uncut text of that length
+cost as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,7 @@ class PlannedSearch:
 
     `search` by the pooled vector of each of `questions`. `maxsim` by their token vectors unless `maxsim_limit` is None:
     over all memories, or, if `candidates` are given, over these, what `search` finds, and perhaps more.
+    `search_passages` by their pooled vectors over all memories, unless `passage_limit` is None.
     """
 
     space: VectorSpace
@@ -26,6 +31,7 @@ class PlannedSearch:
     dense_limit: int
     maxsim_limit: int | None = None
     candidates: Sequence[str] | None = None
+    passage_limit: int | None = None
 
 
 class VectorReads(Protocol):
@@ -34,6 +40,22 @@ class VectorReads(Protocol):
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
         """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        """Return the texts whose best passage is nearest to the pooled vector: exact, best first, ties by id.
+
+        Compares the pooled vectors of the passages of all cut texts that `where` admits, or of those of `memory_ids`
+        that it admits. Texts that are not cut are not in the result. `passages` are those that were compared, at least
+        those of the memories in the result that are as near as the last memory. Without `memory_ids` a boundary of more
+        memories than an index caches takes long: tens of microseconds a memory.
+        """
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -41,7 +63,8 @@ class VectorReads(Protocol):
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         """Late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020): best first, ties by id.
 
         A memory's score is the sum, over the rows of `question` (shape (rows, `token_dim`)), of the greatest dot
@@ -50,6 +73,11 @@ class VectorReads(Protocol):
         equal memories get equal scores. Scores all memories that `where` admits (3 ms for 5,000 short ones), or those
         of `memory_ids` that it admits (0.3 ms for 300). A memory without token vectors is not in the result; a question
         without rows finds nothing. Raises ValueError as `upsert` does.
+
+        The score of a cut text is that of its best passage; `passages` are those that were scored, at least those of
+        the memories in the result that score no less than the last memory. With the question's `pooled` vector an index
+        may score, of a cut text, only the `PASSAGES_READ` passages with token vectors that are nearest to it by cosine,
+        ties by number: that bounds what a long text costs.
         """
 
 
@@ -66,8 +94,9 @@ class VectorIndex(VectorReads, Protocol):
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points; a point of an existing id replaces it, and of equal ids in `points` the last one counts.
 
-        Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, and for
-        token vectors in a space without `token_dim` in its fingerprint.
+        Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, for
+        token vectors in a space without `token_dim` in its fingerprint, for passages in one without `passages`, and for
+        passages whose token counts do not sum to the number of token vectors.
         """
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
@@ -86,8 +115,8 @@ class VectorIndex(VectorReads, Protocol):
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of each memory that has a point; pooled ones with the written direction.
 
-        Token vectors are returned in the 16-bit form in which the index stores them, in order; written again, they give
-        the same scores.
+        Token vectors are returned in the 16-bit form in which the index stores them, in order, and so are the vectors
+        of passages; written again, they give the same scores.
         """
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:

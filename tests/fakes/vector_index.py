@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
+from agents.ports.vector_index import PASSAGES_READ, PlannedSearch, VectorReads
 from schemas.failures import Unavailable
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.shared.vector_contract import (
+    Hit,
+    best_memories,
     check_fingerprint,
     check_rows,
     check_vector,
     sort_by_cosine,
-    sort_by_score,
     validate_ids,
     validate_points,
 )
@@ -72,6 +73,20 @@ class FakeIndex:
         admitted = self._admitted(space, where, self._points(space))
         return sort_by_cosine((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        """Return the cut texts that match `where`, or those of these memories among them, by their best passage."""
+        check_vector(space, vector)
+        known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
+        admitted = self._admitted(space, where, known)
+        return best_memories((hit for one in admitted for hit in passage_hits(one, vector)), limit)
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -79,15 +94,13 @@ class FakeIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         """Return MaxSim scores of the points that match `where`, or of these memories among them."""
         known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         check_rows(space, question)
-        if not len(question):
-            return []
-        matched = [(one, one.tokens) for one in self._admitted(space, where, known) if one.tokens is not None]
-        found = [(one.memory_id, max_sim(question, tokens)) for one, tokens in matched if len(tokens)]
-        return sort_by_score(found)[: max(0, limit)]
+        admitted = self._admitted(space, where, known) if len(question) else []
+        return best_memories((hit for one in admitted for hit in late_hits(one, question, pooled)), limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the content hashes of stored points."""
@@ -98,7 +111,9 @@ class FakeIndex:
         """Return the vectors of stored points; pooled ones have length 1, as in a cosine index."""
         points = self._points(space)
         known = [points[one] for one in validate_ids(memory_ids) if one in points]
-        return {one.memory_id: Encoded(unit(one.vector), rows_of(space, one)) for one in known}
+        return {
+            one.memory_id: Encoded(unit(one.vector), rows_of(space, one), passages=unit_passages(one)) for one in known
+        }
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the pooled vectors of stored points, of length 1."""
@@ -178,6 +193,34 @@ def unit(vector: Vector) -> Vector:
 def max_sim(question: Matrix, tokens: Matrix) -> float:
     """Return the sum over the query's rows of the greatest dot product with a token."""
     return float((question @ tokens.T).max(axis=1).sum())
+
+
+def passage_hits(point: Point, vector: Vector) -> list[Hit]:
+    """Return the cosine of each passage of a point; none of a text that is not cut."""
+    pooled = () if point.passages is None else point.passages.pooled
+    cosines = (min(1.0, max(-1.0, cosine(vector, one))) for one in pooled)
+    return [Hit(point.memory_id, score, part) for part, score in enumerate(cosines)]
+
+
+def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[Hit]:
+    """Return the MaxSim of each passage of a point that has tokens, or of the `PASSAGES_READ` nearest to `pooled`."""
+    if point.tokens is None or not len(point.tokens):
+        return []
+    if point.passages is None:
+        return [Hit(point.memory_id, max_sim(question, point.tokens))]
+    tokens = np.split(point.tokens, np.cumsum(point.passages.token_counts)[:-1])
+    chosen = [part for part, one in enumerate(tokens) if len(one)]
+    if pooled is not None:
+        cosines = [hit.score for hit in passage_hits(point, pooled)]
+        chosen = sorted(chosen, key=lambda part: -cosines[part])[:PASSAGES_READ]
+    return [Hit(point.memory_id, max_sim(question, tokens[part]), part) for part in chosen]
+
+
+def unit_passages(point: Point) -> PassageVectors | None:
+    """Return the passages of a point with vectors of length 1."""
+    if point.passages is None:
+        return None
+    return PassageVectors(np.array([unit(one) for one in point.passages.pooled]), point.passages.token_counts)
 
 
 def rows_of(space: VectorSpace, point: Point) -> Matrix:

@@ -5,9 +5,10 @@ from typing import Never
 
 import numpy as np
 
-from agents.ports.vector_index import PlannedSearch, VectorReads
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from agents.ports.vector_index import PASSAGES_READ, PlannedSearch, VectorReads
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.shared.vector_contract import Hit, best_memories
 
 DIGITS = 7
 """Decimals of a score, as many as single precision has."""
@@ -25,7 +26,14 @@ class ExactIndex:
         self._vectors = np.array([point.vector for point in points])
         tokens = [point.tokens for point in points if point.tokens is not None]
         self._tokens = np.concatenate(tokens)
-        self._starts = np.cumsum([0, *map(len, tokens)])[:-1]
+        # A text is a passage, or the whole of a memory that is not cut.
+        counts = [
+            [len(one)] if point.passages is None else point.passages.token_counts.tolist()
+            for point, one in zip(points, tokens, strict=True)
+        ]
+        self._token_counts = np.concatenate(counts)
+        self._text_starts = np.cumsum([0, *map(len, counts)])
+        self._passages = [None if point.passages is None else point.passages.pooled for point in points]
 
     async def read_ahead(self, searches: Sequence[PlannedSearch]) -> VectorReads:
         """Return itself: a read is a function call."""
@@ -37,6 +45,23 @@ class ExactIndex:
         del space, where  # There is only one of each.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        """Return the cut texts with the nearest passages, among all or these memories."""
+        del space, where
+        hits = (
+            Hit(memory_id, score, part)
+            for memory_id in (self._ids if memory_ids is None else memory_ids)
+            for part, score in enumerate(self._cosines(self._place[memory_id], vector))
+        )
+        return best_memories(hits, limit)
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -44,13 +69,35 @@ class ExactIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> list[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         """Return the best by late interaction, among all or these memories."""
         del space, where
-        sums = np.maximum.reduceat(self._tokens @ question.T, self._starts, axis=0).sum(axis=1)
+        has_tokens = self._token_counts > 0
+        starts = (np.cumsum(self._token_counts) - self._token_counts)[has_tokens]
+        sums = np.full(len(has_tokens), -np.inf, np.float32)
+        sums[has_tokens] = np.maximum.reduceat(self._tokens @ question.T, starts, axis=0).sum(axis=1)
+        scores = np.round(sums, DIGITS).tolist()
         candidates = self._ids if memory_ids is None else memory_ids
-        places = np.array([self._place[one] for one in candidates], np.int64)
-        return self._best(places, sums[places], limit)
+        return best_memories((hit for one in candidates for hit in self._late_hits(one, scores, pooled)), limit)
+
+    def _late_hits(self, memory_id: str, scores: Sequence[float], pooled: Vector | None) -> list[Hit]:
+        """Return the scored texts of a memory, given the score of every text, minus infinity without tokens."""
+        place = self._place[memory_id]
+        own = scores[self._text_starts[place] : self._text_starts[place + 1]]
+        parts = [part for part, score in enumerate(own) if score > -np.inf]
+        if self._passages[place] is None:
+            return [Hit(memory_id, own[part]) for part in parts]
+        if pooled is not None:
+            cosines = self._cosines(place, pooled)
+            parts = sorted(parts, key=lambda part: -cosines[part])[:PASSAGES_READ]
+        return [Hit(memory_id, own[part], part) for part in parts]
+
+    def _cosines(self, place: int, vector: Vector) -> list[float]:
+        """Return the cosines of the passages of a memory; none if it is not cut."""
+        pooled = self._passages[place]
+        cosines: list[float] = [] if pooled is None else np.round(pooled @ vector, DIGITS).tolist()
+        return cosines
 
     def _best(self, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Vector, limit: int) -> list[Scored]:
         found = zip([self._ids[place] for place in places], np.round(scores, DIGITS).tolist(), strict=True)

@@ -8,14 +8,15 @@ from functools import partial
 
 import numpy as np
 
-from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Point
+from schemas.models.vectors import MemoryFilter, Nearest, Point
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PointRow, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
+from streams.adapters.vectors.embedded.scoring import best_of
+from streams.adapters.vectors.embedded.text_columns import TextQuestion, TextScores
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE, VECTOR_BATCH_SIZE
 from streams.batching import batches
@@ -82,22 +83,21 @@ async def read_ids(shard: CollectionShard, boundary: str) -> list[str]:
 
 
 async def score_rows(
-    tokens: TokenCache, space: VectorSpace, question: Matrix, where: MemoryFilter, memory_ids: Sequence[str]
+    tokens: TokenCache, space: VectorSpace, question: TextQuestion, where: MemoryFilter, memory_ids: Sequence[str]
 ) -> tuple[Nearest, list[str]]:
-    """Score packed token vectors by MaxSim, page by page; also return the ids whose vectors are not packed.
+    """Score packed texts page by page; also return the ids whose vectors are not packed.
 
     Each id comes once. What is found are rows of `memory_ids`.
     """
-    steps = QuestionSteps.of(question)
-    places, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
+    pages: list[TextScores] = []
     unpacked: list[str] = []
     for number, page in enumerate(batches(memory_ids, POINT_PAGE_SIZE)):
-        page_places, page_scores, missing = tokens.scores(space, where, steps, page)
+        scored, missing = tokens.scores(space, where, question, page)
         unpacked += missing
-        places.append(number * POINT_PAGE_SIZE + page_places)
-        scores.append(page_scores)
+        pages.append(scored.at(number * POINT_PAGE_SIZE + np.arange(len(page))))
         await asyncio.sleep(0)
-    return best_of(memory_ids, np.concatenate(places), np.concatenate(scores), len(memory_ids)), unpacked
+    found = TextScores.joined(pages)
+    return best_of(memory_ids, found.rows, found.scores, len(memory_ids), found.passages), unpacked
 
 
 async def point_ids(shard: CollectionShard, boundary: str, max_points: int, pause: Pause) -> set[str]:
@@ -148,5 +148,7 @@ async def read_all_points(
 
 
 def _with_packed(point: Point, row: PointRow | None) -> Point:
-    """Return a point of the engine with its token vectors, if these are packed."""
-    return point if row is None else replace(point, tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS)
+    """Return a point of the engine with its token vectors and passages, if these are packed."""
+    if row is None:
+        return point
+    return replace(point, tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS, passages=row.vectors.passages)

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Vector
+from schemas.models.vectors import MemoryFilter, Nearest, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.packed_rows import PointRow, precise_unit_vector
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, NO_ROW, ROW_BYTES, RowTable, with_capacity
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, best_of
-from streams.adapters.vectors.embedded.token_columns import TokenColumns
+from streams.adapters.vectors.embedded.scoring import RowNumbers, best_of
+from streams.adapters.vectors.embedded.text_columns import TextColumns, TextQuestion
 
 
 class BoundaryVectors:
@@ -22,7 +22,7 @@ class BoundaryVectors:
     def __init__(self, fingerprint: Fingerprint) -> None:
         self._table = RowTable()
         self._pooled = np.zeros((INITIAL_ROWS, fingerprint.dim), np.float32)
-        self._tokens = TokenColumns(fingerprint.token_dim)
+        self._texts = TextColumns(fingerprint)
 
     @property
     def rows(self) -> Mapping[str, int]:
@@ -32,7 +32,7 @@ class BoundaryVectors:
     @property
     def size(self) -> int:
         """The approximate number of bytes."""
-        return self._pooled.nbytes + self._tokens.nbytes + ROW_BYTES * len(self._table.ids)
+        return self._pooled.nbytes + self._texts.nbytes + ROW_BYTES * len(self._table.ids)
 
     @property
     def needs_compaction(self) -> bool:
@@ -45,7 +45,7 @@ class BoundaryVectors:
         new = self._table.add(ids, kinds, times)
         self._pooled = with_capacity(self._pooled, new.stop)
         self._pooled[new] = [row.vectors.pooled for row in rows]
-        self._tokens.put(new, [row.vectors.tokens for row in rows])
+        self._texts.put(new, [row.vectors.tokens for row in rows], [row.vectors.passages for row in rows])
 
     def remove(self, memory_id: str) -> None:
         """Remove a point; unknown ids are ignored."""
@@ -58,17 +58,18 @@ class BoundaryVectors:
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._table.ids)], precise_unit_vector(query))
         return best_of(self._table.ids, rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
-    def maxsim(self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None) -> Nearest:
-        """Return the best by MaxSim: of all memories, or of these."""
-        rows = self._rows_with_tokens(where, memory_ids)
-        return best_of(self._table.ids, rows, self._tokens.maxsim(rows, QuestionSteps.of(question)), limit)
+    def best_texts(
+        self, question: TextQuestion, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
+    ) -> Nearest:
+        """Return the best by their best text: of all memories, or of these."""
+        rows = self._admitted_rows(where, memory_ids)
+        found = self._texts.scores(rows, question).at(rows)
+        return best_of(self._table.ids, found.rows, found.scores, limit, found.passages)
 
-    def _rows_with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> RowNumbers:
+    def _admitted_rows(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> RowNumbers:
         if memory_ids is None:
-            rows = self._table.admitted_rows(where)
-        else:
-            known = np.unique(self._table.rows_of(memory_ids))
-            rows = known[known != NO_ROW]
-            rows = rows[self._table.admitted_mask(where, rows)]
-        found: RowNumbers = rows[self._tokens.has_tokens(rows)]
+            return self._table.admitted_rows(where)
+        known = np.unique(self._table.rows_of(memory_ids))
+        rows = known[known != NO_ROW]
+        found: RowNumbers = rows[self._table.admitted_mask(where, rows)]
         return found

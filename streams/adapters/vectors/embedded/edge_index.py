@@ -2,9 +2,10 @@
 
 A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
 seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the packed
-store for their token vectors, where they can be packed; pooled vectors have 16-bit floats in both. The vectors of
-queried boundaries are cached, of large ones the pooled ones: the engine takes 5 ms to return 500 ids, and 10 to search
-50,000.
+store for their token vectors and passages, where they can be packed; pooled vectors have 16-bit floats in both. A point
+that can't be packed (`packed_rows.pack_point`) has its token vectors in the engine and no passages: it is scored as a
+whole text. The vectors of queried boundaries are cached, of large ones the pooled ones: the engine takes 5 ms to return
+500 ids, and 10 to search 50,000.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import numpy as np
 from qdrant_edge import Query, UpdateOperation
 
 from agents.ports.vector_index import PlannedSearch, VectorReads
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
 from streams.adapters.vectors.embedded.boundary_reads import read_all_points, read_ids, score_rows
@@ -28,6 +29,8 @@ from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from streams.adapters.vectors.embedded.paced_opening import PacedOpening
 from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, pack_point, unpack_vectors, with_half_floats
+from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
+from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
@@ -101,6 +104,20 @@ class EdgeIndex:
 
         return await contract.fetch_nearest(fetch, limit)
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        contract.check_vector(space, vector)
+        if space.fingerprint.passages is None:
+            contract.validate_ids(memory_ids or ())
+            return Nearest.of([])
+        return await self._best_texts(space, TextQuestion(vector=vector), where, limit, memory_ids)
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -108,20 +125,46 @@ class EdgeIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         contract.check_rows(space, question)
-        if not len(question) or (memory_ids is not None and not memory_ids):
-            return []
+        if not len(question):
+            return Nearest.of([])
+        asked = TextQuestion(QuestionSteps.of(question), pooled)
+        return await self._best_texts(space, asked, where, limit, memory_ids, question)
+
+    async def _best_texts(
+        self,
+        space: VectorSpace,
+        question: TextQuestion,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None,
+        rows: Matrix | None = None,
+    ) -> Nearest:
+        """Return memories by their best text; `rows` are the token vectors for those that the engine scores."""
+        if memory_ids is not None and not memory_ids:
+            return Nearest.of([])
         vectors = await self._cached.of(space, where)
         if isinstance(vectors, BoundaryVectors):
             # Known ids were validated when they were written.
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
-            return vectors.maxsim(question, where, limit, memory_ids)
-        if (shard := await self._opening.readable(space)) is not None and shard.has_packed_tokens:
-            ids = None if memory_ids is None else _each_once(memory_ids)
-            return await self._maxsim_of_rows(shard, space, question, where, limit, ids)
-        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
-        return await self._maxsim_of_engine(space, question, where, limit, ids)
+            return vectors.best_texts(question, where, limit, memory_ids)
+        shard = await self._opening.readable(space)
+        if shard is None or not shard.has_packed_tokens:
+            ids = None if memory_ids is None else contract.validate_ids(memory_ids)
+            return Nearest.of([] if rows is None else await self._maxsim_of_engine(space, rows, where, limit, ids))
+        with shard.in_use():
+            asked = await read_ids(shard, where.boundary) if memory_ids is None else _each_once(memory_ids)
+            found, unpacked = await score_rows(self._tokens, space, question, where, asked)
+        if unpacked and rows is not None:
+            others = await self._maxsim_of_engine(space, rows, where, len(unpacked), unpacked)
+            number_of = {memory_id: number for number, memory_id in enumerate(asked)}
+            numbers = np.array([*found.rows.tolist(), *(number_of[one.memory_id] for one in others)], np.int64)
+            scores = np.array([*found.scores.tolist(), *(one.score for one in others)])
+            return best_of(asked, numbers, scores, limit, found.passages)
+        limit = max(limit, 0)
+        return Nearest(found.table, found.scores[:limit], found.rows[:limit], found.passages)
 
     async def _maxsim_of_engine(
         self, space: VectorSpace, question: Matrix, where: MemoryFilter, limit: int, ids: Sequence[str] | None
@@ -132,24 +175,6 @@ class EdgeIndex:
             return contract.sort_by_score(self._query(space, query, where, count, ids))
 
         return await contract.fetch_nearest(fetch, limit)
-
-    async def _maxsim_of_rows(
-        self,
-        shard: CollectionShard,
-        space: VectorSpace,
-        question: Matrix,
-        where: MemoryFilter,
-        limit: int,
-        ids: Sequence[str] | None,
-    ) -> Sequence[Scored]:
-        """Score packed token vectors; those that can't be packed are the engine's."""
-        with shard.in_use():
-            asked = await read_ids(shard, where.boundary) if ids is None else ids
-            found, unpacked = await score_rows(self._tokens, space, question, where, asked)
-        if not unpacked:
-            return found[: max(limit, 0)]
-        others = await self._maxsim_of_engine(space, question, where, len(unpacked), unpacked)
-        return contract.sort_by_score([*found, *others])[:limit]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         ids = contract.validate_ids(memory_ids)
@@ -253,12 +278,16 @@ class EdgeIndex:
     def _with_tokens(
         self, shard: CollectionShard, space: VectorSpace, found: Mapping[str, Encoded]
     ) -> Mapping[str, Encoded]:
-        """Return vectors of the engine with their token vectors, where these are packed."""
+        """Return vectors of the engine with their token vectors and passages, where these are packed."""
         rows = self._packed.find(space, list(found)) if shard.has_packed_tokens else {}
-        tokens = {
-            one: row.vectors.tokens.astype(np.float32) / PACKED_STEPS for one, row in rows.items() if row is not None
+        packed = {
+            one: replace(
+                found[one], tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS, passages=row.vectors.passages
+            )
+            for one, row in rows.items()
+            if row is not None
         }
-        return {one: replace(encoded, tokens=tokens.get(one, encoded.tokens)) for one, encoded in found.items()}
+        return {**found, **packed}
 
     async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
         """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""

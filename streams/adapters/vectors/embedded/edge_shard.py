@@ -44,8 +44,8 @@ COUNTS_FILE = "counts.json"
 """In a closed shard's directory: its points by partition. Removed before the first write after an opening."""
 
 TOKENS_FILE = "tokens-are-packed"
-"""In the directory of a shard whose token vectors are in the packed store alone, where they take half of the space.
-Collections of earlier releases have no such file, and their token vectors in both."""
+"""In the directory of a shard whose token vectors are in the packed store alone, where they take half of the space, and
+so are passages. Collections of earlier releases have no such file, and their token vectors in both."""
 
 MAX_PARTITIONS = 100_000
 """More partitions than a topic can have."""
@@ -177,7 +177,7 @@ def read_counts(path: Path) -> Mapping[int, int] | None:
 
 
 def has_packed_tokens(path: Path) -> bool:
-    """True if the token vectors of the collection in this directory are in the packed store alone."""
+    """True if token vectors and passages of the collection in this directory are in the packed store alone."""
     return (path / TOKENS_FILE).exists()
 
 
@@ -188,7 +188,7 @@ def make_collection(path: Path, fingerprint: Fingerprint) -> None:
     staging.mkdir()
     make_shard(staging, fingerprint)
     write_durably(staging / FINGERPRINT_FILE, fingerprint.model_dump_json())
-    if fingerprint.token_dim:
+    if fingerprint.token_dim or fingerprint.passages:
         write_durably(staging / TOKENS_FILE, "")
     staging.rename(path)
     fsync_path(path.parent)
@@ -221,8 +221,10 @@ def _edge_vector_params(fingerprint: Fingerprint) -> edge.EdgeVectorParams | dic
     pooled = edge.EdgeVectorParams(
         size=fingerprint.dim, distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16
     )
-    if not fingerprint.token_dim:
+    if payload.pooled_name(fingerprint) is None:
         return pooled
+    if not fingerprint.token_dim:
+        return {payload.POOLED: pooled}
     tokens = edge.EdgeVectorParams(
         size=fingerprint.token_dim,
         distance=edge.Distance.Dot,

@@ -1,7 +1,8 @@
 """Rows of the packed store: a point's vectors, and the fields that filters check, as bytes.
 
 The pooled vector has 16-bit floats: half of the space, and cosines within 2e-5 of those of 32 bits. Rows of earlier
-releases have 32-bit floats, and are read as they are.
+releases have 32-bit floats, and are read as they are. In a space of cut texts the passages of each follow the pooled
+vector: their number, their token counts, and their own pooled vectors.
 
 Guaranteed: an unpacked pooled vector equals the engine's, to the last digit in collections that this release has made.
 """
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.models.vectors import MemoryFilter, Point, Vector
+from schemas.models.vectors import MemoryFilter, PassageVectors, Point, Vector
 from schemas.state.modes import Fingerprint
 
 PACKED_STEPS = np.float32(128)
@@ -31,15 +32,19 @@ _HALF_FLOATS = 0x8000
 ROUNDED_LENGTH_ERROR = 2.0**-10
 """How far the square of the length of a unit vector is from 1 once its numbers are rounded to 11 bits, at most."""
 
+_COUNT = np.dtype(np.uint16)
+"""The number of passages, and of the token vectors of each."""
+
 PackedTokens = NDArray[np.int8]
 """Shape (tokens, token_dim)."""
 
 
 class Unpacked(NamedTuple):
-    """A point's vectors: the pooled one normalised, the tokens in quantisation steps."""
+    """A point's vectors: the pooled ones normalised, the tokens in quantisation steps."""
 
     pooled: Vector
     tokens: PackedTokens
+    passages: PassageVectors | None = None
 
 
 class FilterFields(NamedTuple):
@@ -89,13 +94,28 @@ class RowStart(NamedTuple):
         pooled_type = np.dtype(np.float16 if length & _HALF_FLOATS else np.float32)
         return cls(occurred_ms, _filter_fields(row[_HEADER.size : end]), pooled_type, end)
 
-    def tokens_at(self, dim: int) -> int:
-        """Return the place of the token vectors in a row with a pooled vector of `dim` numbers."""
-        return self.pooled_at + self.pooled_type.itemsize * dim
+    def texts(self, fingerprint: Fingerprint, row: bytes) -> tuple[PackedTokens, PassageVectors | None]:
+        """Read the token vectors and the passages of a row with this start."""
+        at, passages = self.pooled_at + self.pooled_type.itemsize * fingerprint.dim, None
+        if fingerprint.passages is not None:
+            [count] = np.frombuffer(row, _COUNT, 1, at).tolist()
+            at += _COUNT.itemsize
+            if count:
+                token_counts = np.frombuffer(row, _COUNT, count, at).astype(np.int64)
+                at += token_counts.size * _COUNT.itemsize
+                pooled = np.frombuffer(row, np.float16, count * fingerprint.dim, at).astype(np.float32)
+                at += pooled.size * 2
+                passages = PassageVectors(pooled.reshape(count, -1), token_counts)
+        if not fingerprint.token_dim:
+            return np.zeros((0, 0), np.int8), passages
+        return np.frombuffer(row, np.int8, offset=at).reshape(-1, fingerprint.token_dim), passages
 
 
 def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
-    """Return a point's row; None if its token vectors are not quantised, or its filter fields too long."""
+    """Return a point's row; None if its token vectors are not quantised, or its filter fields too long.
+
+    A point without a row keeps its vectors in the engine, which has no passages: it is scored as a whole text.
+    """
     tokens = np.zeros((0, fingerprint.token_dim), np.float32) if point.tokens is None else point.tokens
     steps = tokens * PACKED_STEPS
     grid = np.clip(steps, 1 - PACKED_STEPS, PACKED_STEPS - 1).astype(np.int8)
@@ -104,9 +124,19 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
     kind = json.dumps([point.mode, point.type, dict(sorted(point.scope.items()))]).encode()
     if len(kind) >= _HALF_FLOATS:
         return None
+    if point.passages is not None and point.passages.token_counts.max() > np.iinfo(_COUNT).max:
+        return None
     pooled = half_unit_vector(point.vector).astype(np.float16)
     header = _HEADER.pack(point.occurred_ms, len(kind) | _HALF_FLOATS)
-    return b"".join((header, kind, pooled.tobytes(), grid.tobytes()))
+    passages = b"" if fingerprint.passages is None else _pack_passages(point.passages)
+    return b"".join((header, kind, pooled.tobytes(), passages, grid.tobytes()))
+
+
+def _pack_passages(passages: PassageVectors | None) -> bytes:
+    if passages is None:
+        return np.zeros(1, _COUNT).tobytes()
+    counts = np.array([len(passages), *passages.token_counts.tolist()], _COUNT)
+    return counts.tobytes() + half_unit_vectors(passages).pooled.astype(np.float16).tobytes()
 
 
 def unpack_vectors(fingerprint: Fingerprint, row: bytes) -> Unpacked:
@@ -122,13 +152,18 @@ def unpack_row(fingerprint: Fingerprint, memory_id: str, row: bytes) -> PointRow
 
 def _unpack(fingerprint: Fingerprint, row: bytes, start: RowStart) -> Unpacked:
     pooled = np.frombuffer(row, start.pooled_type, fingerprint.dim, start.pooled_at).astype(np.float32)
-    tokens = np.frombuffer(row, np.int8, offset=start.tokens_at(fingerprint.dim))
-    return Unpacked(pooled, tokens.reshape(-1, fingerprint.token_dim) if fingerprint.token_dim else tokens[:, None])
+    return Unpacked(pooled, *start.texts(fingerprint, row))
 
 
 def with_half_floats(point: Point) -> Point:
-    """Return a point whose vector is as it is stored."""
-    return replace(point, vector=half_unit_vector(point.vector))
+    """Return a point whose pooled vectors are as they are stored."""
+    passages = None if point.passages is None else half_unit_vectors(point.passages)
+    return replace(point, vector=half_unit_vector(point.vector), passages=passages)
+
+
+def half_unit_vectors(passages: PassageVectors) -> PassageVectors:
+    """Return passages whose pooled vectors are normalised and rounded as `half_unit_vector` does."""
+    return replace(passages, pooled=np.array([half_unit_vector(one) for one in passages.pooled]))
 
 
 def half_unit_vector(vector: Vector) -> Vector:

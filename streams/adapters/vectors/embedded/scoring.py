@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.models.vectors import Matrix, MemoryFilter, Nearest
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest, ScoredPassages
 from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS
 from streams.adapters.vectors.embedded.token_products import (
     MAX_QUESTION_NUMBER,
@@ -50,7 +50,7 @@ class QuestionSteps(NamedTuple):
         return cls(np.ascontiguousarray(steps.T, np.int8), weights, unit)
 
     def maxsim(self, tokens: ShiftedTokens, starts: RowNumbers) -> ScoreArray:
-        """Return the score of each memory, at least one; memory i has the tokens from `starts[i]` on, at least one."""
+        """Return the score of each text, at least one; text i has the tokens from `starts[i]` on, at least one."""
         ends = np.append(starts[1:], len(tokens))
         best = np.empty((len(self.weights), len(starts)), np.int32)
         for first, last in _pieces(starts, ends):
@@ -70,8 +70,10 @@ def time_mask(times: NDArray[np.int64], where: MemoryFilter) -> Mask:
     return mask
 
 
-def best_of(all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit: int) -> Nearest:
-    """Return the best of these rows of all ids, best first, ties by id."""
+def best_of(
+    all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit: int, passages: ScoredPassages | None = None
+) -> Nearest:
+    """Return the best of these rows of all ids, best first, ties by id, with the passages that were scored."""
     if limit < 1 or not len(rows):
         return Nearest([], np.zeros(0))
     if len(rows) > limit:
@@ -83,11 +85,11 @@ def best_of(all_ids: Sequence[str], rows: RowNumbers, scores: ScoreArray, limit:
         # Ties by id: the scores are in order already.
         ids = map(all_ids.__getitem__, rows.tolist())
         rows = np.array([row for _, _, row in sorted(zip((-scores).tolist(), ids, rows.tolist(), strict=True))])
-    return Nearest(all_ids, scores[:limit], rows[:limit])
+    return Nearest(all_ids, scores[:limit], rows[:limit], passages)
 
 
 def _pieces(starts: RowNumbers, ends: RowNumbers) -> Iterator[tuple[int, int]]:
-    """Yield runs of memories that have at most `PIECE_TOKENS` tokens together, or are one memory."""
+    """Yield runs of texts that have at most `PIECE_TOKENS` tokens together, or are one text."""
     first = 0
     while first < len(starts):
         last = max(int(np.searchsorted(ends, starts[first] + PIECE_TOKENS, "right")), first + 1)

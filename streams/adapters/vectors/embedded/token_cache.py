@@ -1,4 +1,4 @@
-"""Token vectors that questions of large boundaries have read, in memory: reading them takes a third of a question.
+"""Tokens and passages that questions of large boundaries have read, in memory: reading takes a third of a question.
 
 Enters: ids of memories, and what is written to the packed store. Leaves: scores of their rows, as the packed store has
 them. Guaranteed: a row that was written or removed since is read again; the bytes are bounded.
@@ -14,7 +14,7 @@ from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.packed_tokens import TokenRows
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.row_table import NO_ROW
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, RowNumbers, ScoreArray
+from streams.adapters.vectors.embedded.text_columns import TextQuestion, TextScores
 from streams.adapters.vectors.shared.vector_contract import validate_ids
 
 MAX_TOKEN_BYTES = 160 * 2**20
@@ -71,9 +71,9 @@ class TokenCache:
         self._owner = owner
 
     def scores(
-        self, space: VectorSpace, where: MemoryFilter, steps: QuestionSteps, memory_ids: Sequence[str]
-    ) -> tuple[RowNumbers, ScoreArray, list[str]]:
-        """Return places of the ids that the filter admits, their scores, and the ids whose vectors are not packed.
+        self, space: VectorSpace, where: MemoryFilter, question: TextQuestion, memory_ids: Sequence[str]
+    ) -> tuple[TextScores, list[str]]:
+        """Return scores by the places of the ids that the filter admits, and the ids whose vectors are not packed.
 
         Each id comes once. Raises Unavailable, and ValueError for an id that is no UUID in canonical form.
         """
@@ -86,10 +86,10 @@ class TokenCache:
         places = np.flatnonzero(found_rows != NO_ROW)
         # In order of rows: they were added in the order of their keys, so neighbours are read together.
         places = places[np.argsort(found_rows[places])]
-        mask, scores = rows.scores(steps, where, found_rows[places])
+        scored = rows.scores(question, where, found_rows[places]).at(places)
         if len(missing):
             self._kept.shrink()
-        return places[mask], scores, unpacked
+        return scored, unpacked
 
     def forget(self, collection: str, memory_ids: Iterable[str]) -> None:
         """Drop rows that were written or removed."""

@@ -1,7 +1,7 @@
 """A memory's payload and named vectors in Qdrant, embedded or server, in plain Python, as the packages' classes differ.
 
-Guaranteed: every filter includes the boundary; a space without token vectors has one unnamed vector; every other space
-has two by name, and a memory without tokens has only the first.
+Guaranteed: every filter includes the boundary; a space without token vectors and passages has one unnamed vector; every
+other space has vectors by name, and a memory without tokens has only the first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -86,14 +86,14 @@ vectors that are read and written again score the same to the last digit. Turbo8
 
 
 def pooled_name(fingerprint: Fingerprint) -> str | None:
-    """Return the name of the whole text's vector; None in a space without token vectors."""
-    return POOLED if fingerprint.token_dim else None
+    """Return the name of the whole text's vector; None in a space that has no other vectors."""
+    return POOLED if fingerprint.token_dim or fingerprint.passages else None
 
 
 def named_vectors(fingerprint: Fingerprint, point: Point) -> list[float] | dict[str, Any]:
     """Return a point's vectors as lists, which an engine takes faster than arrays."""
     pooled: list[float] = point.vector.tolist()
-    if not fingerprint.token_dim:
+    if pooled_name(fingerprint) is None:
         return pooled
     if point.tokens is None or not len(point.tokens):
         return {POOLED: pooled}

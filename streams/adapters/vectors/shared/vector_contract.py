@@ -5,14 +5,16 @@ Guaranteed: nothing that an engine would store silently (NaN) or reject late (a 
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from schemas.models.vectors import Matrix, Point, Scored, Vector
+from schemas.models.vectors import Matrix, Nearest, PassageVectors, Point, Scored, ScoredPassages, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 
 T = TypeVar("T")
+
+_COLUMNS = (np.int64, np.int64, np.float64)
 
 PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The canonical form of an id. Parsing the hundreds of ids of a query would take longer than scoring them."""
@@ -31,14 +33,24 @@ WIDENING_FACTOR = 4
 """The factor by which the limit grows while scores tie at the cut: few rounds, little waste."""
 
 
+class Hit(NamedTuple):
+    """A scored text: the passage of this number of a cut text; without a number a whole text."""
+
+    memory_id: str
+    score: float
+    part: int | None = None
+
+
 def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
-    """Return the points to write, the last one of each id. Raises ValueError for an invalid vector or id."""
+    """Return the points to write, the last one of each id. Raises ValueError for invalid vectors, passages or ids."""
     last = {point.memory_id: point for point in points}
     validate_ids(tuple(last))
     for point in points:
         check_vector(space, point.vector)
         if point.tokens is not None:
             check_rows(space, point.tokens)
+        if point.passages is not None:
+            check_passages(space, point.passages, count_token_rows(point))
     return list(last.values())
 
 
@@ -79,6 +91,19 @@ def check_rows(space: VectorSpace, tokens: Matrix) -> None:
         raise ValueError(f"a token vector for {space.collection} holds NaN or infinity")
 
 
+def check_passages(space: VectorSpace, passages: PassageVectors, token_rows: int) -> None:
+    """Raise ValueError for passages that are not those of a text with so many token vectors, or in another space."""
+    name, counts = space.collection, passages.token_counts
+    if space.fingerprint.passages is None:
+        raise ValueError(f"{name} takes no passages: its fingerprint names no rules by which texts are cut")
+    if not len(passages) or passages.pooled.shape != (len(passages), space.fingerprint.dim):
+        raise ValueError(f"{name} takes passages of {space.fingerprint.dim} numbers, not {passages.pooled.shape}")
+    if not np.isfinite(passages.pooled).all():
+        raise ValueError(f"a passage for {name} holds NaN or infinity")
+    if counts.shape != (len(passages),) or (counts < 0).any() or counts.sum() != token_rows:
+        raise ValueError(f"passages for {name} have {counts.tolist()} token vectors, their text {token_rows}")
+
+
 def validate_ids(memory_ids: Sequence[str]) -> list[str]:
     """Return each id once, in order. Raises ValueError for one that is no UUID in canonical form."""
     for memory_id in memory_ids:
@@ -116,6 +141,27 @@ def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
     """Sort by score, best first, ties by id."""
     scored = [Scored(str(memory_id), score) for memory_id, score in found]
     return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
+
+
+def best_memories(hits: Iterable[Hit], limit: int) -> Nearest:
+    """Return memories by their best text, best first, ties by id, with all scored passages."""
+    found = list(hits)
+    best: dict[str, float] = {}
+    for hit in found:
+        best[hit.memory_id] = max(hit.score, best.get(hit.memory_id, hit.score))
+    table = sorted(best, key=lambda memory_id: (-best[memory_id], memory_id))
+    rows = {memory_id: row for row, memory_id in enumerate(table)}
+    parts = [(rows[hit.memory_id], hit.part, hit.score) for hit in found if hit.part is not None]
+    passages = (
+        ScoredPassages(
+            *(np.array(column, kind) for column, kind in zip(zip(*parts, strict=True), _COLUMNS, strict=True))
+        )
+        if parts
+        else None
+    )
+    limit = max(limit, 0)
+    scores = np.array([best[memory_id] for memory_id in table[:limit]], np.float64)
+    return Nearest(table, scores, np.arange(len(scores)), passages)
 
 
 def sort_by_cosine(found: Iterable[tuple[object, float]]) -> list[Scored]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from schemas.models.vectors import Vector
+from schemas.models.vectors import PassageVectors, Vector
 from streams.adapters.vectors.embedded.packed_rows import half_unit_vector, pack_point, unpack_row, unpack_vectors
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
@@ -29,6 +29,23 @@ def test_pooled_vector_has_16_bits_a_number_and_tokens_8() -> None:
     found = unpack_vectors(SPACE.fingerprint, row)
     assert found.pooled == pytest.approx(drawn(1) / np.linalg.norm(drawn(1)), rel=2**-11, abs=1e-7)
     assert (found.tokens / 128).tolist() == TOKENS.tolist()
+
+
+def test_row_of_a_space_of_cut_texts_has_their_passages() -> None:
+    fingerprint = space_of(dim=384, token_dim=2, passages="400-1").fingerprint
+    pooled, counts = np.array([drawn(4), drawn(5), drawn(6)]), np.array([2, 0, 0])
+    made = point(1, vector=drawn(1), tokens=TOKENS, passages=PassageVectors(pooled, counts))
+    row, plain = pack_point(fingerprint, made), pack_point(fingerprint, replace(made, passages=None))
+    assert row is not None
+    assert plain is not None
+    assert len(row) - len(plain) == 3 * (2 * 384 + 2)
+    found = unpack_vectors(fingerprint, row)
+    assert found.passages is not None
+    assert found.passages.token_counts.tolist() == [2, 0, 0]
+    units = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+    assert found.passages.pooled == pytest.approx(units, rel=2**-11, abs=1e-7)
+    assert (found.tokens / 128).tolist() == TOKENS.tolist()
+    assert unpack_vectors(fingerprint, plain).passages is None
 
 
 def test_row_of_an_earlier_release_is_read_with_all_its_bits() -> None:

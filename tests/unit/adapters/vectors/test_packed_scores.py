@@ -13,6 +13,8 @@ from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE, sc
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.packed_rows import pack_point
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
+from streams.adapters.vectors.embedded.scoring import QuestionSteps
+from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
@@ -68,10 +70,10 @@ async def test_scores_of_packed_rows_equal_those_in_memory(
 ) -> None:
     random = np.random.default_rng(11)
     for tokens in (1, 7, 20):
-        question = drawn(random, tokens) / np.float32(tokens)
+        question = TextQuestion(QuestionSteps.of(drawn(random, tokens) / np.float32(tokens)))
         asked = [memory(int(number)) for number in random.permutation(COUNT + 50)]
         found, unpacked = await score_rows(TokenCache(store), SPACE, question, where, asked)
-        expected = [] if where.boundary == "nobody" else in_memory.maxsim(question, where, COUNT, asked)
+        expected = [] if where.boundary == "nobody" else in_memory.best_texts(question, where, COUNT, asked)
         assert list(found) == list(expected)
         assert unpacked == []
     assert bool(found) == (where in FILTERS[:5])
@@ -81,7 +83,7 @@ async def test_rows_without_packed_vectors_are_named(tmp_path: Path) -> None:
     other, random = PackedVectors(tmp_path), np.random.default_rng(3)
     points = {number: made(random, number) for number in (1, 2, 3)}
     other.put(SPACE.collection, [(points[1], None), (points[2], None)])
-    asked = [memory(number) for number in (3, 2, 1)]
-    found, unpacked = await score_rows(TokenCache(other), SPACE, drawn(random, 2), MemoryFilter("u1"), asked)
+    asked, question = [memory(number) for number in (3, 2, 1)], TextQuestion(QuestionSteps.of(drawn(random, 2)))
+    found, unpacked = await score_rows(TokenCache(other), SPACE, question, MemoryFilter("u1"), asked)
     assert (list(found), unpacked) == ([], [memory(1), memory(2)])
     other.close()

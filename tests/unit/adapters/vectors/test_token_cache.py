@@ -16,13 +16,14 @@ from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.packed_rows import pack_point
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.scoring import QuestionSteps
+from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 
 SPACE = space_of(dim=4, token_dim=32)
 WHERE = MemoryFilter("u1")
-STEPS = QuestionSteps.of(np.eye(3, 32, dtype=np.float32))
+QUESTION = TextQuestion(QuestionSteps.of(np.eye(3, 32, dtype=np.float32)))
 
 
 class CountingStore(PackedVectors):
@@ -66,15 +67,15 @@ def ids(*numbers: int) -> list[str]:
 def read(cache: TokenCache, *numbers: int, where: MemoryFilter = WHERE) -> dict[str, float]:
     """Score these memories, all of them packed."""
     asked = ids(*numbers)
-    places, scores, unpacked = cache.scores(SPACE, where, STEPS, asked)
+    scored, unpacked = cache.scores(SPACE, where, QUESTION, asked)
     assert unpacked == []
-    return {asked[place]: score for place, score in zip(places.tolist(), scores.tolist(), strict=True)}
+    return {asked[place]: score for place, score in zip(scored.rows.tolist(), scored.scores.tolist(), strict=True)}
 
 
 def size_of(store: PackedVectors, count: int) -> int:
     """The bytes of so many rows."""
     kept = KeptTokens()
-    TokenCache(store, kept).scores(SPACE, WHERE, STEPS, ids(*range(count)))
+    TokenCache(store, kept).scores(SPACE, WHERE, QUESTION, ids(*range(count)))
     return kept.size
 
 
@@ -182,7 +183,7 @@ def test_indexes_of_a_process_share_the_limit_and_no_rows(store: CountingStore) 
 
 def test_id_that_is_no_uuid_is_refused(store: CountingStore) -> None:
     with pytest.raises(ValueError, match="no UUID"):
-        TokenCache(store).scores(SPACE, WHERE, STEPS, ["one"])
+        TokenCache(store).scores(SPACE, WHERE, QUESTION, ["one"])
 
 
 async def test_written_points_are_scored_by_their_new_tokens(tmp_path: Path) -> None:

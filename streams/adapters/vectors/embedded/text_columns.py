@@ -1,0 +1,169 @@
+"""The texts of many memories in columns, by row of a `RowTable`, and their scores.
+
+A text is a passage of a memory that is cut, or the whole of one that is not. Guaranteed: a text's score depends on its
+own vectors and the question alone, to the last digit.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from agents.ports.vector_index import PASSAGES_READ
+from schemas.models.vectors import PassageVectors, ScoredPassages, Vector
+from schemas.state.modes import Fingerprint
+from streams.adapters.vectors.embedded.packed_rows import PackedTokens, precise_unit_vector
+from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, with_capacity
+from streams.adapters.vectors.embedded.scoring import Mask, QuestionSteps, RowNumbers, ScoreArray
+from streams.adapters.vectors.embedded.token_columns import TokenColumns
+
+
+class TextQuestion(NamedTuple):
+    """A question to texts.
+
+    With `steps` by MaxSim, of a cut memory over the passages nearest to `vector` if that is given; without `steps` by
+    the cosine of passages with `vector`.
+    """
+
+    steps: QuestionSteps | None = None
+    vector: Vector | None = None
+
+
+class TextScores(NamedTuple):
+    """Scores of memories by their best text; `rows` are their numbers in some list, as are those of `passages`."""
+
+    rows: RowNumbers
+    scores: ScoreArray
+    passages: ScoredPassages | None = None
+
+    def at(self, numbers: RowNumbers) -> Self:
+        """Return the same scores by the numbers that the memories have in another list."""
+        passages = self.passages
+        if passages is not None:
+            passages = ScoredPassages(numbers[passages.rows], passages.parts, passages.scores)
+        return type(self)(numbers[self.rows], self.scores, passages)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the scores of several lists of memories, none of which is in two."""
+        passages = [one.passages for one in parts if one.passages is not None]
+        joined = (
+            ScoredPassages(
+                *(np.concatenate([getattr(one, name) for one in passages]) for name in ("rows", "parts", "scores"))
+            )
+            if passages
+            else None
+        )
+        rows = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in parts)])
+        return cls(rows, np.concatenate([np.zeros(0), *(one.scores for one in parts)]), joined)
+
+
+class TextColumns:
+    """Token vectors of all texts and pooled vectors of all passages, also of dead rows."""
+
+    def __init__(self, fingerprint: Fingerprint) -> None:
+        self._tokens = TokenColumns(fingerprint.token_dim)
+        self._pooled = np.zeros((INITIAL_ROWS if fingerprint.passages else 0, fingerprint.dim), np.float32)
+        self._text_ends = np.zeros(INITIAL_ROWS + 1, np.int64)
+        """Row i has the texts from `_text_ends[i]` to `_text_ends[i + 1]`."""
+        self._passage_ends = np.zeros(INITIAL_ROWS + 1, np.int64)
+        """And the passages between these; none if it is not cut."""
+        self._has_passages = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the matrices, with what is reserved."""
+        return self._tokens.nbytes + self._pooled.nbytes
+
+    def put(self, new: slice, tokens: Sequence[PackedTokens], passages: Sequence[PassageVectors | None]) -> None:
+        """Write the rows that follow the last one."""
+        counts = [
+            [len(own)] if cut is None else cut.token_counts.tolist() for own, cut in zip(tokens, passages, strict=True)
+        ]
+        self._text_ends = with_capacity(self._text_ends, new.stop + 1)
+        self._passage_ends = with_capacity(self._passage_ends, new.stop + 1)
+        rows = slice(new.start + 1, new.stop + 1)
+        first = int(self._text_ends[new.start])
+        self._text_ends[rows] = first + np.cumsum([len(own) for own in counts])
+        self._tokens.put(first, np.concatenate(counts), tokens)
+        first = int(self._passage_ends[new.start])
+        self._passage_ends[rows] = first + np.cumsum([0 if cut is None else len(cut) for cut in passages])
+        if cut_ones := [cut.pooled for cut in passages if cut is not None]:
+            self._pooled = with_capacity(self._pooled, int(self._passage_ends[new.stop]))
+            self._pooled[first : self._passage_ends[new.stop]] = np.concatenate(cut_ones)
+            self._has_passages = True
+
+    def of(self, row: int) -> tuple[PackedTokens, PassageVectors | None]:
+        """Return token vectors and passages of a row."""
+        first, last = self._text_ends[row : row + 2].tolist()
+        tokens = self._tokens.of(first, last)
+        start, end = self._passage_ends[row : row + 2].tolist()
+        if start == end:
+            return tokens, None
+        return tokens, PassageVectors(self._pooled[start:end].copy(), self._tokens.counts(np.arange(first, last)))
+
+    def scores(self, rows: RowNumbers, question: TextQuestion) -> TextScores:
+        """Return scores of those of the rows that have what is asked for; `rows` are places in the given ones."""
+        if question.steps is None:
+            assert question.vector is not None
+            return self._cosines(rows, question.vector)
+        if not self._has_passages:
+            # Texts are rows.
+            places = np.flatnonzero(self._tokens.counts(rows))
+            return TextScores(places, self._tokens.maxsim(rows[places], question.steps))
+        places, parts, texts = _spread(self._text_ends, rows)
+        has_tokens = self._tokens.counts(texts) > 0
+        is_cut = (self._passage_ends[rows + 1] > self._passage_ends[rows])[places]
+        chosen = (
+            has_tokens
+            if question.vector is None
+            else has_tokens & self._near(rows, is_cut, has_tokens, question.vector)
+        )
+        places, parts, texts, is_cut = places[chosen], parts[chosen], texts[chosen], is_cut[chosen]
+        return _by_best(places, parts, self._tokens.maxsim(texts, question.steps), is_cut)
+
+    def _near(self, rows: RowNumbers, is_cut: Mask, has_tokens: Mask, query: Vector) -> Mask:
+        """Return which texts of the rows are whole, or among the passages with tokens that are nearest to a query."""
+        places, _, passages = _spread(self._passage_ends, rows)
+        readable = np.flatnonzero(has_tokens[is_cut])
+        cosines = self._products(passages, query)[readable]
+        # Those of each row in order, the nearest first.
+        order = np.lexsort((-cosines, places[readable]))
+        owners = places[readable][order]
+        ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        near = ~is_cut
+        near[np.flatnonzero(is_cut)[readable[order[ranks < PASSAGES_READ]]]] = True
+        return near
+
+    def _cosines(self, rows: RowNumbers, query: Vector) -> TextScores:
+        places, parts, passages = _spread(self._passage_ends, rows)
+        cosines = np.clip(self._products(passages, query), -1.0, 1.0).astype(np.float64)
+        return _by_best(places, parts, cosines, np.ones(len(places), np.bool_))
+
+    def _products(self, passages: RowNumbers, query: Vector) -> Vector:
+        """Return the products of these passages, in ascending order, with a query of length 1."""
+        if not len(passages):
+            return np.zeros(0, np.float32)
+        is_run = passages[-1] - passages[0] == len(passages) - 1
+        pooled = self._pooled[passages[0] : passages[-1] + 1] if is_run else self._pooled.take(passages, axis=0)
+        # Not a matrix product: see `BoundaryVectors.nearest`.
+        products: Vector = np.einsum("ij,j->i", pooled, precise_unit_vector(query))
+        return products
+
+
+def _spread(ends: RowNumbers, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers, RowNumbers]:
+    """Return for each item of the rows the place of its row, its number in it, and its own number among all."""
+    firsts = ends[rows]
+    counts = ends[rows + 1] - firsts
+    places = np.repeat(np.arange(len(rows)), counts)
+    parts = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places, parts, firsts[places] + parts
+
+
+def _by_best(places: RowNumbers, parts: RowNumbers, scores: ScoreArray, is_cut: Mask) -> TextScores:
+    """Return the best score of each place, in whose order the texts are, with the scores of all passages."""
+    if not len(places):
+        return TextScores(places, scores)
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    passages = ScoredPassages(places[is_cut], parts[is_cut], scores[is_cut]) if is_cut.any() else None
+    return TextScores(places[starts], np.maximum.reduceat(scores, starts), passages)
