@@ -29,7 +29,7 @@ HALF = 2.0**-10
 Tokens = Sequence[Sequence[tuple[float, float]]]
 
 
-@pytest.fixture(params=KINDS[:4])
+@pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     async with opened(request.param, tmp_path) as opened_index:
         yield opened_index
@@ -46,7 +46,7 @@ def cut(plain: Point, pooled: Sequence[Vector], tokens: Tokens | None = None) ->
     """Return the point of a long text with these passages."""
     of_each = [[] for _ in pooled] if tokens is None else tokens
     counts = np.array([len(one) for one in of_each])
-    mean = np.mean(pooled, axis=0, dtype=np.float32)
+    mean = np.array(pooled).mean(axis=0)
     all_tokens = rows(*(row for one in of_each for row in one))
     return replace(plain, vector=mean, tokens=all_tokens, passages=PassageVectors(np.array(pooled), counts))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.ports.vector_index import PlannedSearch, VectorIndex, VectorReads
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from schemas.state.modes import VectorSpace
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import ON_SERVER, QUIET, memory, opened, point
@@ -160,3 +160,71 @@ def unplanned(asked: Encoded) -> list[tuple[VectorSpace, Encoded, MemoryFilter, 
         (SPACE, asked, where, 40),
         (SPACE, asked, where, 0),
     ]
+
+
+CUT_SPACE = space_of(dim=16, token_dim=8, passages="400-1")
+
+
+def cut_points() -> list[Point]:
+    """Return points of which every third is a text of several passages."""
+    made = points()
+    for number in range(0, len(made), 3):
+        counts = np.array([(number + part) % 4 for part in range(2 + number % 9)])
+        tokens = drawn(900 + number, 40, 8)[: counts.sum()]
+        passages = PassageVectors(drawn(300 + number, len(counts), 16), counts)
+        made[number] = replace(made[number], tokens=tokens, passages=passages)
+    return made
+
+
+def assert_same_passages(found: Nearest, expected: Nearest) -> None:
+    """Compare the passages of the memories that were found."""
+    assert_same(found, expected)
+    for memory_id in expected.memory_ids[:5]:
+        assert scores_of(found, memory_id)[:1] == pytest.approx(scores_of(expected, memory_id)[:1], abs=1e-6)
+
+
+def scores_of(found: Nearest, memory_id: str) -> list[float]:
+    """Return the scores of a memory's passages, best first."""
+    if found.passages is None:
+        return []
+    columns = zip(found.passages.rows.tolist(), found.passages.scores.tolist(), strict=True)
+    return sorted((score for row, score in columns if found.table[row] == memory_id), reverse=True)
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
+async def test_reads_of_passages_sent_ahead_rank_like_single_ones(index: VectorIndex, where: MemoryFilter) -> None:
+    await index.upsert(CUT_SPACE, cut_points())
+    asked = [question(1), question(7)]
+    search = PlannedSearch(CUT_SPACE, asked, where, 30, 25, passage_limit=9)
+    reads = await index.read_ahead([search])
+    await assert_equal(reads, index, search, None)
+    for one in asked:
+        for limit, some in ((9, None), (4, None), (9, ALL[:50])):
+            found = await reads.search_passages(CUT_SPACE, one.pooled, where, limit, some)
+            assert_same_passages(found, await index.search_passages(CUT_SPACE, one.pooled, where, limit, some))
+        late = await reads.maxsim(CUT_SPACE, one.tokens, where, 25, None, one.pooled)
+        assert_same_passages(late, await index.maxsim(CUT_SPACE, one.tokens, where, 25, None, one.pooled))
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=range(len(FILTERS)))
+async def test_candidates_of_cut_texts_rank_like_single_reads(index: VectorIndex, where: MemoryFilter) -> None:
+    await index.upsert(CUT_SPACE, cut_points())
+    search = PlannedSearch(CUT_SPACE, [question(1), question(7)], where, 30, 25, ALL[::4], passage_limit=9)
+    reads = await index.read_ahead([search])
+    for asked in (ALL[::4], [*ALL, memory(999)], ALL[:3]):
+        await assert_equal(reads, index, search, asked)
+        for one in search.questions:
+            late = await reads.maxsim(CUT_SPACE, one.tokens, where, len(asked), asked)
+            assert_same_passages(late, await index.maxsim(CUT_SPACE, one.tokens, where, len(asked), asked))
+
+
+async def test_passages_of_one_text_do_not_crowd_out_others(index: VectorIndex) -> None:
+    asked = question(3)
+    long = PassageVectors(np.repeat(asked.pooled[np.newaxis], 60, axis=0), np.zeros(60, np.int64))
+    short = PassageVectors(drawn(11, 1, 16), np.zeros(1, np.int64))
+    plain = [point(number, vector=asked.pooled) for number in range(3)]
+    await index.upsert(CUT_SPACE, [replace(plain[0], passages=long), replace(plain[1], passages=short), plain[2]])
+    search = PlannedSearch(CUT_SPACE, [asked], MemoryFilter("u1"), 30, passage_limit=2)
+    reads = await index.read_ahead([search])
+    found = await reads.search_passages(CUT_SPACE, asked.pooled, search.where, 2)
+    assert found.memory_ids == [memory(0), memory(1)]

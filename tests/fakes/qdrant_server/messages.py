@@ -67,7 +67,8 @@ def message_of(value: Any) -> grpc.Value:
 
 def edge_filter(wanted: grpc.Filter) -> edge.Filter:
     """Return a filter. Raises NotImplementedError for a condition that the adapter never sends."""
-    return edge.Filter(must=[_condition(one) for one in wanted.must])
+    must_not = [_condition(one) for one in wanted.must_not]
+    return edge.Filter(must=[_condition(one) for one in wanted.must], must_not=must_not or None)
 
 
 def _condition(condition: grpc.Condition) -> Any:
@@ -95,7 +96,7 @@ def edge_query(query: grpc.QueryPoints) -> edge.QueryRequest:
         prefetches=[_prefetch(one) for one in query.prefetch] or None,
         filter=edge_filter(query.filter),
         params=_search_params(query.params),
-        with_payload=False,
+        with_payload=list(query.with_payload.include.fields) or False,
         with_vector=False,
     )
 
@@ -127,7 +128,8 @@ def field_index(request: grpc.CreateFieldIndexCollection) -> edge.UpdateOperatio
 
 def scored_message(point: edge.ScoredPoint) -> grpc.ScoredPoint:
     """Return a hit."""
-    return grpc.ScoredPoint(id=grpc.PointId(uuid=str(point.id)), score=point.score)
+    fields = {key: message_of(value) for key, value in (point.payload or {}).items()}
+    return grpc.ScoredPoint(id=grpc.PointId(uuid=str(point.id)), score=point.score, payload=fields)
 
 
 def record_message(record: edge.Record) -> grpc.RetrievedPoint:

@@ -39,6 +39,9 @@ class Points(PointsServicer):
         return self._applied(request.collection_name, operation)
 
     async def Delete(self, request: messages.DeletePoints, _: Context) -> messages.PointsOperationResponse:
+        if request.points.HasField("filter"):
+            matching = edge.UpdateOperation.delete_points_by_filter(edge_filter(request.points.filter))
+            return self._applied(request.collection_name, matching)
         ids: list[Any] = [one.uuid for one in request.points.points.ids]
         return self._applied(request.collection_name, edge.UpdateOperation.delete_points(ids))
 

@@ -14,7 +14,9 @@ from qdrant_client.conversions.conversion import GrpcToRest
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery
+from streams.adapters.vectors.server.stored_points import MEMORY, PART, StoredPoint, stored_points
 from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import Hit
 
 
 class GrpcPoints:
@@ -31,35 +33,42 @@ class GrpcPoints:
             collection_name=name, query_points=[query_message(name, query, self._params) for query in queries]
         )
         answer = await self._client.grpc_points.QueryBatch(batch, timeout=self._timeout_s)
-        return [[(hit.id.uuid, hit.score) for hit in one.result] for one in answer.result]
+        return [[_hit(hit) for hit in one.result] for one in answer.result]
 
     async def upsert(self, name: str, fingerprint: Fingerprint, points: Sequence[Point]) -> models.UpdateResult:
         """Write points in one request."""
-        structs = [point_message(fingerprint, point) for point in points]
+        structs = [point_message(fingerprint, one) for one in stored_points(fingerprint, points)]
         written = grpc.UpsertPoints(collection_name=name, wait=True, points=structs)
         answer = await self._client.grpc_points.Upsert(written, timeout=self._timeout_s)
         return GrpcToRest.convert_update_result(answer.result)
 
 
-def point_message(fingerprint: Fingerprint, point: Point) -> grpc.PointStruct:
+def point_message(fingerprint: Fingerprint, point: StoredPoint) -> grpc.PointStruct:
     """Return a point to write."""
     return grpc.PointStruct(
-        id=grpc.PointId(uuid=point.memory_id),
+        id=grpc.PointId(uuid=point.point_id),
         vectors=_vectors(fingerprint, point),
-        payload={key: _value(value) for key, value in payload.payload_of(point).items()},
+        payload={key: _value(value) for key, value in point.payload.items()},
     )
 
 
+def _hit(hit: grpc.ScoredPoint) -> Hit:
+    memory_id = hit.payload[MEMORY].string_value if MEMORY in hit.payload else hit.id.uuid
+    return Hit(memory_id, hit.score, hit.payload[PART].integer_value if PART in hit.payload else None)
+
+
 def query_message(name: str, query: PointQuery, params: grpc.SearchParams) -> grpc.QueryPoints:
-    """Return one query of a batch. Payload and vectors are not in the answer: no selector asks for them."""
+    """Return one query of a batch. Vectors are not in the answer, nor is the payload but for memory and part."""
+    fields = grpc.PayloadIncludeSelector(fields=[MEMORY, PART])
     return grpc.QueryPoints(
         collection_name=name,
         prefetch=[_prefetch(one, params) for one in query.prefetch],
         query=_nearest(query),
         using=query.using,
-        filter=grpc_filter(query.where, query.memory_ids),
+        filter=grpc_filter(query.where, query.memory_ids, has_parts=query.has_parts),
         params=params,
         limit=query.limit,
+        with_payload=grpc.WithPayloadSelector(include=fields) if query.has_parts else None,
     )
 
 
@@ -67,7 +76,7 @@ def _prefetch(query: PointQuery, params: grpc.SearchParams) -> grpc.PrefetchQuer
     return grpc.PrefetchQuery(
         query=_nearest(query),
         using=query.using,
-        filter=grpc_filter(query.where, query.memory_ids),
+        filter=grpc_filter(query.where, query.memory_ids, has_parts=query.has_parts),
         params=params,
         limit=query.limit,
     )
@@ -81,15 +90,20 @@ def _nearest(query: PointQuery) -> grpc.Query | None:
     return grpc.Query(nearest=grpc.VectorInput(multi_dense=rows_message(query.rows)))
 
 
-def grpc_filter(where: MemoryFilter, ids: Sequence[str] | None) -> grpc.Filter:
-    """Return a filter as a message. Its ranges are doubles, exact for the milliseconds of any date."""
+def grpc_filter(where: MemoryFilter, ids: Sequence[str] | None, *, has_parts: bool = False) -> grpc.Filter:
+    """Return a filter as a message, with `has_parts` by the memory that a point names.
+
+    Its ranges are doubles, exact for the milliseconds of any date.
+    """
     must = [
         _field(key=field, match=grpc.Match(keywords=grpc.RepeatedStrings(strings=values)))
         for field, values in payload.match_values(where).items()
     ]
     if where.since_ms is not None or where.until_ms is not None:
         must.append(_field(key=payload.TIME, range=grpc.Range(gte=where.since_ms, lt=where.until_ms)))
-    if ids is not None:
+    if ids is not None and has_parts:
+        must.append(_field(key=MEMORY, match=grpc.Match(keywords=grpc.RepeatedStrings(strings=ids))))
+    elif ids is not None:
         must.append(grpc.Condition(has_id=grpc.HasIdCondition(has_id=[grpc.PointId(uuid=one) for one in ids])))
     return grpc.Filter(must=must)
 
@@ -98,13 +112,13 @@ def _field(**condition: Any) -> grpc.Condition:
     return grpc.Condition(field=grpc.FieldCondition(**condition))
 
 
-def _vectors(fingerprint: Fingerprint, point: Point) -> grpc.Vectors:
-    pooled = grpc.Vector(dense=dense_message(point.vector))
-    if not fingerprint.token_dim:
-        return grpc.Vectors(vector=pooled)
-    named = {payload.POOLED: pooled}
-    if point.tokens is not None and len(point.tokens):
-        named[payload.TOKENS] = grpc.Vector(multi_dense=rows_message(point.tokens))
+def _vectors(fingerprint: Fingerprint, point: StoredPoint) -> grpc.Vectors:
+    named = {
+        name: grpc.Vector(dense=dense_message(rows)) if rows.ndim == 1 else grpc.Vector(multi_dense=rows_message(rows))
+        for name, rows in point.vectors.items()
+    }
+    if payload.pooled_name(fingerprint) is None:
+        return grpc.Vectors(vector=named[payload.POOLED])
     return grpc.Vectors(vectors=grpc.NamedVectors(vectors=named))
 
 

@@ -8,9 +8,10 @@ from qdrant_client import models
 
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
+from streams.adapters.vectors.shared.vector_contract import Hit
 
-Hits = list[tuple[object, float]]
-"""Ids and scores in the order of the server."""
+Hits = list[Hit]
+"""In the order of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class PointQuery:
     """The points nearest to `rows` that `where` admits: by cosine for one row, by MaxSim for a matrix.
 
     `memory_ids` restricts it to these memories. With `prefetch` it scores what those queries find, and nothing else:
-    candidates and late interaction in one query. A prefetch without `rows` finds its `memory_ids`.
+    candidates and late interaction in one query. A prefetch without `rows` finds its `memory_ids`. With `has_parts`
+    passages are found as well: the limit counts points, and hits name their memory and part.
     """
 
     using: str | None
@@ -27,6 +29,7 @@ class PointQuery:
     limit: int
     memory_ids: Sequence[str] | None = None
     prefetch: Sequence["PointQuery"] = ()
+    has_parts: bool = False
 
 
 class PointTransport(Protocol):

@@ -18,6 +18,7 @@ from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.hang_guard import HangGuard
 from streams.adapters.vectors.server.server_errors import NO_ANSWER_ERRORS, REFUSALS, describe, is_missing, is_transient
 from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
+from streams.adapters.vectors.server.stored_points import MEMORY
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
@@ -69,7 +70,8 @@ class ServerCollections:
             indexed = self._known[name].indexed
             if not indexed:
                 await self._ensure_alias(space, name)
-            for path in [path for path in payload.indexed_fields(points) if path not in indexed]:
+            fields = [*payload.indexed_fields(points), *([MEMORY] if space.fingerprint.passages is not None else [])]
+            for path in [path for path in fields if path not in indexed]:
                 await self.write(
                     name, self._client.create_payload_index(name, path, _server_index_params(path), wait=True)
                 )

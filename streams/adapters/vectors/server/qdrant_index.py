@@ -7,12 +7,13 @@ within the timeout of each request.
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
 from agents.ports.vector_index import PlannedSearch, VectorReads
-from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.grpc_points import GrpcPoints
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery, PointTransport
@@ -20,8 +21,17 @@ from streams.adapters.vectors.server.qdrant_collections import ServerCollections
 from streams.adapters.vectors.server.read_ahead import read_ahead
 from streams.adapters.vectors.server.rest_points import RestPoints
 from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
+from streams.adapters.vectors.server.stored_points import (
+    PASSAGE,
+    PASSAGE_COUNT,
+    decode_vectors,
+    passage_ids,
+    passages_of,
+    points_of,
+)
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared import vector_contract as contract
+from streams.adapters.vectors.shared.vector_contract import Hit
 from streams.batching import batches
 
 T = TypeVar("T")
@@ -102,6 +112,10 @@ class QdrantIndex:
         name = await self._collections.writable(space, unique)
 
         async def write(batch: Sequence[Point]) -> None:
+            if space.fingerprint.passages is not None:
+                # Those of a former text, which may have more.
+                stale = models.FilterSelector(filter=passages_of([point.memory_id for point in batch]))
+                await self._collections.write(name, self._client.delete(name, stale, wait=True))
             await self._collections.write(name, self._points.upsert(name, space.fingerprint, batch))
 
         await self._each(write, list(contract.write_batches(unique)))
@@ -112,7 +126,11 @@ class QdrantIndex:
             return
 
         async def remove(batch: Sequence[str]) -> None:
-            await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
+            has_parts = space.fingerprint.passages is not None
+            points: models.FilterSelector | models.PointIdsList = (
+                models.FilterSelector(filter=points_of(batch)) if has_parts else models.PointIdsList(points=list(batch))
+            )
+            await self._collections.write(name, self._client.delete(name, points, wait=True))
 
         await self._each(remove, list(batches(ids, contract.POINT_BATCH_SIZE)))
 
@@ -125,9 +143,23 @@ class QdrantIndex:
 
         async def fetch(count: int) -> list[Scored]:
             [found] = await self._send(space, [PointQuery(using, vector, where, count)])
-            return contract.sort_by_cosine(found)
+            return contract.sort_by_cosine((hit.memory_id, hit.score) for hit in found)
 
         return await contract.fetch_nearest(fetch, limit)
+
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        contract.check_vector(space, vector)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
+        if ids == [] or space.fingerprint.passages is None:
+            return Nearest.of([])
+        return await self._best(space, PointQuery(PASSAGE, vector, where, 0, ids, has_parts=True), limit)
 
     async def maxsim(
         self,
@@ -136,25 +168,33 @@ class QdrantIndex:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> list[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
+        del pooled  # The server scores all passages of a text in the time of one round trip.
         contract.check_rows(space, question)
         ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         if not len(question) or ids == []:
-            return []
-
-        async def fetch(count: int) -> list[Scored]:
-            [found] = await self._send(space, [PointQuery(payload.TOKENS, question, where, count, ids)])
-            return contract.sort_by_score(found)
-
-        return await contract.fetch_nearest(fetch, limit)
+            return Nearest.of([])
+        has_parts = space.fingerprint.passages is not None
+        return await self._best(space, PointQuery(payload.TOKENS, question, where, 0, ids, has_parts=has_parts), limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         records = await self._records(space, memory_ids, contract.POINT_BATCH_SIZE, [payload.HASH], vectors=False)
         return {str(record.id): record.payload[payload.HASH] for record in records if record.payload}
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        records = await self._records(space, memory_ids, contract.VECTOR_BATCH_SIZE, [], vectors=True)
-        return {str(record.id): payload.decode_point_vectors(space.fingerprint, record.vector) for record in records}
+        fields = [] if space.fingerprint.passages is None else [PASSAGE_COUNT]
+        records = await self._records(space, memory_ids, contract.VECTOR_BATCH_SIZE, fields, vectors=True)
+        own = {str(record.id): passage_ids(record) for record in records}
+        wanted = [one for ids in own.values() for one in ids]
+        read = await self._records(space, wanted, contract.VECTOR_BATCH_SIZE, [], vectors=True) if wanted else []
+        passages = {str(record.id): record for record in read}
+        # Without a memory that is being replaced, some of whose passages are gone.
+        complete = [record for record in records if all(one in passages for one in own[str(record.id)])]
+        return {
+            str(record.id): decode_vectors(space.fingerprint, record, [passages[one] for one in own[str(record.id)]])
+            for record in complete
+        }
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
         using = payload.pooled_name(space.fingerprint)
@@ -197,6 +237,15 @@ class QdrantIndex:
     async def close(self) -> None:
         self._collections.guard.close()
         await self._client.close()
+
+    async def _best(self, space: VectorSpace, query: PointQuery, limit: int) -> Nearest:
+        """Return the memories of the best points of a query, of which there are as many as needed."""
+
+        async def fetch(count: int) -> list[Hit]:
+            [found] = await self._send(space, [replace(query, limit=count)])
+            return contract.by_cosine(found) if query.using == PASSAGE else contract.by_score(found)
+
+        return await contract.fetch_best(fetch, limit)
 
     async def _send(self, space: VectorSpace, queries: Sequence[PointQuery]) -> list[Hits]:
         """Answer queries of one collection in one request; none is sent for those that can find nothing."""

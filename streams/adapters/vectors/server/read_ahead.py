@@ -6,12 +6,14 @@ the server does not settle (scores that tie at the cut, memories that are no can
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.ports.vector_index import PlannedSearch, VectorReads
-from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
+from agents.rules.text.passages import MAX_PASSAGES
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Scored, Vector
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery
+from streams.adapters.vectors.server.stored_points import PASSAGE
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared import vector_contract as contract
 
@@ -25,7 +27,8 @@ class Answered:
 
     search: PlannedSearch
     dense: Sequence[list[Scored]]
-    maxsim: Sequence[list[Scored]]
+    maxsim: Sequence[Hits]
+    passages: Sequence[Hits]
     error: BaseException | None = None
 
     def question(self, space: VectorSpace, rows: Vector | Matrix, where: MemoryFilter) -> int | None:
@@ -50,6 +53,22 @@ class ReadAhead:
             return await self._index.search(space, vector, where, limit)
         return one.dense[number][:limit]
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        """Return the texts with the nearest passages; those of `memory_ids` are asked for."""
+        one, number = self._find(space, vector, where)
+        if one is not None and one.passages and memory_ids is None and limit == one.search.passage_limit:
+            found = one.passages[number]
+            if contract.is_settled(found, _text_limit(space, limit), limit):
+                return contract.best_memories(found, limit)
+        return await self._index.search_passages(space, vector, where, limit, memory_ids)
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -57,21 +76,25 @@ class ReadAhead:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         """Return the best by late interaction; asks the server for those of `memory_ids` that were no candidates."""
         one, number = self._find(space, question, where)
         if one is None or not one.maxsim or (memory_ids is None) != (one.search.candidates is None):
-            return await self._index.maxsim(space, question, where, limit, memory_ids)
+            return await self._index.maxsim(space, question, where, limit, memory_ids, pooled)
         found = one.maxsim[number]
         if memory_ids is None:
-            if limit != one.search.maxsim_limit or _ties_at_cut(found, limit):
-                return await self._index.maxsim(space, question, where, limit)
-            return found[:limit]
+            is_settled = contract.is_settled(found, _text_limit(space, limit), limit)
+            if limit != one.search.maxsim_limit or not is_settled:
+                return await self._index.maxsim(space, question, where, limit, None, pooled)
+            return contract.best_memories(found, limit)
         wanted, settled = frozenset(memory_ids), _settled(one, number)
         missing = [memory_id for memory_id in contract.validate_ids(memory_ids) if memory_id not in settled]
-        others = await self._index.maxsim(space, question, where, len(missing), missing) if missing else ()
         scored = [hit for hit in found if hit.memory_id in wanted and hit.memory_id in settled]
-        return contract.sort_by_score([*scored, *others])[: max(limit, 0)]
+        if missing:
+            others = await self._index.maxsim(space, question, where, len(missing), missing, pooled)
+            scored += contract.hits_of(others)
+        return contract.best_memories(scored, limit)
 
     def _find(self, space: VectorSpace, rows: Vector | Matrix, where: MemoryFilter) -> tuple[Answered | None, int]:
         for one in self._answered:
@@ -89,23 +112,36 @@ def _ties_at_cut(found: Sequence[Scored], limit: int) -> bool:
 
 def _settled(one: Answered, number: int) -> frozenset[str]:
     """Return the memories whose score is known, or that have none."""
-    scored = frozenset(hit.memory_id for hit in one.maxsim[number])
-    if len(scored) >= _candidate_limit(one.search):
+    hits, has_parts = one.maxsim[number], one.search.space.fingerprint.passages is not None
+    scored = frozenset(hit.memory_id for hit in hits if hit.part is None)
+    if len(hits) >= _candidate_limit(one.search):
         return scored  # A collection of several shards takes candidates of each: not all scores came.
     limit, settled = one.search.dense_limit, scored.union(one.search.candidates or ())
     for found in one.dense:
         # Of points that tie at the cut the server takes any.
         cut = found[limit].score if len(found) > limit else None
-        settled |= {hit.memory_id for hit in found[:limit] if hit.score != cut}
+        near = {hit.memory_id for hit in found[:limit] if hit.score != cut}
+        # One without a score may be cut: of its passages the server took none as candidates.
+        settled |= near & scored if has_parts else near
     return settled
 
 
 def _candidate_limit(search: PlannedSearch) -> int:
-    return len(search.questions) * search.dense_limit + len(search.candidates or ()) + 1
+    return len(search.questions) * search.dense_limit + _candidate_points(search) + 1
+
+
+def _candidate_points(search: PlannedSearch) -> int:
+    """Return the most points that the candidates have."""
+    return len(search.candidates or ()) * (1 if search.space.fingerprint.passages is None else MAX_PASSAGES + 1)
+
+
+def _text_limit(space: VectorSpace, limit: int) -> int:
+    """Return how many of the best texts are asked for, so that they nearly always have that many memories."""
+    return (limit + 1) * (1 if space.fingerprint.passages is None else contract.WIDENING_FACTOR)
 
 
 def planned_queries(search: PlannedSearch) -> list[PointQuery]:
-    """Return the queries of a search: for each question by its pooled vector, then for each by its token vectors.
+    """Return the queries of a search: for each question by its pooled vector, then of passages, then by token vectors.
 
     One hit more than wanted says whether scores tie at the cut. Raises ValueError for vectors that the space does not
     take.
@@ -115,16 +151,21 @@ def planned_queries(search: PlannedSearch) -> list[PointQuery]:
         contract.check_rows(search.space, one.tokens)
     using, where = payload.pooled_name(search.space.fingerprint), search.where
     dense = [PointQuery(using, one.pooled, where, search.dense_limit + 1) for one in search.questions]
+    has_parts = search.space.fingerprint.passages is not None
+    if has_parts and search.passage_limit is not None:
+        limit = _text_limit(search.space, search.passage_limit)
+        dense += [PointQuery(PASSAGE, one.pooled, where, limit, has_parts=True) for one in search.questions]
     if search.maxsim_limit is None:
         return dense
+    late = PointQuery(payload.TOKENS, None, where, _text_limit(search.space, search.maxsim_limit), has_parts=has_parts)
     if search.candidates is None:
-        limit = search.maxsim_limit + 1
-        return [*dense, *(PointQuery(payload.TOKENS, one.tokens, where, limit) for one in search.questions)]
+        return [*dense, *(replace(late, rows=one.tokens) for one in search.questions)]
     prefetch = [PointQuery(using, one.pooled, where, search.dense_limit) for one in search.questions]
     if search.candidates:
-        prefetch.append(PointQuery(None, None, where, len(search.candidates), search.candidates))
-    limit = _candidate_limit(search)
-    return [*dense, *(PointQuery(payload.TOKENS, one.tokens, where, limit, None, prefetch) for one in search.questions)]
+        limit = _candidate_points(search)
+        prefetch.append(PointQuery(None, None, where, limit, search.candidates, has_parts=has_parts))
+    late = replace(late, limit=_candidate_limit(search), prefetch=prefetch)
+    return [*dense, *(replace(late, rows=one.tokens) for one in search.questions)]
 
 
 async def read_ahead(searches: Sequence[PlannedSearch], send: SendQueries, index: VectorReads) -> ReadAhead:
@@ -142,14 +183,16 @@ async def _answered(space: VectorSpace, searches: Sequence[PlannedSearch], send:
         queries = {number: planned_queries(search) for number, search in enumerate(searches)}
         hits = iter(await send(space, [query for some in queries.values() for query in some]))
     except Exception as error:
-        return [Answered(search, (), (), error) for search in searches]
+        return [Answered(search, (), (), (), error) for search in searches]
     return [_parted(search, [next(hits) for _ in queries[number]]) for number, search in enumerate(searches)]
 
 
 def _parted(search: PlannedSearch, hits: Sequence[Hits]) -> Answered:
-    count = len(search.questions)
+    count, has_late = len(search.questions), search.maxsim_limit is not None
+    late = len(hits) - count if has_late else len(hits)
     return Answered(
         search,
-        [contract.sort_by_cosine(one) for one in hits[:count]],
-        [contract.sort_by_score(one) for one in hits[count:]],
+        dense=[contract.sort_by_cosine((hit.memory_id, hit.score) for hit in one) for one in hits[:count]],
+        maxsim=[contract.by_score(one) for one in hits[late:]],
+        passages=[contract.by_cosine(one) for one in hits[count:late]],
     )

@@ -1,13 +1,16 @@
 """Points and queries in the client's classes: for REST, and for the client's local mode."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
 from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery
+from streams.adapters.vectors.server.stored_points import MEMORY, PART, StoredPoint, stored_points
 from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import Hit
 
 
 class RestPoints:
@@ -21,16 +24,11 @@ class RestPoints:
         """Answer all queries of a collection in one request."""
         requests = [self._request(query) for query in queries]
         answers = await self._client.query_batch_points(name, requests)
-        return [[(point.id, point.score) for point in answer.points] for answer in answers]
+        return [[_hit(point) for point in answer.points] for answer in answers]
 
     async def upsert(self, name: str, fingerprint: Fingerprint, points: Sequence[Point]) -> models.UpdateResult:
         """Write points in one request."""
-        structs = [
-            models.PointStruct(
-                id=one.memory_id, vector=payload.named_vectors(fingerprint, one), payload=payload.payload_of(one)
-            )
-            for one in points
-        ]
+        structs = [_struct(fingerprint, one) for one in stored_points(fingerprint, points)]
         return await self._client.upsert(name, structs, wait=True)
 
     def _request(self, query: PointQuery) -> models.QueryRequest:
@@ -38,10 +36,10 @@ class RestPoints:
             prefetch=[self._prefetch(one) for one in query.prefetch] or None,
             query=_nearest(query),
             using=query.using,
-            filter=rest_filter(query.where, query.memory_ids),
+            filter=rest_filter(query.where, query.memory_ids, has_parts=query.has_parts),
             params=self._params,
             limit=query.limit,
-            with_payload=False,
+            with_payload=[MEMORY, PART] if query.has_parts else False,
             with_vector=False,
         )
 
@@ -49,24 +47,40 @@ class RestPoints:
         return models.Prefetch(
             query=_nearest(query),
             using=query.using,
-            filter=rest_filter(query.where, query.memory_ids),
+            filter=rest_filter(query.where, query.memory_ids, has_parts=query.has_parts),
             params=self._params,
             limit=query.limit,
         )
+
+
+def _struct(fingerprint: Fingerprint, point: StoredPoint) -> models.PointStruct:
+    named: dict[str, Any] = {name: rows.tolist() for name, rows in point.vectors.items()}
+    vectors = named[payload.POOLED] if payload.pooled_name(fingerprint) is None else named
+    return models.PointStruct(id=point.point_id, vector=vectors, payload=dict(point.payload))
+
+
+def _hit(point: models.ScoredPoint) -> Hit:
+    named = point.payload or {}
+    return Hit(named.get(MEMORY, str(point.id)), point.score, named.get(PART))
 
 
 def _nearest(query: PointQuery) -> models.NearestQuery | None:
     return None if query.rows is None else models.NearestQuery(nearest=query.rows.tolist())
 
 
-def rest_filter(where: MemoryFilter, ids: Sequence[str] | None) -> models.Filter:
-    """Return a filter in the client's classes. Its ranges are floats, exact for the milliseconds of any date."""
+def rest_filter(where: MemoryFilter, ids: Sequence[str] | None, *, has_parts: bool = False) -> models.Filter:
+    """Return a filter in the client's classes, with `has_parts` by the memory that a point names.
+
+    Its ranges are floats, exact for the milliseconds of any date.
+    """
     must: list[models.Condition] = [
         models.FieldCondition(key=field, match=models.MatchAny(any=values))
         for field, values in payload.match_values(where).items()
     ]
     if where.since_ms is not None or where.until_ms is not None:
         must.append(models.FieldCondition(key=payload.TIME, range=models.Range(gte=where.since_ms, lt=where.until_ms)))
-    if ids is not None:
+    if ids is not None and has_parts:
+        must.append(models.FieldCondition(key=MEMORY, match=models.MatchAny(any=list(ids))))
+    elif ids is not None:
         must.append(models.HasIdCondition(has_id=list(ids)))
     return models.Filter(must=must)

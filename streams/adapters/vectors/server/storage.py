@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 from qdrant_client import grpc, models
 
 from schemas.state.modes import Fingerprint
+from streams.adapters.vectors.server.stored_points import PASSAGE
 from streams.adapters.vectors.shared import qdrant_payload as payload
 
 T = TypeVar("T")
@@ -45,8 +46,11 @@ class ServerStorage:
             on_disk=_if_in(self.on_disk, "all", found=True),
             quantization_config=_if_in(self.quantised, "all", found=INT8),
         )
-        if not fingerprint.token_dim:
+        if payload.pooled_name(fingerprint) is None:
             return pooled
+        named = {payload.POOLED: pooled} | ({PASSAGE: pooled} if fingerprint.passages is not None else {})
+        if not fingerprint.token_dim:
+            return named
         tokens = models.VectorParams(
             size=fingerprint.token_dim,
             distance=models.Distance.DOT,
@@ -55,7 +59,7 @@ class ServerStorage:
             on_disk=_if_in(self.on_disk, "tokens", "all", found=True),
             quantization_config=_if_in(self.quantised, "tokens", "all", found=INT8),
         )
-        return {payload.POOLED: pooled, payload.TOKENS: tokens}
+        return named | {payload.TOKENS: tokens}
 
     def rest_search_params(self) -> models.SearchParams:
         """Return the parameters of every search. Exact ones ignore quantised vectors, and an older collection's graph.

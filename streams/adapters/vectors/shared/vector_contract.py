@@ -14,8 +14,6 @@ from schemas.state.modes import Fingerprint, VectorSpace
 
 T = TypeVar("T")
 
-_COLUMNS = (np.int64, np.int64, np.float64)
-
 PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The canonical form of an id. Parsing the hundreds of ids of a query would take longer than scoring them."""
 
@@ -151,22 +149,65 @@ def best_memories(hits: Iterable[Hit], limit: int) -> Nearest:
         best[hit.memory_id] = max(hit.score, best.get(hit.memory_id, hit.score))
     table = sorted(best, key=lambda memory_id: (-best[memory_id], memory_id))
     rows = {memory_id: row for row, memory_id in enumerate(table)}
-    parts = [(rows[hit.memory_id], hit.part, hit.score) for hit in found if hit.part is not None]
-    passages = (
-        ScoredPassages(
-            *(np.array(column, kind) for column, kind in zip(zip(*parts, strict=True), _COLUMNS, strict=True))
-        )
-        if parts
-        else None
+    parts = [hit for hit in found if hit.part is not None]
+    passages = ScoredPassages(
+        rows=np.array([rows[hit.memory_id] for hit in parts], np.int64),
+        parts=np.array([hit.part for hit in parts], np.int64),
+        scores=np.array([hit.score for hit in parts], np.float64),
     )
     limit = max(limit, 0)
     scores = np.array([best[memory_id] for memory_id in table[:limit]], np.float64)
-    return Nearest(table, scores, np.arange(len(scores)), passages)
+    return Nearest(table, scores, np.arange(len(scores)), passages if parts else None)
 
 
 def sort_by_cosine(found: Iterable[tuple[object, float]]) -> list[Scored]:
     """Sort by cosine, clipped to -1..1 against rounding errors."""
     return sort_by_score((memory_id, min(1.0, max(-1.0, score))) for memory_id, score in found)
+
+
+def by_score(hits: Iterable[Hit]) -> list[Hit]:
+    """Sort texts by score, best first."""
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def by_cosine(hits: Iterable[Hit]) -> list[Hit]:
+    """Sort texts by cosine, clipped to -1..1 against rounding errors."""
+    return by_score(hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
+
+
+def hits_of(found: Nearest) -> list[Hit]:
+    """Return memories as hits: those of cut texts by their passages, all others by themselves."""
+    if found.passages is None:
+        return [Hit(*one) for one in found]
+    passages, cut = found.passages, frozenset(found.passages.rows.tolist())
+    columns = zip(passages.rows.tolist(), passages.scores.tolist(), passages.parts.tolist(), strict=True)
+    whole = zip(found.rows.tolist(), found.scores.tolist(), strict=True)
+    return [
+        *(Hit(found.table[row], score) for row, score in whole if row not in cut),
+        *(Hit(found.table[row], score, part) for row, score, part in columns),
+    ]
+
+
+def is_settled(hits: Sequence[Hit], count: int, limit: int) -> bool:
+    """True if the best `count` texts, best first, decide which are the best `limit` memories, ties by id."""
+    if len(hits) < count:
+        return True
+    best = dict[str, float]()
+    for hit in hits:
+        best.setdefault(hit.memory_id, hit.score)
+    return len(best) > limit and hits[-1].score < list(best.values())[limit - 1]
+
+
+async def fetch_best(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -> Nearest:
+    """Return the best `limit` memories, ties by id, by the texts of `fetch`, best first; more of them as needed."""
+    if limit < 1:
+        return Nearest.of([])
+    count = limit + 1
+    hits = await fetch(count)
+    while not is_settled(hits, count, limit):
+        count *= WIDENING_FACTOR
+        hits = await fetch(count)
+    return best_memories(hits, limit)
 
 
 async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:

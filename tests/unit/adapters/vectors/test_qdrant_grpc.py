@@ -13,7 +13,7 @@ from qdrant_client import grpc as messages
 
 from agents.ports.vector_index import PlannedSearch
 from schemas.failures import Unavailable
-from schemas.models.vectors import Encoded, Matrix
+from schemas.models.vectors import Encoded, Matrix, PassageVectors
 from streams.adapters.vectors.server.grpc_points import dense_message, rows_message
 from streams.adapters.vectors.server.hang_guard import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import BATCHES_AT_ONCE, QdrantIndex
@@ -87,6 +87,22 @@ async def test_question_is_one_request_for_each_collection(server: Server) -> No
         assert ids(await reads.maxsim(space, ROWS, EVERYTHING, 5, [memory(1)])) == [memory(1)]
     assert calls.names == ["Points/QueryBatch"] * 2
     assert calls.most_at_once == 2
+
+
+async def test_passages_are_asked_for_in_the_same_request(server: Server) -> None:
+    index, calls = server
+    space = space_of(token_dim=2, passages="400-1")
+    passages = PassageVectors(np.array([X, -X]), np.array([2, 1]))
+    await index.upsert(space, [replace(POINT, passages=passages), replace(POINT, memory_id=memory(2))])
+    calls.names.clear()
+    reads = await index.read_ahead([PlannedSearch(space, [ASKED], EVERYTHING, 10, 10, passage_limit=10)])
+    assert ids(await reads.search(space, X, EVERYTHING, 10)) == [memory(1), memory(2)]
+    found = await reads.search_passages(space, X, EVERYTHING, 10)
+    assert ids(found) == [memory(1)]
+    assert found.passages is not None
+    assert found.passages.parts.tolist() == [0, 1]
+    assert ids(await reads.maxsim(space, ROWS, EVERYTHING, 10)) == [memory(1), memory(2)]
+    assert calls.names == ["Points/QueryBatch"]
 
 
 async def test_filter_is_in_candidates_and_outer_query(server: Server) -> None:

@@ -55,7 +55,7 @@ async def answers(index: EdgeIndex, asked: list[str] | None) -> list[tuple[list[
         await index.maxsim(SPACE, QUESTION, WHERE, COUNT, asked),
         await index.maxsim(SPACE, QUESTION, WHERE, COUNT, asked, QUERY),
     ]
-    return [([tuple(hit) for hit in one], named(one)) for one in found]
+    return [([(hit.memory_id, hit.score) for hit in one], named(one)) for one in found]
 
 
 def beyond_the_cache() -> EdgeResources:

@@ -7,7 +7,7 @@ import pytest
 
 from agents.ports.vector_index import PlannedSearch, VectorReads
 from agents.retrieval import vector_search
-from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Scored, Vector
 from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.harnesses.modes import filled, found, library_of_modes
@@ -29,6 +29,19 @@ class PlannedReads:
         assert plan.dense_limit == limit
         return await self.index.search(space, vector, where, limit)
 
+    async def search_passages(
+        self,
+        space: VectorSpace,
+        vector: Vector,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> Nearest:
+        plan = self._plan(space, where)
+        assert any(one.pooled is vector for one in plan.questions)
+        assert memory_ids is not None or plan.passage_limit == limit
+        return await self.index.search_passages(space, vector, where, limit, memory_ids)
+
     async def maxsim(
         self,
         space: VectorSpace,
@@ -36,7 +49,8 @@ class PlannedReads:
         where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
-    ) -> Sequence[Scored]:
+        pooled: Vector | None = None,
+    ) -> Nearest:
         plan = self._plan(space, where)
         assert any(one.tokens is question for one in plan.questions)
         if plan.candidates is None:
@@ -46,7 +60,7 @@ class PlannedReads:
             assert memory_ids is not None
             assert set(memory_ids) <= {*plan.candidates, *(hit.memory_id for found in nearest for hit in found)}
             self.candidates_asked += 1
-        return await self.index.maxsim(space, question, where, limit, memory_ids)
+        return await self.index.maxsim(space, question, where, limit, memory_ids, pooled)
 
     def _plan(self, space: VectorSpace, where: MemoryFilter) -> PlannedSearch:
         self.asked += 1

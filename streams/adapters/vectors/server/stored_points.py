@@ -1,0 +1,99 @@
+"""The points of a memory on a server: one for the whole text, and one for each passage of a cut text.
+
+The whole text alone has a partition, a content hash and a vector named `POOLED`, so that counts, hashes and searches
+see it alone. Passages have `PASSAGE`; `TOKENS` lie with the passages of a cut text, else with the whole. In a space of
+cut texts every point names its memory. Guaranteed: a space without cut texts has points as earlier releases wrote them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID, uuid5
+
+import numpy as np
+from qdrant_client import models
+
+from schemas.models.vectors import Encoded, Matrix, PassageVectors, Point, Vector
+from schemas.state.modes import Fingerprint
+from streams.adapters.vectors.shared import qdrant_payload as payload
+
+PASSAGE = "passage"
+"""The vector of a passage, compared by cosine."""
+
+MEMORY, PART = "memory_id", "part"
+"""The memory of a point, and the number of a passage in it."""
+
+PASSAGE_COUNT = "passages"
+"""In the payload of a cut text: how many passages it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPoint:
+    """A point as it is written: its vectors by name, and its payload."""
+
+    point_id: str
+    vectors: Mapping[str, Vector | Matrix]
+    payload: Mapping[str, Any]
+
+
+def stored_points(fingerprint: Fingerprint, points: Sequence[Point]) -> Iterator[StoredPoint]:
+    """Yield the points of memories."""
+    for point in points:
+        fields = payload.payload_of(point)
+        if fingerprint.passages is None:
+            yield StoredPoint(point.memory_id, _named(payload.POOLED, point.vector, point.tokens), fields)
+            continue
+        fields[MEMORY] = point.memory_id
+        passages = point.passages
+        if passages is None:
+            yield StoredPoint(point.memory_id, _named(payload.POOLED, point.vector, point.tokens), fields)
+            continue
+        count = {PASSAGE_COUNT: len(passages)}
+        yield StoredPoint(point.memory_id, {payload.POOLED: point.vector}, fields | count)
+        own = {name: value for name, value in fields.items() if name not in (payload.PARTITION, payload.HASH)}
+        ends = np.cumsum(passages.token_counts)
+        for part, (pooled, start, end) in enumerate(
+            zip(passages.pooled, ends - passages.token_counts, ends, strict=True)
+        ):
+            tokens = None if point.tokens is None else point.tokens[start:end]
+            yield StoredPoint(_passage_id(point.memory_id, part), _named(PASSAGE, pooled, tokens), own | {PART: part})
+
+
+def _named(name: str, vector: Vector, tokens: Matrix | None) -> dict[str, Vector | Matrix]:
+    return {name: vector} if tokens is None or not len(tokens) else {name: vector, payload.TOKENS: tokens}
+
+
+def _passage_id(memory_id: str, part: int) -> str:
+    return str(uuid5(UUID(memory_id), str(part)))
+
+
+def passage_ids(memory: models.Record) -> list[str]:
+    """Return the ids of a memory's passages; none if it is not cut."""
+    count = (memory.payload or {}).get(PASSAGE_COUNT, 0)
+    return [_passage_id(str(memory.id), part) for part in range(count)]
+
+
+def decode_vectors(fingerprint: Fingerprint, memory: models.Record, passages: Sequence[models.Record]) -> Encoded:
+    """Return the vectors of a memory whose points were read, with its passages in order."""
+    encoded = payload.decode_point_vectors(fingerprint, memory.vector)
+    if not passages:
+        return encoded
+    stored = [one.vector for one in passages if isinstance(one.vector, dict)]
+    rows = [np.array(one.get(payload.TOKENS) or np.empty((0, fingerprint.token_dim)), np.float32) for one in stored]
+    pooled = np.array([one[PASSAGE] for one in stored], np.float32)
+    return replace(
+        encoded, tokens=np.concatenate(rows), passages=PassageVectors(pooled, np.array([len(one) for one in rows]))
+    )
+
+
+def passages_of(memory_ids: Sequence[str]) -> models.Filter:
+    """Return a filter that admits the passages of these memories."""
+    return models.Filter(
+        must=[models.FieldCondition(key=MEMORY, match=models.MatchAny(any=list(memory_ids)))],
+        must_not=[models.HasIdCondition(has_id=list(memory_ids))],
+    )
+
+
+def points_of(memory_ids: Sequence[str]) -> models.Filter:
+    """Return a filter that admits all points of these memories, of a space of cut texts."""
+    return models.Filter(must=[models.FieldCondition(key=MEMORY, match=models.MatchAny(any=list(memory_ids)))])
