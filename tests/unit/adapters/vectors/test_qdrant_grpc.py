@@ -105,6 +105,15 @@ async def test_passages_are_asked_for_in_the_same_request(server: Server) -> Non
     assert calls.names == ["Points/QueryBatch"]
 
 
+async def test_passages_count_towards_the_size_of_a_write(server: Server) -> None:
+    index, calls = server
+    space = space_of(passages="400-1")
+    passages = PassageVectors(np.repeat(X[np.newaxis], 60, axis=0), np.zeros(60, np.int64))
+    await index.upsert(space, [point(number, passages=passages) for number in range(40)])
+    written = [one for one, name in zip(calls.requests, calls.names, strict=True) if name == "Points/Upsert"]
+    assert sorted(len(one.points) for one in written) == [5 * 61, 35 * 61]
+
+
 async def test_filter_is_in_candidates_and_outer_query(server: Server) -> None:
     index, calls = server
     await index.upsert(SPACE, [POINT])
