@@ -21,8 +21,8 @@ POINT_BATCH_SIZE = 256
 """Points or ids in one call of an engine: the embedded one holds the GIL, for about 10 ms with 256."""
 
 MAX_BATCH_ROWS = 2048
-"""Vectors of tokens and passages in one write: those of a hundred short texts, or of eight long ones. With 128 dimensions
-they hold the GIL for 15 ms, and are 3 MB of JSON for a server, which accepts 32."""
+"""Vectors of tokens and passages in one write: those of a hundred short texts, or of four long ones. With 128 numbers
+each they hold the GIL for 15 ms, and are 3 MB of JSON for a server, which accepts 32."""
 
 VECTOR_BATCH_SIZE = 32
 """Points with vectors in one read: 3 ms with the tokens of short texts, 30 ms with those of long ones."""
