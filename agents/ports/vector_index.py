@@ -51,9 +51,9 @@ class VectorReads(Protocol):
         """Return the texts whose best passage is nearest to the pooled vector: exact, best first, ties by id.
 
         Compares the pooled vectors of the passages of all cut texts that `where` admits, or of those of `memory_ids`
-        that it admits. Texts that are not cut are not in the result. `passages` are those that were compared, at least
-        those of the memories in the result that are as near as the last memory. Without `memory_ids` a boundary of more
-        memories than an index caches takes long: tens of microseconds a memory.
+        that it admits. Texts that are not cut are not in the result. Its `passages` are all that were compared; where a
+        read is a round trip, those further than the last memory of the result may be missing. Without `memory_ids` a
+        boundary with more memories than an index caches takes long: tens of microseconds a memory.
         """
 
     async def maxsim(
@@ -74,10 +74,10 @@ class VectorReads(Protocol):
         of `memory_ids` that it admits (0.3 ms for 300). A memory without token vectors is not in the result; a question
         without rows finds nothing. Raises ValueError as `upsert` does.
 
-        The score of a cut text is that of its best passage; `passages` are those that were scored, at least those of
-        the memories in the result that score no less than the last memory. With the question's `pooled` vector an index
-        may score, of a cut text, only the `PASSAGES_READ` passages with token vectors that are nearest to it by cosine,
-        ties by number: that bounds what a long text costs.
+        The score of a cut text is that of its best passage; `passages` are those that were scored, as in
+        `search_passages`. With the question's `pooled` vector an index may score, of a cut text, only the
+        `PASSAGES_READ` passages with token vectors that are nearest to it by cosine, ties by number: that bounds the
+        cost of a long text.
         """
 
 

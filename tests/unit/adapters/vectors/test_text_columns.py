@@ -1,5 +1,6 @@
 """Passages of the embedded index: the same scores in memory, page by page, and after a restart."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from agents.ports.vector_index import PASSAGES_READ
 from schemas.models.vectors import MemoryFilter, Nearest, PassageVectors, Point
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
+from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.token_cache import KeptTokens
@@ -139,3 +141,16 @@ async def test_text_whose_tokens_cannot_be_packed_is_scored_as_a_whole(tmp_path:
     assert set(late.memory_ids) == {memory(5), memory(15)}
     assert {owner for owner, _ in named(late)} == {memory(5)}
     await index.close()
+
+
+async def test_collection_whose_passages_are_lost_is_set_aside(tmp_path: Path) -> None:
+    space = space_of(dim=48, passages="400-1")
+    first = EdgeIndex(tmp_path)
+    await first.upsert(
+        space, [replace(made(10), tokens=None, passages=PassageVectors(drawn([7], 2, 48), np.zeros(2, np.int64)))]
+    )
+    await first.close()
+    shutil.rmtree(tmp_path / PACKED_DIR)
+    again = EdgeIndex(tmp_path)
+    assert again.set_aside() == [space.collection]
+    await again.close()
