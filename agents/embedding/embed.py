@@ -15,12 +15,12 @@ from dataclasses import replace
 from agents.categories.matching import CategoryMatcher
 from agents.embedding.encoded_memory import EncodedMemory
 from agents.embedding.held_vectors import HeldVectors
+from agents.modes.memory_encoding import encode_memory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.embedder import Embedder
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import written_location
-from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.internal.events import Embedded, Forgotten, Released, Remembered
 from schemas.models.vectors import Encoded, Point
@@ -89,6 +89,7 @@ class Embed:
                 space=space,
                 vector=encoded.pooled,
                 tokens=encoded.tokens,
+                passages=encoded.passages,
                 interaction_probabilities=encoded.interaction_probabilities if unprefixed else None,
             )
         except Unavailable:
@@ -184,10 +185,19 @@ class Embed:
             return None
         embedder, space = former
         try:
-            encoded = await embedder.passage(embedding_text(memory), boundary=memory.boundary)
+            encoded = await encode_memory(embedder, memory)
         except Exception:
             return None
-        return EncodedMemory(memory.memory_id, frozenset(), memory, partition, space, encoded.pooled, encoded.tokens)
+        return EncodedMemory(
+            memory.memory_id,
+            frozenset(),
+            memory,
+            partition,
+            space=space,
+            vector=encoded.pooled,
+            tokens=encoded.tokens,
+            passages=encoded.passages,
+        )
 
     async def _upsert_all(self, index: VectorIndex, due: Sequence[EncodedMemory]) -> list[EncodedMemory]:
         """Write the points of each space; those that the index refuses are `failed`."""
@@ -204,7 +214,7 @@ class Embed:
             source = VectorSpace(before.place.mode, space.fingerprint)
             if (stored := await self._stored_vectors(index, source, memory)) is not None:
                 return stored
-        return await embedder.passage(embedding_text(memory), boundary=memory.boundary)
+        return await encode_memory(embedder, memory)
 
     async def _stored_vectors(self, index: VectorIndex, space: VectorSpace, memory: Memory) -> Encoded | None:
         """Return the stored vectors of the memory's text; None if those of another text are stored or being written."""
@@ -288,4 +298,5 @@ def _point(memory: Memory, one: EncodedMemory) -> Point:
         occurred_ms=memory.occurred_ms,
         content_hash=memory.content_hash,
         tokens=one.tokens,
+        passages=one.passages,
     )

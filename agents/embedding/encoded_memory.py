@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from schemas.models.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, PassageVectors, Vector
 from schemas.state.memories import Memory, VectorLocation
 from schemas.state.modes import VectorSpace
 
@@ -23,6 +23,7 @@ class EncodedMemory:
     space: VectorSpace | None = None
     vector: Vector | None = None
     tokens: Matrix | None = None
+    passages: PassageVectors | None = None
     error: str | None = None
     held: tuple[str, ...] = ()
     beside: "EncodedMemory | None" = None

@@ -42,6 +42,7 @@ class Embedders(Protocol):
     def for_text(self, mode: Mode, text: str) -> Embedder:
         """Return the embedder once the model for this text's language is loaded: a mode may have several.
 
+        It embeds parts of the text by that model too, whatever the language of a part looks like.
         Raises ModelMissing as `of` does.
         """
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from agents.modes.memory_encoding import encode_memory
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
@@ -38,27 +39,21 @@ class InteractionReader:
         self._classifier = classifier
 
     async def read(
-        self,
-        text: str,
-        embedded: str,
-        *,
-        intent: str | None = None,
-        model: Interaction | None = None,
-        boundary: str = "",
+        self, memory: Memory, *, intent: str | None = None, model: Interaction | None = None
     ) -> LeadingInteraction:
-        """Classify a text on its own, before the threshold is applied; `embedded` is the text in its indexed form.
+        """Classify a turn on its own, before the threshold is applied.
 
         `intent` and `model` are a language model's votes; the rules' own intent is a feature of the classifier. Raises
         Unavailable or ModelMissing while the general embedder does not answer.
         """
         try:
-            encoded = await self._general().passage(embedded, boundary=boundary)
+            encoded = await encode_memory(self._general(), memory)
         except RuntimeError as refused:
             # The memory is found by words, and its interaction mode is not known.
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
-        if encoded.interaction_probabilities is not None and text == embedded:
+        if encoded.interaction_probabilities is not None and memory.text == embedding_text(memory):
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
-        return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
+        return pool_votes(self._classifier.probabilities(memory.text, encoded.pooled), intent, model)
 
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable
@@ -80,6 +75,4 @@ class InteractionReader:
 
     async def _stored_interaction(self, turn: Memory) -> Interaction:
         """Return a turn's interaction mode; a turn that has just been stored may still have to be classified."""
-        return turn.reading.interaction or apply_threshold(
-            await self.read(turn.text, embedding_text(turn), boundary=turn.boundary)
-        )
+        return turn.reading.interaction or apply_threshold(await self.read(turn))

@@ -85,10 +85,9 @@ class Understand:
         """
         if not needs_understanding(memory):
             return None
-        embedded = embedding_text(memory)
-        if probabilities is not None and memory.text == embedded:
+        if probabilities is not None and memory.text == embedding_text(memory):
             return apply_threshold(pool_votes(probabilities.astype(np.float64), None, None))
-        return apply_threshold(await self._reader.read(memory.text, embedded, boundary=memory.boundary))
+        return apply_threshold(await self._reader.read(memory))
 
     async def until_available(self) -> None:
         """Wait until the model may be asked; never returns without one."""
@@ -154,9 +153,7 @@ class Understand:
         if found.interaction_mode is not None:
             vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
         try:
-            read = await self._reader.read(
-                memory.text, embedding_text(memory), boundary=memory.boundary, intent=found.intent, model=vote
-            )
+            read = await self._reader.read(memory, intent=found.intent, model=vote)
         except (ModelMissing, Unavailable):
             return None  # Keep the rest of the answer: asking again would cost again.
         return apply_threshold(read)

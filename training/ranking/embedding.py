@@ -71,9 +71,9 @@ class CachedEmbedder(LanguageRoutingEmbedder):
         """Return this embedder."""
         return self
 
-    def for_text(self, mode: Mode, text: str) -> "CachedEmbedder":  # noqa: ARG002 - as above
-        """Return this embedder."""
-        return self
+    def for_text(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
+        """Return the embedder of a text in this language."""
+        return self.in_one_language(text)
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
         """Return the model that does not embed this text by default."""

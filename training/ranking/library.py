@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from agents.modes.memory_encoding import encode_memory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalWriter
 from agents.retrieval.hits import collect_query_features
@@ -27,7 +28,7 @@ from schemas.messages.turns import Turn
 from schemas.models.vectors import Point
 from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
-from schemas.state.modes import GENERAL, ModeDeclarations, VectorSpace
+from schemas.state.modes import GENERAL, GENERAL_MODE, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import at_partition
 from training.ranking.conversations import Conversation, LabelledQuestion
@@ -120,7 +121,7 @@ def _memory(user: str, turn: Turn, place: int, embedder: CachedEmbedder) -> Memo
 
 
 async def _point(memory: Memory, embedder: CachedEmbedder) -> Point:
-    made = await embedder.passage(embedding_text(memory))
+    made = await encode_memory(embedder.for_text(GENERAL_MODE, embedding_text(memory)), memory)
     return Point(
         memory_id=memory.memory_id,
         vector=made.pooled,
@@ -132,4 +133,5 @@ async def _point(memory: Memory, embedder: CachedEmbedder) -> Point:
         occurred_ms=memory.occurred_ms,
         content_hash=memory.content_hash,
         tokens=made.tokens,
+        passages=made.passages,
     )

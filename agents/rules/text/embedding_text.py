@@ -1,11 +1,15 @@
-"""The texts of a memory for embedding and for the lexical index. Pure; nothing of the session around it."""
+"""The texts of a memory for embedding and for the lexical index. Pure; nothing of the session around it.
+
+A long turn is embedded passage by passage, any other memory as one text.
+"""
 
 from collections.abc import Iterable
 
+from agents.rules.text.passages import cut_passages
 from schemas.state.memories import Memory, Resource
 
 MAX_CONTENT_CHARS = 2048
-"""Embedded characters of a turn: more than the model of any preset reads of plain prose."""
+"""Embedded characters of a text that is not cut: more than the model of any preset reads of plain prose."""
 
 MAX_CAPTION_CHARS = 512
 """Embedded characters of one resource's text, so that a transcript does not crowd out the rest."""
@@ -15,8 +19,24 @@ MAX_EMBEDDED_CHARS = 8192
 
 
 def embedding_text(memory: Memory) -> str:
-    """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning."""
+    """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning.
+
+    Of a turn that is cut into passages it is all that they have, and what the hash of the embedded content is made of.
+    """
+    if passages := embedded_passages(memory):
+        return "\n".join(passages)
     return _joined(memory.text, memory.resources, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
+
+
+def embedded_passages(memory: Memory) -> list[str]:
+    """Return the texts to embed of a long turn: its passages, then one with the texts of its resources, if it has any.
+
+    Empty for any other memory.
+    """
+    spans = cut_passages(memory.text) if memory.origin == "said" else []
+    captions = [_caption(resource, MAX_CAPTION_CHARS) for resource in memory.resources if resource.text]
+    passages = [memory.text[start:end] for start, end in spans]
+    return [*passages, " ".join(captions)[:MAX_EMBEDDED_CHARS]] if passages and captions else passages
 
 
 def lexical_text(memory: Memory) -> str:

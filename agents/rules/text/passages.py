@@ -5,7 +5,7 @@ the text. The same text is always cut alike: spans are computed where they are n
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from agents.rules.text.sentences import Span
@@ -17,7 +17,7 @@ MAX_UNCUT_CHARS = 480
 """A text of this length is one passage: a second one would hold a sentence at most."""
 
 MAX_PASSAGES = 63
-"""Passages of one text. Of a longer text the last passage is the rest."""
+"""Passages of one text: one bit each in a word of 64. A text longer than some 12,000 characters has longer passages."""
 
 CUTTING = f"{MAX_PASSAGE_CHARS}-1"
 """Names these rules in the fingerprint of a vector space. Change it with them: vectors are then made again."""
@@ -41,22 +41,23 @@ def cut_passages(text: str) -> list[Span]:
     if len(text) <= MAX_UNCUT_CHARS:
         return []
     places = _cut_places(text)
+    size = max(MAX_PASSAGE_CHARS, 2 * len(text) // MAX_PASSAGES)
     spans: list[Span] = []
     start = 0
-    while len(text) - start > MAX_UNCUT_CHARS and len(spans) < MAX_PASSAGES - 1:
-        end = _next_cut(text, start, places)
+    while len(text) - start > size * MAX_UNCUT_CHARS // MAX_PASSAGE_CHARS and len(spans) < MAX_PASSAGES - 1:
+        end = _next_cut(text, start, size, places)
         spans.append(Span(start, end))
         start = end
     spans.append(Span(start, len(text)))
     return [span for span in (_stripped(text, one) for one in spans) if span.start < span.end]
 
 
-def _next_cut(text: str, start: int, places: tuple[list[int], ...]) -> int:
-    """Return the last of the best places in the second part of a passage from `start` on."""
-    first, limit = start + MAX_PASSAGE_CHARS * 2 // 5, start + MAX_PASSAGE_CHARS
+def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -> int:
+    """Return the last of the best places in the second part of a passage of at most `size` from `start` on."""
+    first, limit = start + size * 2 // 5, start + size
     for ends in places:
         index = bisect_right(ends, limit) - 1
-        if index >= 0 and ends[index] >= first and index >= bisect_left(ends, start + 1):
+        if index >= 0 and ends[index] >= first:
             return ends[index]
     space = text.rfind(" ", first, limit)
     return space + 1 if space > 0 else limit

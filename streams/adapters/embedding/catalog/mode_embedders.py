@@ -137,6 +137,10 @@ class LanguageRoutingEmbedder:
     async def query(self, text: str, *, boundary: str = "") -> Encoded:
         return await self.model_for(text).query(text, boundary=boundary)
 
+    def in_one_language(self, text: str) -> Embedder:
+        """Return an embedder that embeds parts of this text, as well. Raises ModelMissing as `model_for`."""
+        return OneLanguageEmbedder(self.model_for(text), self._fingerprint)
+
     def model_for(self, text: str) -> Embedder:
         """Return the model that embeds a text. Raises ModelMissing while it is not loaded."""
         return self._multilingual() if is_non_english(text) else self._english
@@ -145,6 +149,20 @@ class LanguageRoutingEmbedder:
         """Return the model that does not embed this text by default. Raises ModelMissing as `model_for`."""
         multilingual = self._multilingual()
         return self._english if is_non_english(text) else multilingual
+
+
+@dataclass(frozen=True, slots=True)
+class OneLanguageEmbedder:
+    """Implements `agents.ports.embedder.Embedder` by one of the models of a space: a part may look like no language."""
+
+    model: Embedder
+    fingerprint: Fingerprint
+
+    async def passage(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model.passage(text, boundary=boundary)
+
+    async def query(self, text: str, *, boundary: str = "") -> Encoded:
+        return await self.model.query(text, boundary=boundary)
 
 
 class Prefixable(Protocol):

@@ -132,7 +132,7 @@ class EmbedderRegistry:
     def for_text(self, mode: Mode, text: str) -> Embedder:
         embedder = self.of(mode)
         if isinstance(embedder, LanguageRoutingEmbedder):
-            embedder.model_for(text)
+            embedder = embedder.in_one_language(text)
         entry = self._entry(mode.embedder)
         if self._models[entry.name].loaded is None:
             # Its vectors are due once it is loaded again, as before it was loaded first.

@@ -18,6 +18,7 @@ from fastembed.text.onnx_embedding import OnnxTextEmbedding
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
+from agents.rules.text.passages import CUTTING
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel
@@ -267,4 +268,5 @@ def _fingerprint(
         max_tokens=max_tokens,
         tokens=None if tokens is None else tokens.name,
         token_dim=0 if tokens is None else tokens.dim,
+        passages=CUTTING,
     )

@@ -10,6 +10,7 @@ import pytest
 from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
+from agents.rules.text.passages import CUTTING
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
@@ -52,6 +53,7 @@ def test_fingerprint_describes_the_model(tiny: LocalModel) -> None:
         "token_dim": 24,
         "others": None,
         "files": companions_digest(local),
+        "passages": CUTTING,
     }
 
 

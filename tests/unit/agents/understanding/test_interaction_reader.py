@@ -17,13 +17,14 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import Encoded
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Memory, TurnUnderstanding
+from schemas.state.memories import Memory, Resource, TurnUnderstanding
 from schemas.state.modes import GENERAL_MODE
 from tests.builders.memories import made
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.embedders import FakeEmbedders
 
 LEARNING = Interaction(mode="LEARNING", confidence=0.9)
+PICTURE = Resource(uri="a", media_type="image/png", text="a cup")
 UNSTABLE = replace(assume_stable(), reasons=("drift",))
 
 
@@ -47,7 +48,7 @@ def said(number: int, interaction: Interaction | None, role: str = "user") -> Me
 
 async def test_text_is_classified_by_words_and_the_indexed_vector() -> None:
     harness = ReaderHarness("TASK", 0.9)
-    read = await harness.reader.read("tea", "tea [image: a cup]")
+    read = await harness.reader.read(made("tea", resources=(PICTURE,)))
     assert read.mode == "TASK"
     [(text, vector)] = harness.classifier.asked
     assert text == "tea"
@@ -68,41 +69,41 @@ async def test_stored_interaction_is_not_classified_again() -> None:
             return replace(await model.passage(text), interaction_probabilities=shares)
 
     reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), harness.classifier)
-    assert (await reader.read("tea", "tea")).mode == "DEBUGGING"
+    assert (await reader.read(made("tea"))).mode == "DEBUGGING"
     assert harness.classifier.asked == []
-    assert (await reader.read("tea", "tea [image: a cup]")).mode == "TASK", "captions are not classified"
+    assert (await reader.read(made("tea", resources=(PICTURE,)))).mode == "TASK", "captions are not classified"
 
 
 async def test_leading_mode_is_returned_below_the_threshold() -> None:
-    read = await ReaderHarness("TASK", 0.6).reader.read("tea", "tea")
+    read = await ReaderHarness("TASK", 0.6).reader.read(made("tea"))
     assert (read.mode, read.confidence) == ("TASK", 0.6)
 
 
 async def test_models_intent_counts() -> None:
     harness = ReaderHarness()
-    assert (await harness.reader.read("tea", "tea", intent="explain")).mode == "LEARNING"
-    plain, general = [await harness.reader.read("tea", "tea", intent=intent) for intent in (None, "general")]
+    assert (await harness.reader.read(made("tea"), intent="explain")).mode == "LEARNING"
+    plain, general = [await harness.reader.read(made("tea"), intent=intent) for intent in (None, "general")]
     assert plain == general, "the intent `general` has no effect"
 
 
 async def test_models_vote_counts() -> None:
     harness = ReaderHarness()
     vote = Interaction(mode="EXPLORATION", confidence=0.9)
-    assert (await harness.reader.read("tea", "tea", model=vote)).mode == "EXPLORATION"
-    assert (await harness.reader.read("tea", "tea")).confidence < vote.confidence
+    assert (await harness.reader.read(made("tea"), model=vote)).mode == "EXPLORATION"
+    assert (await harness.reader.read(made("tea"))).confidence < vote.confidence
 
 
 async def test_nothing_is_classified_without_the_general_embedder() -> None:
     harness = ReaderHarness()
     harness.embedders.missing("general")
     with pytest.raises(ModelMissing):
-        await harness.reader.read("tea", "tea")
+        await harness.reader.read(made("tea"))
     with pytest.raises(ModelMissing):
         await harness.judge("tea")
     harness.embedders.load("general")
     harness.embedders.model("general").outage = True
     with pytest.raises(Unavailable):
-        await harness.reader.read("tea", "tea")
+        await harness.reader.read(made("tea"))
 
 
 async def test_request_is_classified_by_its_query_without_queueing() -> None:
@@ -151,7 +152,7 @@ class RefusingEmbedder:
 async def test_text_that_the_model_refuses_has_no_interaction_mode() -> None:
     reader = InteractionReader(lambda: cast(Embedder, RefusingEmbedder()), FixedClassifier("GENERAL", 0.2))
     with pytest.raises(ModelMissing, match="three times"):
-        await reader.read("tea", "tea")
+        await reader.read(made("tea"))
 
 
 async def test_context_waits_for_unclassified_turns_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:

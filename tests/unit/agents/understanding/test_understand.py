@@ -78,7 +78,7 @@ def harness(words: SqliteLexicalIndex) -> UnderstandHarness:
 
 async def test_rules_classify_a_turn_at_once(harness: UnderstandHarness) -> None:
     read = await harness.agent.by_rules(made("tea", reading=TurnUnderstanding(status="pending")))
-    assert read == apply_threshold(await harness.reader.read("tea", "tea"))
+    assert read == apply_threshold(await harness.reader.read(made("tea")))
     assert harness.model.asked == []
     harness.classifier.say("TASK", 0.6)
     assert await harness.agent.by_rules(made("tea")) == Interaction(mode="GENERAL", confidence=0.1)
@@ -130,7 +130,7 @@ async def test_model_vote_counts_in_the_interaction_mode(harness: UnderstandHarn
     assert event.interaction is not None
     assert event.interaction.mode == "EXPLORATION"
     without = await harness.answer(memory)
-    assert without.interaction == apply_threshold(await harness.reader.read("tea", "tea"))
+    assert without.interaction == apply_threshold(await harness.reader.read(made("tea")))
 
 
 async def test_turns_of_other_roles_have_no_interaction_mode(harness: UnderstandHarness) -> None:

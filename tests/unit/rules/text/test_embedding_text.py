@@ -20,6 +20,11 @@ def test_speaker_is_not_embedded() -> None:
 
 def test_embedded_text_is_bounded_and_indexed_text_is_not() -> None:
     long = Resource(uri="file:c", media_type="video/mp4", text="z" * 9000)
-    memory = made("a" * 9000, resources=(long,))
+    memory = made("a" * 9000, resources=(long,), origin="distilled")
     assert embedding_text(memory) == f"{'a' * MAX_CONTENT_CHARS} [video: {'z' * MAX_CAPTION_CHARS}]"
     assert lexical_text(memory) == f"{'a' * 9000} [video: {'z' * 9000}]"
+
+
+def test_all_of_a_long_turn_is_embedded() -> None:
+    text = "A sentence of a long reply. " * 400
+    assert embedding_text(made(text)).split() == text.split()
