@@ -20,10 +20,15 @@ B = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Postings of one term: numbers of memories and counts in each, both of shape (memories,)."""
+    """Postings of one term: numbers of memories and counts in each, both of shape (memories,).
+
+    `passages` has, for each of these memories, a bit for every passage of its text that has the term; 0 for a text that
+    is not cut. None if no text is.
+    """
 
     numbers: IntArray
     counts: IntArray
+    passages: IntArray | None = None
 
 
 def bm25(postings: Sequence[Postings], lengths: IntArray, documents: int) -> FloatArray:

@@ -7,7 +7,7 @@ serves no other thread during one long match.
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, pairwise
 from threading import Lock
 from typing import NamedTuple
 
@@ -28,6 +28,9 @@ PIECE_CHARS = 4096
 """Characters of a long text that are read at a stretch, some 0.3 ms: the event loop waits that long whenever it needs
 the interpreter, some hundred times in a request."""
 
+LAST_PASSAGE_BIT = 62
+"""The highest bit of a number that the index stores without a sign; passages beyond it, if any, share it."""
+
 KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
 """Texts whose words are kept: those of turns that are about to be written, and of some before."""
 
@@ -35,13 +38,19 @@ KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
 class IndexedWords(NamedTuple):
     """Words in text order, with repetitions, one a line, and their number; the language by its index, 0 for none.
 
-    `counts` is how often each word occurs, in the order of the text.
+    `counts` is how often each word occurs, in the order of the text. `passages` has for each word a bit for every
+    passage of the text in which it occurs; it is empty if the text is not cut.
     """
 
     length: int
     language: int
     lines: str
     counts: Mapping[str, int]
+    passages: Mapping[str, int]
+
+
+TextKey = tuple[str, tuple[int, ...]]
+"""A text, and where its passages begin."""
 
 
 class _KeptWords:
@@ -49,17 +58,17 @@ class _KeptWords:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._words: OrderedDict[str, IndexedWords] = OrderedDict()
+        self._words: OrderedDict[TextKey, IndexedWords] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, text: str) -> IndexedWords | None:
+    def get(self, key: TextKey) -> IndexedWords | None:
         with self._lock:
-            return self._words.get(text)
+            return self._words.get(key)
 
-    def put(self, text: str, words: IndexedWords) -> None:
+    def put(self, key: TextKey, words: IndexedWords) -> None:
         with self._lock:
-            self._words[text] = words
-            self._words.move_to_end(text)
+            self._words[key] = words
+            self._words.move_to_end(key)
             while len(self._words) > self._most:
                 self._words.popitem(last=False)
 
@@ -67,20 +76,23 @@ class _KeptWords:
 _long, _large = _KeptWords(KEPT_LONG_TEXTS), _KeptWords(KEPT_LARGE_TEXTS)
 
 
-def indexed_words(text: str) -> IndexedWords:
-    """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out."""
+def indexed_words(text: str, starts: tuple[int, ...] = ()) -> IndexedWords:
+    """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out.
+
+    `starts` are the places at which its passages begin, empty for a text that is not cut.
+    """
     if not is_long(text):
-        return _words_of(text)
-    words = _kept_with(text).get(text)
+        return _words_of(text, starts)
+    words = _kept_with(text).get((text, starts))
     if words is None:
-        words = _words_of(text)
-        keep_words(text, words)
+        words = _words_of(text, starts)
+        keep_words(text, words, starts)
     return words
 
 
-def keep_words(text: str, words: IndexedWords) -> None:
+def keep_words(text: str, words: IndexedWords, starts: tuple[int, ...] = ()) -> None:
     """Keep the words of a long text, as they were found elsewhere."""
-    _kept_with(text).put(text, words)
+    _kept_with(text).put((text, starts), words)
 
 
 def _kept_with(text: str) -> _KeptWords:
@@ -92,18 +104,23 @@ def is_long(text: str) -> bool:
     return len(text) > LONG_TEXT_CHARS
 
 
-def _words_of(text: str) -> IndexedWords:
+def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
     counts: Counter[str] = Counter()
+    passages: dict[str, int] = {}
     pieces = []
-    for piece in _pieces(text):
-        pieces.append(tokenize(piece))
-        counts.update(pieces[-1])
+    for part, (start, end) in enumerate(pairwise((0, *starts[1:], len(text)))):
+        bit = 1 << min(part, LAST_PASSAGE_BIT)
+        for piece in _pieces(text[start:end]):
+            pieces.append(tokenize(piece))
+            counts.update(pieces[-1])
+            if starts:
+                passages.update((word, passages.get(word, 0) | bit) for word in pieces[-1])
     if len(counts) > MAX_INDEXED_TERMS:
         counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
         pieces = [[word for word in piece if word in counts] for piece in pieces]
     words = [word for piece in pieces for word in piece]
     lines = "\n".join("\n".join(piece) for piece in pieces if piece)
-    return IndexedWords(len(words), detect_language(words), lines, counts)
+    return IndexedWords(len(words), detect_language(words), lines, counts, passages)
 
 
 def _pieces(text: str) -> Iterator[str]:

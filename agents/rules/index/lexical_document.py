@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agents.rules.cues.labels import SentenceLabel, label_memory
 from agents.rules.index.indexed_words import indexed_words
 from agents.rules.index.traits import Trait
-from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.embedding_text import lexical_text, passage_starts
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
 
@@ -56,6 +56,8 @@ class TextAnalysis(NamedTuple):
     """The words in text order, with repetitions, one a line."""
     counts: Mapping[str, int]
     """How often each word occurs."""
+    passages: Mapping[str, int]
+    """For each word of a long turn, a bit for every passage with it."""
     entities: list[str]
     """Different keys, sorted."""
     categories: list[str]
@@ -81,10 +83,12 @@ class LexicalDocument:
     @cached_property
     def analysis(self) -> TextAnalysis:
         """The analysed text; takes time linear in the text."""
-        found = indexed_words(self._text)
+        found = indexed_words(self._text, passage_starts(self.memory))
         entities = sorted({entity_key(entity) for entity in self.memory.entities})
         labels = label_memory(self.memory)
-        return TextAnalysis(found.length, found.lines, found.counts, entities, self._categories, found.language, labels)
+        return TextAnalysis(
+            found.length, found.lines, found.counts, found.passages, entities, self._categories, found.language, labels
+        )
 
     @property
     def trait(self) -> Trait:

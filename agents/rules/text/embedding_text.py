@@ -39,6 +39,13 @@ def embedded_passages(memory: Memory) -> list[str]:
     return [*passages, " ".join(captions)[:MAX_EMBEDDED_CHARS]] if passages and captions else passages
 
 
+def passage_starts(memory: Memory) -> tuple[int, ...]:
+    """Return where, in the text to index, each of a long turn's embedded passages begins; empty for other memories."""
+    starts = [span.start for span in cut_passages(memory.text)] if memory.origin == "said" else []
+    has_captions = bool(starts) and any(resource.text for resource in memory.resources)
+    return (*starts, len(memory.text)) if has_captions else tuple(starts)
+
+
 def lexical_text(memory: Memory) -> str:
     """Return the text to index: the whole content and the whole text of each resource."""
     return whole_text(memory.text, memory.resources)

@@ -13,7 +13,7 @@ from pathlib import Path
 from schemas.failures import Unavailable
 from streams.damaged_stores import OnDamage, set_aside
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The version of the file. Raise it with every change of the tables, of tokenisation, or of what is labelled.
 
 `tests/unit/adapters/lexical/test_schema_version.py` fails where the analysis has changed and the version has not.
@@ -38,7 +38,8 @@ CREATE TABLE memories (
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
 CREATE INDEX unread ON memories (row) WHERE unread = 1;
 CREATE TABLE postings (
-  boundary INTEGER NOT NULL, term TEXT NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (boundary, term, entry)
+  boundary INTEGER NOT NULL, term TEXT NOT NULL, entry INTEGER NOT NULL, passages INTEGER NOT NULL,
+  PRIMARY KEY (boundary, term, entry)
 ) WITHOUT ROWID;
 CREATE TABLE progress (topic TEXT PRIMARY KEY, next_offset INTEGER NOT NULL) WITHOUT ROWID;
 """

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
 from typing import NamedTuple, Self
 
 from agents.rules.index.lexical_document import LexicalDocument, entity_key
@@ -34,19 +33,23 @@ class AnalyzedText(NamedTuple):
         terms = "\n".join([*([found.lines] if found.length else ()), *_marked_terms(document)])
         return cls(found.length, found.language, int(found.labels), document.digest, terms)
 
-    def postings(self, number: int) -> list[tuple[str, int]]:
-        """Return each distinct term with the posting of the memory of this number."""
+    def entries(self, number: int) -> list[tuple[str, int]]:
+        """Return each distinct term with the entry of the memory of this number."""
         counts = Counter(self.terms.split("\n")) if self.terms else Counter()
-        return _postings(counts.items(), number)
+        return [(term, _entry(number, count)) for term, count in counts.items()]
 
 
-def postings_of(document: LexicalDocument, number: int) -> list[tuple[str, int]]:
-    """Return what `AnalyzedText.postings` does, from counts that a long text has already."""
-    return _postings(chain(document.analysis.counts.items(), ((term, 1) for term in _marked_terms(document))), number)
+def postings_of(document: LexicalDocument, number: int) -> Iterable[tuple[str, int, int]]:
+    """Yield each distinct term with the entry of the memory of this number, and the passages that have the term."""
+    analysis = document.analysis
+    for term, count in analysis.counts.items():
+        yield term, _entry(number, count), analysis.passages.get(term, 0)
+    for term in _marked_terms(document):
+        yield term, _entry(number, 1), 0
 
 
-def _postings(counts: Iterable[tuple[str, int]], number: int) -> list[tuple[str, int]]:
-    return [(term, number << COUNT_BITS | min(count, COUNT_MASK)) for term, count in counts]
+def _entry(number: int, count: int) -> int:
+    return number << COUNT_BITS | min(count, COUNT_MASK)
 
 
 def _marked_terms(document: LexicalDocument) -> list[str]:

@@ -154,12 +154,12 @@ class PartitionWriter:
             self._cache.add_terms(boundary, document.analysis.counts)
             # In the order of the table, so that neighbours share a page.
             entries = sorted((boundary, *posting) for posting in postings_of(document, row & NUMBER_MASK))
-            self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
+            self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?, ?)", entries)
         return analyzed
 
     def _delete_terms(self, boundary: int, old: _Stored) -> None:
         self._cache.drop_vocabulary(boundary)
-        entries = [(boundary, *posting) for posting in old.analyzed.postings(old.row & NUMBER_MASK)]
+        entries = [(boundary, *posting) for posting in old.analyzed.entries(old.row & NUMBER_MASK)]
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 
     def _join_trait(self, boundary: int, trait: Trait, old: _Stored | None) -> int:

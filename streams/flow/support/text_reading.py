@@ -7,7 +7,7 @@ from agents.rules.index.indexed_words import IndexedWords, indexed_words, keep_w
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText
-from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.embedding_text import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
@@ -24,13 +24,13 @@ class ReadLongText(Protocol):
 
 def find_in_text(memory: Memory, understanding: Understanding | None) -> FoundInText:
     """Find words and items; for any thread or process."""
-    return indexed_words(lexical_text(memory)), extract_items(memory, understanding)
+    return indexed_words(lexical_text(memory), passage_starts(memory)), extract_items(memory, understanding)
 
 
 def keep_found(memory: Memory, understanding: Understanding | None, found: FoundInText) -> ReadText:
     """Keep the words that were found elsewhere; return the items with what they were read of."""
     words, items = found
-    keep_words(lexical_text(memory), words)
+    keep_words(lexical_text(memory), words, passage_starts(memory))
     return ReadText(ReadSource.of(memory), understanding, items)
 
 
