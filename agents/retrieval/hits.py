@@ -148,4 +148,6 @@ def collect_query_features(
     admitted = search_mask(search, memory_columns)
     features = words.now()
     scores = fuse_vector_scores(nearest, method, memory_columns, admitted, features.lexical["words"])
-    return replace(features, embedded=scores.embedded, dense=scores.dense, maxsim=scores.maxsim), admitted
+    return replace(
+        features, embedded=scores.embedded, dense=scores.dense, whole=scores.whole, maxsim=scores.maxsim
+    ), admitted

@@ -185,10 +185,12 @@ class VectorSearch:
         try:
             asked = usable_encodings(one.encoders, questions)
             found = await self._dense(one, one.space, reads, asked, search, words)
-            maxsim = await self._maxsim(one, one.space, plan, reads, asked, search, words, found)
+            candidates = self._candidates_of(one, plan, search, words, found)
+            passages = await self._passages(one, one.space, reads, asked, search, words, candidates)
+            maxsim = await self._maxsim(one, one.space, reads, asked, search, words, candidates)
         except (ModelMissing, Unavailable) as failure:
             return replace(one.nearest, status="unavailable", missing=str(failure))
-        return replace(one.nearest, found=found, maxsim=maxsim)
+        return replace(one.nearest, found=found, maxsim=maxsim, passages=passages)
 
     def _plan(
         self,
@@ -235,33 +237,64 @@ class VectorSearch:
             found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
         )
 
-    async def _maxsim(
+    def _candidates_of(
+        self,
+        one: _PreparedSearch,
+        plan: PlannedSearch | None,
+        search: SearchPlan,
+        words: LexicalFeatures,
+        found: Sequence[Scored],
+    ) -> Sequence[str] | None:
+        """Return the memories that are compared passage by passage and token by token; None for all of few."""
+        if not one.many:
+            return None
+        near = Nearest.of(found).memory_ids
+        by_words = None if plan is None else plan.candidates
+        return _candidates(near, one, search, words) if by_words is None else _joined(by_words, near, words)
+
+    async def _passages(
         self,
         one: _PreparedSearch,
         space: VectorSpace,
-        plan: PlannedSearch | None,
         reads: VectorReads,
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
-        found: Sequence[Scored],
+        candidates: Sequence[str] | None,
     ) -> Sequence[Scored]:
-        """Return the best by late interaction: of all memories, or of candidates by vector and by words."""
-        where, foreign, chosen = one.nearest.mode_search.where, search.question.foreign, None
+        """Return the cut texts with the nearest passages, of all memories or of candidates."""
+        if space.fingerprint.passages is None:
+            return []
+        where, foreign = one.nearest.mode_search.where, search.question.foreign
+        limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
+        calls = [reads.search_passages(space, question.pooled, where, limit, candidates) for question in asked.values()]
+        found = dict(zip(asked, await _gather(calls), strict=True))
+        return merge_cross_lingual(
+            found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
+        )
+
+    async def _maxsim(
+        self,
+        one: _PreparedSearch,
+        space: VectorSpace,
+        reads: VectorReads,
+        asked: Mapping[bool, Encoded],
+        search: SearchPlan,
+        words: LexicalFeatures,
+        candidates: Sequence[str] | None,
+    ) -> Sequence[Scored]:
+        """Return the best by late interaction, of all memories or of candidates."""
+        where, foreign = one.nearest.mode_search.where, search.question.foreign
         if not space.fingerprint.token_dim:
             return []
-        if one.many:
-            near = Nearest.of(found).memory_ids
-            by_words = None if plan is None else plan.candidates
-            chosen = _candidates(near, one, search, words) if by_words is None else _joined(by_words, near, words)
-        limit = MAXSIM_FULL_SCAN_LIMIT if chosen is None else len(chosen)
+        limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
         parts = (
             {}
-            if chosen is None or len(asked) == 1
-            else split_by_language(chosen, words.memory_columns(), foreign=foreign)
+            if candidates is None or len(asked) == 1
+            else split_by_language(candidates, words.memory_columns(), foreign=foreign)
         )
         calls = [
-            reads.maxsim(space, question.tokens, where, limit, parts.get(crosses, chosen))
+            reads.maxsim(space, question.tokens, where, limit, parts.get(crosses, candidates), question.pooled)
             for crosses, question in asked.items()
         ]
         maxsim = dict(zip(asked, await _gather(calls), strict=True))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from schemas.messages.turns import Turn
+from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scopes import Scope
 from schemas.state.memories import Resource
 
@@ -22,20 +22,27 @@ OWN = Path(__file__).parent / "conversations"
 CROSSING = Path(__file__).parent / "crossing"
 """Questions about some of them in another language. No weights are fitted to these."""
 
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
-"""LoCoMo's categories of questions."""
+REMARK = 6
+"""The category of remarks."""
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial", REMARK: "remark"}
+"""LoCoMo's categories of questions, and remarks: messages that ask nothing, and for which earlier turns matter."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, the ids of the answering turns, and the number of turns that its author named."""
+    """A question, the ids of the answering turns, and the number of turns that its author named.
+
+    `kind` says what it asks for, where its author said so.
+    """
 
     text: str
     evidence: tuple[str, ...]
     named: int
     category: int
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,11 @@ def _sample(path: Path) -> Json:
 def _conversation(name: str, sample: Json) -> Conversation:
     turns = [turn for number in _sessions(sample["conversation"]) for turn in _session(name, sample, number)]
     known = {turn.turn_id for turn in turns}
-    return Conversation(name, turns, [_question(name, qa, known) for qa in sample["qa"] if qa.get("evidence")])
+    remarks = [
+        {"question": one["text"], "category": REMARK, "kind": "remark", **one} for one in sample.get("remarks", ())
+    ]
+    asked = [_question(name, one, known) for one in (*sample["qa"], *remarks) if one.get("evidence")]
+    return Conversation(name, turns, asked)
 
 
 def _sessions(sessions: Json) -> list[int]:
@@ -95,7 +106,7 @@ def _turn(name: str, conversation: str, said: Json, first_speaker: str, when: da
         conversation_id=conversation,
         role=said.get("role") or ("user" if said["speaker"] == first_speaker else "assistant"),
         speaker=said["speaker"],
-        content=said["text"],
+        content=said["text"][:MAX_CONTENT_LENGTH],
         occurred_at=when,
         resources=(image,) if caption else (),
     )
@@ -103,7 +114,8 @@ def _turn(name: str, conversation: str, said: Json, first_speaker: str, when: da
 
 def _question(name: str, qa: Json, known: set[str | None]) -> LabelledQuestion:
     named = [f"{name}/{one}" for one in _evidence(qa["evidence"])]
-    return LabelledQuestion(qa["question"], tuple(one for one in named if one in known), len(named), qa["category"])
+    evidence = tuple(one for one in named if one in known)
+    return LabelledQuestion(qa["question"], evidence, len(named), qa["category"], qa.get("kind") or "")
 
 
 def _evidence(strings: Sequence[str]) -> list[str]:

@@ -100,6 +100,12 @@ class DerivedColumns:
         return lengths
 
     @cached_property
+    def mean_log_length(self) -> float:
+        """The mean of ln(1 + terms) of the memories; 0 without any."""
+        lengths = self.columns.lengths[self.columns.live]
+        return float(np.log1p(lengths.astype(np.float64)).mean()) if len(lengths) else 0.0
+
+    @cached_property
     def in_conversation(self) -> Mask:
         """The memories that belong to a conversation."""
         mask: Mask = self.columns.live & (self.columns.conversations != MISSING)

@@ -52,11 +52,29 @@ _FORMS: Mapping[str, str] = {
         r"\b(?:i|my|me|we|our|us|ich|mein\w*|mir|mich|wir|uns\w*|yo|mi|mis|nos|je|j'ai|mon|ma|mes|nous|io|mio|mia|miei"
         r"|eu|meus?|minhas?)\b"
     ),
-    "yours": r"\b(?:you|your|du|dein\w*|tu|tus|usted|tuo|tua|voce|vous|votre)\b",
+    "yours": r"\b(?:you|your|du|dein\w*|dir|tu|tus|te|usted|tuo|tua|voce|vous|votre)\b",
+    "advised": (
+        r"\b(?:recommend\w*|suggest\w*|advis\w*|advice|propos\w*|warn\w*|tips?|your (?:plan|list|answer|draft|version)"
+        r"|(?:did|had|have) you (?:say|said|tell|told|give|gave|given|write|wrote|written|calculate\w*|explain\w*)"
+        r"|you (?:said|told|gave|wrote|calculated|explained|came up|drafted|mentioned|listed)"
+        r"|empf\w+hl\w*|vorgeschlagen|vorschlag\w*|geraten|rat|tipps?|gewarnt"
+        r"|recomend\w*|sugeri\w*|aconsej\w*|consejos?|propusiste|propuesta|dijiste"
+        r"|recommand\w*|conseil\w*|sugger\w*|propose\w*"
+        r"|consigli\w*|suggeri\w*|propost\w*|aconselh\w*|conselhos?)\b"
+    ),
 }
 
-QUESTION_TYPES = frozenset(_FORMS)
+REMARK = "remark"
+"""The type of a text that asks nothing: it tells, or begins the next step."""
+
+QUESTION_TYPES = frozenset({*_FORMS, REMARK})
 """Names of all question types."""
+
+_ASKS = re.compile(
+    r"[?\uff1f]|^(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could|should"
+    r"|would|will|was|welche\w*|wer|wen|wem|wann|wo|warum|wie|que|cual\w*|quien\w*|cuando|donde|por que|como|cuant\w*"
+    r"|quel\w*|qui|quand|ou|pourquoi|comment|combien|che|chi|quando|dove|perche|quant\w*|quem|onde)\b"
+)
 
 _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 
@@ -64,7 +82,8 @@ _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 def detect_question_types(question: str) -> frozenset[str]:
     """Return the names of the types that a question matches."""
     text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
-    return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+    found = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+    return found if _ASKS.search(text) else found | {REMARK}
 
 
 MAX_QUESTION_TERMS = 256

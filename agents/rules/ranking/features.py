@@ -16,7 +16,7 @@ import numpy as np
 
 from agents.rules.index.columns import FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
-from agents.rules.ranking.field_scores import FEATURE_DECIMALS
+from agents.rules.ranking.field_scores import FEATURE_DECIMALS, FEATURE_SCALES
 from agents.rules.ranking.memory_features import (
     BINARY_MEMORY_FEATURES,
     EPOCH_DAY,
@@ -37,10 +37,10 @@ MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
 """Upper bounds of features from single neighbours, and from the wider context. A question of one or two words has full
 matches, rare in training, and the neighbours of a full match must not outrank it."""
 
-ROUNDED_FEATURES = frozenset(MEMORY_FEATURES) - BINARY_MEMORY_FEATURES
+ROUNDED_FEATURES = frozenset({*MEMORY_FEATURES, "whole"}) - BINARY_MEMORY_FEATURES
 """Primitives that are rounded here. All others are 0 or 1, or values of fields, which are rounded already."""
 
-VECTOR_FIELDS = frozenset({"late", "dense"})
+VECTOR_FIELDS = frozenset({"late", "dense", "whole"})
 """Fields that are known once the question is embedded."""
 
 
@@ -157,12 +157,14 @@ class RankingFeatures:
             known = cache[name] = made.round(FEATURE_DECIMALS) if name in ROUNDED_FEATURES else made
         return known
 
-    def _compute(self, name: str) -> FloatArray:
+    def _compute(self, name: str) -> FloatArray:  # noqa: PLR0911 - one case a kind of primitive
         if name in LABEL_BITS:
             has_label: Mask = (self._labels & LABEL_BITS[name]) != 0
             return has_label.astype(np.float64)
         if name in MEMORY_FEATURES:
             return np.asarray(MEMORY_FEATURES[name](self._query_features, self._numbers), np.float64)
+        if name == "whole":
+            return self._whole()
         if name == "said_then":
             return said_in_ranges(self._query_features, self._numbers, self._date_ranges).astype(np.float64)
         if name[-2] in "+-":
@@ -173,6 +175,13 @@ class RankingFeatures:
             return self._transform(field, transform)
         found = self._fields[field][self._numbers]
         return np.minimum(found, MAX_CONTEXT_SCORE) if field == "around" else found
+
+    def _whole(self) -> FloatArray:
+        """Return how much nearer the whole text is than its best passage, on the scale of `dense`; 0 if it is uncut."""
+        whole, dense = self._query_features.whole, self._query_features.dense
+        if whole is None or dense is None:
+            return np.zeros(len(self._numbers))
+        return (whole - dense)[self._numbers] * FEATURE_SCALES["dense"].steps
 
     def _turns_at(self, step: int) -> IntArray:
         """Return the turn `step` places after each memory."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.index.bm25 import Postings, bm25
+from agents.rules.index.bm25 import Postings, bm25, idf
 from agents.rules.index.columns import MISSING, FloatArray, IntArray
 from agents.rules.index.derived_columns import DerivedColumns
 from agents.rules.index.turn_order import TurnOrder
@@ -38,6 +38,7 @@ FEATURE_SCALES: Mapping[str, Scale] = {
     "words": Scale(0.0, 8.0),
     "around": Scale(0.0, 8.0),
     "conversation": Scale(0.0, 6.0),
+    "cover": Scale(0.0, 8.0),
 }
 """By field. One scaled unit is about one deviation over a user's turns, on our conversations."""
 
@@ -46,8 +47,9 @@ FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around":
 
 
 def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], documents: int) -> FeatureArrays:
-    """Return the fields `words`, `around` and `conversation`."""
+    """Return the fields `words`, `around`, `conversation` and `cover`."""
     found = {
+        "cover": covered_share(postings, len(derived.columns.live), documents),
         "words": bm25(postings, derived.columns.lengths, documents),
         "around": neighbourhood_bm25(postings, derived, documents),
         "conversation": conversation_bm25(postings, derived),
@@ -97,6 +99,43 @@ def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Pos
     counts = np.bincount(np.where(places == MISSING, size, places), term.counts, size + 1)[:size]
     numbers = np.flatnonzero(counts > 0)
     return Postings(numbers, counts[numbers].astype(np.int64))
+
+
+def covered_share(postings: Sequence[Postings], memories: int, documents: int) -> FloatArray:
+    """Return the share of the question that each text covers, terms weighted by their idf, in 0..1.
+
+    Of a cut text it is that of the passage that covers most.
+    """
+    shares = np.zeros(memories)
+    weights = [idf(len(term.numbers), documents) for term in postings]
+    total = sum(weights)
+    if not total:
+        return shares
+    cut = np.zeros(memories, np.bool_)
+    for term, weight in zip(postings, weights, strict=True):
+        shares[term.numbers] += weight
+        if term.passages is not None:
+            cut[term.numbers[term.passages != 0]] = True
+    if cut.any():
+        shares[cut] = _best_passage_weights(postings, weights, np.flatnonzero(cut), memories)
+    return shares / total
+
+
+def _best_passage_weights(
+    postings: Sequence[Postings], weights: Sequence[float], numbers: IntArray, memories: int
+) -> FloatArray:
+    """Return, for each of these cut texts, the greatest weight of the terms in one of its passages."""
+    row_of = np.full(memories, MISSING, np.int64)
+    row_of[numbers] = np.arange(len(numbers))
+    masks = [term.passages for term in postings if term.passages is not None]
+    bits = np.arange(int(max(mask.max(initial=0) for mask in masks)).bit_length())
+    found = np.zeros((len(numbers), len(bits)))
+    for term, weight in zip(postings, weights, strict=True):
+        if term.passages is not None:
+            in_cut = np.flatnonzero(term.passages)
+            has_term = (term.passages[in_cut, np.newaxis] >> bits) & 1
+            found[row_of[term.numbers[in_cut]]] += weight * has_term
+    return found.max(axis=1)
 
 
 def matched_term_share(postings: Sequence[Postings], memories: int) -> FloatArray:

@@ -14,7 +14,7 @@ from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import QUESTION_TYPES
-from agents.rules.ranking.field_scores import matched_term_share
+from agents.rules.ranking.field_scores import FEATURE_SCALES, matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.text.date_ranges import DateRange
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
@@ -101,6 +101,11 @@ def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     return np.log1p(features.columns.lengths[numbers].astype(np.float64)) - TYPICAL_LOG_LENGTH
 
 
+def _relative_length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    """Return the logarithm of the length against the mean one of the boundary's memories."""
+    return np.log1p(features.columns.lengths[numbers].astype(np.float64)) - features.derived.mean_log_length
+
+
 def _relative_position(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     """Return the position in the conversation, 0..1; 0 outside of conversations."""
     lasts = features.derived.last_positions[features.columns.conversations[numbers]]
@@ -126,6 +131,7 @@ MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] =
     "length": _length,
     "longer": lambda features, numbers: np.maximum(_length(features, numbers), 0.0),
     "length2": lambda features, numbers: _length(features, numbers) ** 2,
+    "relative_length": _relative_length,
     "first": lambda features, numbers: features.order.positions[numbers] == 0,
     "second": lambda features, numbers: features.order.positions[numbers] == 1,
     "last": lambda features, numbers: features.order.after[numbers] == MISSING,
@@ -150,14 +156,29 @@ BINARY_MEMORY_FEATURES = frozenset(
 """Memory features that are 0 or 1."""
 
 QUERY_INDEPENDENT_FEATURES = frozenset(
-    {*LABEL_BITS, "length", "longer", "length2", "first", "second", "last", "standing", "lateness", "importance"}
+    {
+        *LABEL_BITS,
+        "length",
+        "longer",
+        "length2",
+        "relative_length",
+        "first",
+        "second",
+        "last",
+        "standing",
+        "lateness",
+        "importance",
+    }
     | {"asked_before", "asked_after"}
 )
 """Features that follow from the columns alone: the same for all questions and at all times until a write."""
 
 
 def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
-    """Return the traits of a question by name; all but `large` are 0 or 1."""
+    """Return the traits of a question by name; all but `unmatched` and `large` are 0 or 1.
+
+    `unmatched` is the share of the question that the text with most of its words lacks.
+    """
     question = features.question
     terms = len(question.terms)
     return {
@@ -166,9 +187,10 @@ def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -
         "short": float(terms <= SHORT_QUESTION_TERMS),
         "long": float(terms >= LONG_QUESTION_TERMS),
         "dated": float(bool(date_ranges)),
+        "unmatched": 1.0 - float(features.lexical["cover"].max(initial=0.0)) / FEATURE_SCALES["cover"].steps,
         "large": min(max(math.log(max(features.documents, 1) / TYPICAL_MEMORY_COUNT) / LARGE_SCALE, 0.0), 2.0),
     }
 
 
-QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "large"})
+QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "unmatched", "large"})
 """Names of all traits."""

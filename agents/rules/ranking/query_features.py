@@ -24,8 +24,9 @@ class QueryFeatures:
     """Arrays have shape (memories,); all data comes from memories of one boundary.
 
     `postings` has one entry per term of the question, `entities` one per name in it; `lexical` are the lexical fields.
-    `dense` are cosines of the pooled vectors, `maxsim` late interaction scores, None without usable vectors; their
-    values are estimates for memories that are not `embedded`. `named` marks memories said by a speaker that the
+    `dense` are cosines of the pooled vectors, of a cut text that of its best passage, and `whole` those of whole texts;
+    `maxsim` are late interaction scores. They are None without usable vectors; their values are estimates for memories
+    that are not `embedded`. `named` marks memories said by a speaker that the
     question names; `recency` is in 0..1.
     """
 
@@ -39,6 +40,7 @@ class QueryFeatures:
     recency: FloatArray
     embedded: Mask
     dense: FloatArray | None = None
+    whole: FloatArray | None = None
     maxsim: FloatArray | None = None
 
     @property

@@ -47,7 +47,8 @@ class ModeSearchResult:
     """Result of one mode search: `found`, the nearest by cosine, best first; or `missing`, the reason for no result.
 
     `space` is the digest of the vector space, `count` the number of its memories that match the filter. `maxsim` are
-    the best by late interaction, if the space has token vectors.
+    the best by late interaction, if the space has token vectors; `passages` are the cut texts with the nearest
+    passages.
     """
 
     mode_search: ModeSearch
@@ -56,6 +57,7 @@ class ModeSearchResult:
     count: int = 0
     found: Sequence[Scored] = ()
     maxsim: Sequence[Scored] = ()
+    passages: Sequence[Scored] = ()
     missing: str | None = None
 
 
@@ -68,6 +70,7 @@ class ScoreKind(NamedTuple):
 
 
 DENSE_KIND = ScoreKind(lambda one: one.found, DENSE_MEAN, DENSE_STD)
+PASSAGE_KIND = ScoreKind(lambda one: one.passages, DENSE_MEAN, DENSE_STD)
 MAXSIM_KIND = ScoreKind(lambda one: one.maxsim, MAXSIM_MEAN, MAXSIM_STD)
 
 
@@ -93,10 +96,14 @@ def strategy_of(statuses: Sequence[ModeSearchStatus]) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class VectorScores:
-    """Vector scores by number, None without usable vectors; estimates for memories that are not `embedded`."""
+    """Vector scores by number, None without usable vectors; estimates for memories that are not `embedded`.
+
+    `dense` are cosines, of a cut text that of its best passage; `whole` are cosines of whole texts.
+    """
 
     embedded: Mask
     dense: FloatArray | None = None
+    whole: FloatArray | None = None
     maxsim: FloatArray | None = None
 
 
@@ -123,7 +130,22 @@ def fuse_vector_scores(
         return _fill_missing(known, embedded, estimate)
 
     maxsim = scores(MAXSIM_KIND) if any(one.maxsim for one in searched) else None
-    return VectorScores(embedded, scores(DENSE_KIND), maxsim)
+    whole = scores(DENSE_KIND)
+    dense = _with_passages(whole, searched, method, columns, admitted & embedded)
+    return VectorScores(embedded, dense=dense, whole=whole, maxsim=maxsim)
+
+
+def _with_passages(
+    whole: FloatArray, results: Sequence[ModeSearchResult], method: FusionMethod, columns: MemoryColumns, eligible: Mask
+) -> FloatArray:
+    """Return cosines with those of cut texts replaced by the cosines of their best passages, where these are known."""
+    if not any(one.passages for one in results):
+        return whole
+    numbers = [columns.derived().numbers_of(Nearest.of(one.passages)) for one in results]
+    known = np.zeros(len(whole) + 1, np.bool_)
+    known[np.concatenate(numbers)] = True
+    known = known[:-1] & eligible
+    return np.where(known, _scores_of_kind(PASSAGE_KIND, results, method, columns, eligible), whole)
 
 
 def _scores_of_kind(

@@ -93,15 +93,18 @@ def _number(name: str, value: Any) -> float:
 
 def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
     """Return whether a model with these fields can compute the feature."""
-    fields = {"words", "around", "conversation", *(["late"] if maxsim else []), *(["dense"] if dense else [])}
+    vector_fields = [*(["late"] if maxsim else []), *(["dense"] if dense else [])]
+    fields = {"words", "around", "conversation", "cover", *vector_fields}
     parts = name.split("*")
+    if "whole" in parts and not dense:
+        return False
     return any(part[:1] != "?" for part in parts) and all(
         part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
     )
 
 
 def _is_primitive(name: str, fields: set[str]) -> bool:
-    if name in LABEL_BITS or name in MEMORY_FEATURES or name == "said_then":
+    if name in LABEL_BITS or name in MEMORY_FEATURES or name in ("said_then", "whole"):
         return True
     field, _, form = name.partition(".")
     return (
