@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
-from modestream_client.hits import Evidence, Hit
+from modestream_client.hits import Evidence, Hit, Passage
 
 from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.answer.hits import hit_of
+from agents.rules.answer.passages import best_passages, part_scores, passage_coverage
 from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_evidence
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
@@ -25,6 +26,7 @@ from agents.rules.ranking.rank_fusion import (
 )
 from agents.rules.ranking.ranking import Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
+from agents.rules.text.passages import cut_passages
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.state.memories import Memory
@@ -101,7 +103,30 @@ class HitRanker:
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, memory_columns, ranking))
         details = None if bare else self._details(search, features, memory_columns)
-        return self._hits(search, memory_columns, features, ranking, details), int(admitted.sum())
+        hits = self._hits(search, memory_columns, features, ranking, details)
+        return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
+
+    def _with_passages(
+        self,
+        hits: Sequence[Hit],
+        nearest: Sequence[ModeSearchResult],
+        features: QueryFeatures,
+        memory_columns: MemoryColumns,
+    ) -> list[Hit]:
+        """Return the hits, those of long turns with their best passages."""
+        cut = {hit.memory_id: spans for hit in hits if hit.turn_id is not None and (spans := cut_passages(hit.text))}
+        cosines = part_scores([one for each in nearest for one in each.read_passages], list(cut))
+        maxsims = part_scores([one for each in nearest for one in each.read_tokens], list(cut))
+
+        def passages(memory_id: str) -> tuple[Passage, ...]:
+            number, spans = memory_columns.number_of[memory_id], cut[memory_id]
+            covered = passage_coverage(features.postings, number, len(spans), features.documents)
+            return best_passages(spans, covered, cosines.get(memory_id, {}), maxsims.get(memory_id, {}))
+
+        return [
+            hit.model_copy(update={"passages": passages(hit.memory_id)}) if hit.memory_id in cut else hit
+            for hit in hits
+        ]
 
     def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
         coverage = partial(TermCoverage.of, features, memory_columns, weigh_unknown=False)

@@ -182,15 +182,33 @@ class VectorSearch:
     ) -> ModeSearchResult:
         if one.space is None:
             return one.nearest
+        columns, foreign = words.memory_columns(), search.question.foreign
+        bias = CROSS_LINGUAL_BIAS[foreign]
+
+        def merged(found: Mapping[bool, Sequence[Scored]], offset: float, limit: int) -> Sequence[Scored]:
+            return merge_cross_lingual(found, columns, foreign=foreign, bias=offset, limit=limit) if found else ()
+
         try:
             asked = usable_encodings(one.encoders, questions)
-            found = await self._dense(one, one.space, reads, asked, search, words)
-            candidates = self._candidates_of(one, plan, search, words, found)
-            passages = await self._passages(one, one.space, reads, asked, search, words, candidates)
-            maxsim = await self._maxsim(one, one.space, reads, asked, search, words, candidates)
+            nearest = merged(await self._dense(one, one.space, reads, asked), bias.dense, one.dense_limit)
+            candidates = self._candidates_of(one, plan, search, words, nearest)
+            limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
+            passages = await self._passages(one, one.space, reads, asked, candidates, limit)
+            groups = (
+                {} if candidates is None or len(asked) == 1 else split_by_language(candidates, columns, foreign=foreign)
+            )
+            among = {crosses: groups.get(crosses, candidates) for crosses in asked}
+            maxsim = await self._maxsim(one, one.space, reads, asked, among, limit)
         except (ModelMissing, Unavailable) as failure:
             return replace(one.nearest, status="unavailable", missing=str(failure))
-        return replace(one.nearest, found=found, maxsim=maxsim, passages=passages)
+        return replace(
+            one.nearest,
+            found=nearest,
+            maxsim=merged(maxsim, bias.maxsim, limit),
+            passages=merged(passages, bias.dense, limit),
+            read_passages=tuple(passages.values()),
+            read_tokens=tuple(maxsim.values()),
+        )
 
     def _plan(
         self,
@@ -216,26 +234,17 @@ class VectorSearch:
         return replace(
             plan,
             maxsim_limit=MAXSIM_FULL_SCAN_LIMIT,
+            passage_limit=None if one.space.fingerprint.passages is None else MAXSIM_FULL_SCAN_LIMIT,
             candidates=_candidates((), one, search, words) if one.many else None,
         )
 
     async def _dense(
-        self,
-        one: _PreparedSearch,
-        space: VectorSpace,
-        reads: VectorReads,
-        asked: Mapping[bool, Encoded],
-        search: SearchPlan,
-        words: LexicalFeatures,
-    ) -> Sequence[Scored]:
-        """Return the best by cosine, each memory by the model that made its vector."""
-        limit, where = one.dense_limit, one.nearest.mode_search.where
-        calls = [reads.search(space, question.pooled, where, limit) for question in asked.values()]
-        found = dict(zip(asked, await _gather(calls), strict=True))
-        foreign = search.question.foreign
-        return merge_cross_lingual(
-            found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
-        )
+        self, one: _PreparedSearch, space: VectorSpace, reads: VectorReads, asked: Mapping[bool, Encoded]
+    ) -> Mapping[bool, Sequence[Scored]]:
+        """Return the best by cosine with each model's question."""
+        where = one.nearest.mode_search.where
+        calls = [reads.search(space, question.pooled, where, one.dense_limit) for question in asked.values()]
+        return dict(zip(asked, await _gather(calls), strict=True))
 
     def _candidates_of(
         self,
@@ -258,20 +267,15 @@ class VectorSearch:
         space: VectorSpace,
         reads: VectorReads,
         asked: Mapping[bool, Encoded],
-        search: SearchPlan,
-        words: LexicalFeatures,
-        candidates: Sequence[str] | None,
-    ) -> Sequence[Scored]:
-        """Return the cut texts with the nearest passages, of all memories or of candidates."""
+        among: Sequence[str] | None,
+        limit: int,
+    ) -> Mapping[bool, Nearest]:
+        """Return the cut texts with the nearest passages by each model's question, of all memories or of some."""
         if space.fingerprint.passages is None:
-            return []
-        where, foreign = one.nearest.mode_search.where, search.question.foreign
-        limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
-        calls = [reads.search_passages(space, question.pooled, where, limit, candidates) for question in asked.values()]
-        found = dict(zip(asked, await _gather(calls), strict=True))
-        return merge_cross_lingual(
-            found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
-        )
+            return {}
+        where = one.nearest.mode_search.where
+        calls = [reads.search_passages(space, question.pooled, where, limit, among) for question in asked.values()]
+        return dict(zip(asked, await _gather(calls), strict=True))
 
     async def _maxsim(
         self,
@@ -279,28 +283,18 @@ class VectorSearch:
         space: VectorSpace,
         reads: VectorReads,
         asked: Mapping[bool, Encoded],
-        search: SearchPlan,
-        words: LexicalFeatures,
-        candidates: Sequence[str] | None,
-    ) -> Sequence[Scored]:
-        """Return the best by late interaction, of all memories or of candidates."""
-        where, foreign = one.nearest.mode_search.where, search.question.foreign
+        among: Mapping[bool, Sequence[str] | None],
+        limit: int,
+    ) -> Mapping[bool, Nearest]:
+        """Return the best by late interaction with each model's question, of all memories or of some."""
         if not space.fingerprint.token_dim:
-            return []
-        limit = MAXSIM_FULL_SCAN_LIMIT if candidates is None else len(candidates)
-        parts = (
-            {}
-            if candidates is None or len(asked) == 1
-            else split_by_language(candidates, words.memory_columns(), foreign=foreign)
-        )
+            return {}
+        where = one.nearest.mode_search.where
         calls = [
-            reads.maxsim(space, question.tokens, where, limit, parts.get(crosses, candidates), question.pooled)
+            reads.maxsim(space, question.tokens, where, limit, among[crosses], question.pooled)
             for crosses, question in asked.items()
         ]
-        maxsim = dict(zip(asked, await _gather(calls), strict=True))
-        return merge_cross_lingual(
-            maxsim, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].maxsim, limit=limit
-        )
+        return dict(zip(asked, await _gather(calls), strict=True))
 
 
 def _candidates(near: Sequence[str], one: _PreparedSearch, search: SearchPlan, words: LexicalFeatures) -> list[str]:

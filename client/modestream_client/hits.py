@@ -16,6 +16,14 @@ class Evidence(BaseModel, frozen=True):
     """The turn's memory, if that is not the memory with this evidence."""
 
 
+class Passage(BaseModel, frozen=True):
+    """A passage of a long turn's text, with its score in 0..1; offsets count Unicode code points."""
+
+    start: int
+    end: int
+    score: float
+
+
 class Scores(BaseModel, frozen=True):
     """The features of one hit, each in 0..1."""
 
@@ -76,3 +84,5 @@ class Hit(MemoryFields):
     contributions: dict[str, float] | None = Field(default=None, exclude_if=lambda contributions: contributions is None)
     """The contribution of each feature group to the log-odds of the score; they sum to it."""
     items: tuple[ItemInside, ...] = Field(default=(), exclude_if=lambda items: not items)
+    passages: tuple[Passage, ...] = Field(default=(), exclude_if=lambda passages: not passages)
+    """The passages of a long turn that match the query best, best first."""

@@ -48,7 +48,8 @@ class ModeSearchResult:
 
     `space` is the digest of the vector space, `count` the number of its memories that match the filter. `maxsim` are
     the best by late interaction, if the space has token vectors; `passages` are the cut texts with the nearest
-    passages.
+    passages. `read_passages` and `read_tokens` are what each of the question's models found of these, with all
+    passages that were compared.
     """
 
     mode_search: ModeSearch
@@ -58,6 +59,8 @@ class ModeSearchResult:
     found: Sequence[Scored] = ()
     maxsim: Sequence[Scored] = ()
     passages: Sequence[Scored] = ()
+    read_passages: Sequence[Nearest] = ()
+    read_tokens: Sequence[Nearest] = ()
     missing: str | None = None
 
 

@@ -1,0 +1,71 @@
+"""The best passages of a long text for one question, by meaning, late interaction and words. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from modestream_client.hits import Passage
+
+from agents.rules.index.bm25 import Postings, idf
+from agents.rules.index.columns import FloatArray
+from agents.rules.ranking.ranking import SCORE_DECIMALS
+from agents.rules.text.sentences import Span
+from schemas.models.vectors import Nearest
+
+MAX_SHOWN_PASSAGES = 3
+"""Passages that a hit shows."""
+
+PartScores = Mapping[int, float]
+"""The scores of passages by their number in the text."""
+
+
+def part_scores(found: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[str, PartScores]:
+    """Return the scores of the passages of these memories; a memory that was not compared has none."""
+    wanted = frozenset(memory_ids)
+    scores: dict[str, dict[int, float]] = {}
+    for nearest in found:
+        if nearest.passages is None:
+            continue
+        name_of = {
+            row: one for one, row in zip(nearest.memory_ids, nearest.rows.tolist(), strict=True) if one in wanted
+        }
+        passages = nearest.passages
+        for place in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():
+            known = scores.setdefault(name_of[int(passages.rows[place])], {})
+            part = int(passages.parts[place])
+            known[part] = max(known.get(part, -1.0), float(passages.scores[place]))
+    return scores
+
+
+def passage_coverage(postings: Sequence[Postings], number: int, passages: int, documents: int) -> FloatArray:
+    """Return the share of the question that each passage of a text covers, terms weighted by idf; shape (passages,)."""
+    covered = np.zeros(passages)
+    weights = [idf(len(term.numbers), documents) for term in postings]
+    for term, weight in zip(postings, weights, strict=True):
+        place = int(np.searchsorted(term.numbers, number))
+        if term.passages is not None and place < len(term.numbers) and term.numbers[place] == number:
+            covered += weight * ((int(term.passages[place]) >> np.arange(passages)) & 1)
+    return covered / (sum(weights) or 1.0)
+
+
+def best_passages(
+    spans: Sequence[Span], covered: FloatArray, cosines: PartScores, maxsims: PartScores
+) -> tuple[Passage, ...]:
+    """Return the best passages, best first, ties in the order of the text.
+
+    The score is the mean of the cosine, the late interaction score and the share of the question's words, each in 0..1.
+    Late interaction reads the nearest passages alone: the others count as the worst of these.
+    """
+    late = np.full(len(spans), min(maxsims.values(), default=0.0))
+    near = np.zeros(len(spans))
+    for scores, values in ((cosines, near), (maxsims, late)):
+        for part, score in scores.items():
+            # The texts of a turn's resources are compared as a further passage, which no offset names.
+            if part < len(spans):
+                values[part] = score
+    kinds = [covered, *([near] if cosines else []), *([late] if maxsims else [])]
+    scores_of = np.mean([np.clip(kind, 0.0, 1.0) for kind in kinds], axis=0)
+    best = np.argsort(-scores_of, kind="stable")[:MAX_SHOWN_PASSAGES].tolist()
+    return tuple(
+        Passage(start=spans[part].start, end=spans[part].end, score=round(float(scores_of[part]), SCORE_DECIMALS))
+        for part in best
+    )
