@@ -135,7 +135,8 @@ def _best_passage_weights(
             in_cut = np.flatnonzero(term.passages)
             has_term = (term.passages[in_cut, np.newaxis] >> bits) & 1
             found[row_of[term.numbers[in_cut]]] += weight * has_term
-    return found.max(axis=1)
+    best: FloatArray = found.max(axis=1)
+    return best
 
 
 def matched_term_share(postings: Sequence[Postings], memories: int) -> FloatArray:
