@@ -7,7 +7,7 @@ Evidence that names no turn is dropped. Deterministic.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,13 @@ from schemas.scopes import Scope
 from schemas.state.memories import Resource
 
 OWN = Path(__file__).parent / "conversations"
-"""Conversations of this project."""
+"""Conversations of this project: between people, and with an assistant that answers shortly."""
+
+ASSISTANT = Path(__file__).parent / "assistant"
+"""Conversations of this project with an assistant, whose replies have the length of real ones."""
+
+REMARKS = Path(__file__).parent / "remarks.json"
+"""Remarks in conversations between people, by the name of the conversation; the others have theirs in their files."""
 
 CROSSING = Path(__file__).parent / "crossing"
 """Questions about some of them in another language. No weights are fitted to these."""
@@ -58,7 +64,20 @@ def read_conversations(path: Path = OWN) -> list[Conversation]:
     """Return all conversations of a folder, sorted by name, or of a file with a list of them, as LoCoMo's."""
     if path.is_file():
         return [_conversation(sample["sample_id"], sample) for sample in json.loads(path.read_text())]
-    return [_conversation(one.stem, _sample(one)) for one in sorted(path.glob("conv-*.json"))]
+    remarks = json.loads(REMARKS.read_text()) if path == OWN else {}
+    samples = [(one.stem, _sample(one)) for one in sorted(path.glob("conv-*.json"))]
+    return [_conversation(name, {"remarks": remarks.get(name, [])} | sample) for name, sample in samples]
+
+
+def training_conversations() -> list[Conversation]:
+    """Return all conversations to which weights are fitted."""
+    return [*read_conversations(OWN), *read_conversations(ASSISTANT)]
+
+
+def as_one_conversation(conversation: Conversation) -> Conversation:
+    """Return the same turns as those of a single conversation, as programs send them that never begin a new one."""
+    turns = [turn.model_copy(update={"conversation_id": conversation.name}) for turn in conversation.turns]
+    return replace(conversation, turns=turns)
 
 
 def _sample(path: Path) -> Json:

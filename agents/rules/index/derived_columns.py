@@ -18,6 +18,9 @@ from schemas.models.vectors import Nearest
 MIN_FOUND_SHARE = 4
 """A table of ids is kept by numbers if one of so many of its memories is found."""
 
+LONG_TERMS = 80
+"""Terms of the longest text that is not cut into passages, about."""
+
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""
 
@@ -98,6 +101,12 @@ class DerivedColumns:
         padded = np.append(self.columns.lengths, 0)
         lengths: IntArray = self.columns.lengths + padded[self.order.before] + padded[self.order.after]
         return lengths
+
+    @cached_property
+    def long_share(self) -> float:
+        """The share of memories with more than `LONG_TERMS` terms; 0 without any."""
+        lengths = self.columns.lengths[self.columns.live]
+        return float((lengths > LONG_TERMS).mean()) if len(lengths) else 0.0
 
     @cached_property
     def mean_log_length(self) -> float:

@@ -68,6 +68,12 @@ def is_identifier(term: str) -> bool:
 TYPICAL_LOG_LENGTH = 3.0
 """ln(1 + terms) of a typical turn, 19 terms; the zero of `length`."""
 
+LONG_SHARE_OF_REPLIES = 0.3
+"""Share of long memories from which on `?replies` is 1: an assistant that answers each message at length has half."""
+
+RELATIVE_LENGTH_BOUNDS = (-2.0, 1.0)
+"""Bounds of `relative_length`: a seventh and e times the mean."""
+
 SHORT_QUESTION_TERMS, LONG_QUESTION_TERMS = 2, 7
 """Maximum terms of a `?short` question, minimum terms of a `?long` one."""
 
@@ -102,8 +108,12 @@ def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
 
 
 def _relative_length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
-    """Return the logarithm of the length against the mean one of the boundary's memories."""
-    return np.log1p(features.columns.lengths[numbers].astype(np.float64)) - features.derived.mean_log_length
+    """Return the logarithm of the length against the mean one of the boundary's memories, within bounds.
+
+    Replies of 4,000 characters differ from those of 1,500 in nothing that ranking should know.
+    """
+    lengths = np.log1p(features.columns.lengths[numbers].astype(np.float64))
+    return np.clip(lengths - features.derived.mean_log_length, *RELATIVE_LENGTH_BOUNDS)
 
 
 def _relative_position(features: QueryFeatures, numbers: IntArray) -> FloatArray:
@@ -175,12 +185,15 @@ QUERY_INDEPENDENT_FEATURES = frozenset(
 
 
 def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
-    """Return the traits of a question by name; all but `unmatched` and `large` are 0 or 1.
+    """Return the traits of a question, and of the memories that it is asked of, by name.
 
-    `unmatched` is the share of the question that the text with most of its words lacks.
+    Most are 0 or 1. `replies` is 1 among memories of which many are long, as the replies of an assistant are, and 0
+    among short ones; `people` is the rest to 1. `unmatched` is the share of the question that the text with most of its
+    words lacks; `large` is described above.
     """
     question = features.question
     terms = len(question.terms)
+    replies = min(features.derived.long_share / LONG_SHARE_OF_REPLIES, 1.0)
     return {
         **dict.fromkeys(question.traits, 1.0),
         "foreign": float(question.foreign),
@@ -188,9 +201,13 @@ def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -
         "long": float(terms >= LONG_QUESTION_TERMS),
         "dated": float(bool(date_ranges)),
         "unmatched": 1.0 - float(features.lexical["cover"].max(initial=0.0)) / FEATURE_SCALES["cover"].steps,
+        "replies": replies,
+        "people": 1.0 - replies,
         "large": min(max(math.log(max(features.documents, 1) / TYPICAL_MEMORY_COUNT) / LARGE_SCALE, 0.0), 2.0),
     }
 
 
-QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "unmatched", "large"})
+QUESTION_TRAITS = frozenset(
+    {*QUESTION_TYPES, "foreign", "short", "long", "dated", "unmatched", "replies", "people", "large"}
+)
 """Names of all traits."""
