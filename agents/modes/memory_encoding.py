@@ -26,7 +26,7 @@ def _joined(passages: Sequence[Encoded]) -> Encoded:
     Scaled to length 1 it would be near to every question about its topic, and long replies would come first: on chats
     with an assistant that finds 4 points less.
     """
-    pooled = np.stack([one.pooled for one in passages])
     counts = np.array([len(one.tokens) for one in passages], np.int64)
     tokens = np.concatenate([one.tokens for one in passages])
-    return Encoded(pooled.mean(axis=0), tokens, passages=PassageVectors(pooled, counts))
+    vectors = PassageVectors(np.stack([one.pooled for one in passages]), counts)
+    return Encoded(vectors.mean(), tokens, passages=vectors)

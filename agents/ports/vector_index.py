@@ -38,7 +38,13 @@ class VectorReads(Protocol):
     """Searches of one question."""
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
-        """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
+        """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id.
+
+        The score of a cut text is the mean of its passages' cosines: the product with their mean, which is shorter than
+        1 the more they differ, so that a long text about much is not near to all of it. Where the engine or a server
+        searches, not an index in memory, the result has the `limit` points nearest by direction, in order of score: a
+        point beyond them may have a better score than a cut text among them.
+        """
 
     async def search_passages(
         self,
@@ -113,10 +119,11 @@ class VectorIndex(VectorReads, Protocol):
         """Return the content hash of each memory that has a point."""
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """Return the vectors of each memory that has a point; pooled ones with the written direction.
+        """Return the vectors of each memory that has a point; pooled ones of length 1, with the written direction.
 
-        Token vectors are returned in the 16-bit form in which the index stores them, in order, and so are the vectors
-        of passages; written again, they give the same scores.
+        That of a cut text has the direction of its passages' mean. Token vectors are returned in the 16-bit form in
+        which the index stores them, in order, and so are the vectors of passages; written again, they give the same
+        scores.
         """
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:

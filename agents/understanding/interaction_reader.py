@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.modes.memory_encoding import encode_memory
 from agents.ports.embedder import Embedder
+from agents.rules.clustering.knn import normalise_rows
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
     HISTORY_TURNS,
@@ -53,7 +54,9 @@ class InteractionReader:
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
         if encoded.interaction_probabilities is not None and memory.text == embedding_text(memory):
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
-        return pool_votes(self._classifier.probabilities(memory.text, encoded.pooled), intent, model)
+        # The classifier knows vectors of length 1; that of a long text is a mean, and shorter.
+        [vector] = normalise_rows(encoded.pooled[np.newaxis])
+        return pool_votes(self._classifier.probabilities(memory.text, vector), intent, model)
 
     async def judge(
         self, request: AssembleRequest, turns: Sequence[Memory], stability: StabilitySource = assume_stable

@@ -32,19 +32,28 @@ class PassageVectors:
     def __len__(self) -> int:
         return len(self.pooled)
 
+    def mean(self) -> Vector:
+        """Return the mean of the vectors, each scaled to length 1: times a question, the mean of their cosines."""
+        wide = self.pooled.astype(np.float64)
+        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+        mean: Vector = (wide / np.where(lengths == 0, 1, lengths)).mean(axis=0).astype(np.float32)
+        return mean
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """One text through one embedder.
 
-    `pooled` has length 1 if the embedder normalises. `tokens` are the vectors for late interaction in text order, shape
-    (tokens, `token_dim` of the fingerprint); no rows if the model gives none. Of a query: a row of length 1 for each
-    token except special ones, with its position in `spans`. Of a passage: a row for each token of a content word,
-    quantised to 8-bit integers and so only nearly of length 1, without `spans`. `interaction_probabilities` is the
-    probability of each interaction mode, shape (5,), if the embedder classifies passages.
+    `pooled` has length 1 if the embedder normalises and the text is not cut. `tokens` are the vectors for late
+    interaction in text order, shape (tokens, `token_dim` of the fingerprint); no rows if the model gives none. Of a
+    query: a row of length 1 for each token except special ones, with its position in `spans`. Of a passage: a row for
+    each token of a content word, quantised to 8-bit integers and so only nearly of length 1, without `spans`.
+    `interaction_probabilities` is the probability of each interaction mode, shape (5,), if the embedder classifies
+    passages.
 
-    A text that is cut into passages (`agents.rules.text.passages`) has `passages`; its `pooled` is their mean, and its
-    `tokens` are theirs, one passage after the other. A shorter text has None.
+    A text that is cut into passages (`agents.rules.text.passages`) has `passages`; its `pooled` is their mean, shorter
+    than 1, and of length 1 if an index returned it. Its `tokens` are theirs, one passage after the other. A shorter
+    text has None.
     """
 
     pooled: Vector
@@ -56,7 +65,10 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One memory's vectors and filter fields, as in `Encoded`; without token vectors `tokens` is None or empty."""
+    """One memory's vectors and filter fields, as in `Encoded`.
+
+    Without token vectors `tokens` is None or empty. With `passages` an index stores their mean in place of `vector`.
+    """
 
     memory_id: str
     vector: Vector
@@ -92,7 +104,7 @@ class MemoryFilter:
 
 
 class Scored(NamedTuple):
-    """A memory and its cosine with the query, in -1..1."""
+    """A memory and its score: its cosine with the query, in -1..1, or of a cut text the mean of its passages'."""
 
     memory_id: str
     score: float
@@ -114,7 +126,7 @@ class Nearest(Sequence[Scored]):
     """Memories with their scores, best first, in columns: thousands cost no object each.
 
     They are the `rows` of a `table` of ids, which may grow and changes in no other way. `passages` are those from
-    which the scores of long texts come; None where none was scored.
+    which the scores of long texts come; None where none was scored. A slice has all of them.
     """
 
     __slots__ = ("passages", "rows", "scores", "table")
@@ -161,5 +173,5 @@ class Nearest(Sequence[Scored]):
 
     def __getitem__(self, place: int | slice) -> Scored | Self:
         if isinstance(place, slice):
-            return type(self)(self.table, self.scores[place], self.rows[place])
+            return type(self)(self.table, self.scores[place], self.rows[place], self.passages)
         return Scored(self.table[int(self.rows[place])], float(self.scores[place]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agents.ports.vector_index import PASSAGES_READ, VectorIndex
-from schemas.models.vectors import Matrix, MemoryFilter, Nearest, PassageVectors, Point, Vector
+from schemas.models.vectors import Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, vector
@@ -76,7 +76,7 @@ def parts_of(found: Nearest) -> dict[tuple[str, int], float]:
     return dict(zip(keys, found.passages.scores.tolist(), strict=True))
 
 
-def scores(found: Nearest) -> dict[str, float]:
+def scores(found: Sequence[Scored]) -> dict[str, float]:
     return {one.memory_id: one.score for one in found}
 
 
@@ -116,11 +116,43 @@ async def test_space_without_cut_texts_has_no_passages(index: VectorIndex) -> No
         assert (list(found), found.passages) == ([], None)
 
 
-async def test_whole_text_is_searched_by_its_mean_alone(index: VectorIndex) -> None:
-    await index.upsert(SPACE, [cut(point(1), [X, Y]), point(2, vector=X)])
+async def test_score_of_a_cut_text_is_the_mean_of_its_passages_cosines(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [cut(point(1), [X, Y, 3 * DIAGONAL]), cut(point(2), [X, -X])])
+    found = await index.search(SPACE, vector(5, 0, 0, 0), EVERYTHING, 10)
+    assert scores(found) == pytest.approx({memory(1): (1 + 0.5**0.5) / 3, memory(2): 0}, abs=HALF)
+
+
+async def test_long_text_about_much_is_behind_a_short_one_that_is_nearer(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [cut(point(1), [X, Y]), point(2, vector=vector(0.6, 0.8, 0, 0)), point(3, vector=Y)])
+    assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(2), memory(1), memory(3)]
+
+
+async def test_means_of_cosines_agree_with_exact_arithmetic(index: VectorIndex) -> None:
+    points = [one for number in range(60) if (one := wide(number)).passages is not None]
+    await index.upsert(WIDE, points)
+    for query in drawn(np.random.default_rng(99), 4, 64):
+        exact = exact_cosines(points, query)
+        means = {
+            one.memory_id: np.mean([score for (owner, _), score in exact.items() if owner == one.memory_id])
+            for one in points
+        }
+        found = await index.search(WIDE, query, EVERYTHING, 100)
+        assert scores(found) == pytest.approx(means, abs=1e-3)
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+async def test_text_that_is_written_anew_has_its_new_score(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [cut(point(1), [X, Y]), point(2)])
+    await index.search(SPACE, X, EVERYTHING, 10)
+    await index.upsert(SPACE, [point(1), cut(point(2), [X, -X, X])])
     found = await index.search(SPACE, X, EVERYTHING, 10)
-    assert ids(found) == [memory(2), memory(1)]
-    assert [one.score for one in found] == pytest.approx([1, 0.5**0.5], abs=HALF)
+    assert scores(found) == pytest.approx({memory(1): 1, memory(2): 1 / 3}, abs=HALF)
+
+
+async def test_pooled_vector_of_a_cut_text_has_the_direction_of_the_mean(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [cut(point(1), [X, Y])])
+    found = await index.pooled(SPACE, [memory(1)])
+    assert found[memory(1)] == pytest.approx(DIAGONAL * 0.5**0.5, abs=HALF)
 
 
 async def test_passages_are_no_points(index: VectorIndex) -> None:
@@ -285,6 +317,8 @@ async def test_moved_passages_keep_their_scores(index: VectorIndex) -> None:
     [query], question = drawn(np.random.default_rng(5), 1, 64), drawn(np.random.default_rng(6), 3, 32)
     found = [await index.search_passages(one, query, EVERYTHING, 50) for one in (WIDE, renamed)]
     late = [await index.maxsim(one, question, EVERYTHING, 50) for one in (WIDE, renamed)]
+    whole = [await index.search(one, query, EVERYTHING, 50) for one in (WIDE, renamed)]
+    assert scores(whole[1]) == pytest.approx(scores(whole[0]), abs=1e-6)
     for before, after in (found, late):
         assert scores(after) == pytest.approx(scores(before), abs=1e-6)
         assert parts_of(after) == pytest.approx(parts_of(before), abs=1e-6)

@@ -200,6 +200,8 @@ async def test_reads_of_passages_sent_ahead_rank_like_single_ones(index: VectorI
     await assert_equal(reads, index, search, None)
     for one in asked:
         for limit, some in ((9, None), (4, None), (9, ALL[:50])):
+            whole = await reads.search(CUT_SPACE, one.pooled, where, 30)
+            assert_same(whole, await index.search(CUT_SPACE, one.pooled, where, 30))
             found = await reads.search_passages(CUT_SPACE, one.pooled, where, limit, some)
             assert_same_passages(found, await index.search_passages(CUT_SPACE, one.pooled, where, limit, some))
         late = await reads.maxsim(CUT_SPACE, one.tokens, where, 25, None, one.pooled)

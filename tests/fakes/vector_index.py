@@ -18,7 +18,7 @@ from streams.adapters.vectors.shared.vector_contract import (
     check_fingerprint,
     check_rows,
     check_vector,
-    sort_by_cosine,
+    sort_by_score,
     validate_ids,
     validate_points,
 )
@@ -71,7 +71,7 @@ class FakeIndex:
         """Return the nearest points that match `where`, best first, ties by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
-        return sort_by_cosine((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
+        return sort_by_score((one.memory_id, whole_score(one, vector)) for one in admitted)[: max(0, limit)]
 
     async def search_passages(
         self,
@@ -179,9 +179,9 @@ def admits(where: MemoryFilter, point: Point) -> bool:
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """Return the cosine of two vectors, 0 if one is zero."""
+    """Return the cosine of two vectors, in -1..1, 0 if one is zero."""
     lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
-    return float(np.dot(left, right)) / lengths if lengths else 0.0
+    return min(1.0, max(-1.0, float(np.dot(left, right)) / lengths)) if lengths else 0.0
 
 
 def unit(vector: Vector) -> Vector:
@@ -198,8 +198,13 @@ def max_sim(question: Matrix, tokens: Matrix) -> float:
 def passage_hits(point: Point, vector: Vector) -> list[Hit]:
     """Return the cosine of each passage of a point; none of a text that is not cut."""
     pooled = () if point.passages is None else point.passages.pooled
-    cosines = (min(1.0, max(-1.0, cosine(vector, one))) for one in pooled)
-    return [Hit(point.memory_id, score, part) for part, score in enumerate(cosines)]
+    return [Hit(point.memory_id, cosine(vector, one), part) for part, one in enumerate(pooled)]
+
+
+def whole_score(point: Point, vector: Vector) -> float:
+    """Return the cosine of a whole text, of a cut one the mean of its passages'."""
+    hits = passage_hits(point, vector)
+    return float(np.mean([hit.score for hit in hits])) if hits else cosine(vector, point.vector)
 
 
 def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[Hit]:

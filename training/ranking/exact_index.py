@@ -23,7 +23,10 @@ class ExactIndex:
         """Take all points, of one boundary and one space, with token vectors."""
         self._ids = [point.memory_id for point in points]
         self._place = {memory_id: place for place, memory_id in enumerate(self._ids)}
-        self._vectors = np.array([point.vector for point in points])
+        # Of a cut text the mean of its passages in its length: the product is the mean of their cosines.
+        self._vectors = np.array(
+            [point.vector if point.passages is None else point.passages.mean() for point in points]
+        )
         tokens = [point.tokens for point in points if point.tokens is not None]
         self._tokens = np.concatenate(tokens)
         # A text is a passage, or the whole of a memory that is not cut.
@@ -41,7 +44,7 @@ class ExactIndex:
         return self
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """Return the nearest by cosine."""
+        """Return the nearest by cosine, cut texts by the mean of those of their passages."""
         del space, where  # There is only one of each.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 

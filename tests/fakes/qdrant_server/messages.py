@@ -62,6 +62,8 @@ def message_of(value: Any) -> grpc.Value:
     """Return a plain value as a message."""
     if isinstance(value, dict):
         return grpc.Value(struct_value=grpc.Struct(fields={key: message_of(one) for key, one in value.items()}))
+    if isinstance(value, float):
+        return grpc.Value(double_value=value)
     return grpc.Value(integer_value=value) if isinstance(value, int) else grpc.Value(string_value=value)
 
 

@@ -52,7 +52,7 @@ class BoundaryVectors:
         self._table.remove(memory_id)
 
     def nearest(self, query: Vector, where: MemoryFilter, limit: int) -> Nearest:
-        """Return the nearest by the pooled vector, best first, ties by id."""
+        """Return the nearest by the pooled vector in its length, best first, ties by id."""
         rows = self._table.admitted_rows(where)
         # Not a matrix product, which sums the last rows in another order than the others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._table.ids)], precise_unit_vector(query))

@@ -4,8 +4,8 @@ A write that returned survives `kill -9` and a power cut. The engine's optimiser
 seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the packed
 store for their token vectors and passages, where they can be packed; pooled vectors have 16-bit floats in both. A point
 that can't be packed (`packed_rows.pack_point`) has its token vectors in the engine and no passages: it is scored as a
-whole text. The vectors of queried boundaries are cached, of large ones the pooled ones: the engine takes 5 ms to return
-500 ids, and 10 to search 50,000.
+whole text by its direction. The vectors of queried boundaries are cached, of large ones the pooled ones: the engine
+takes 5 ms to return 500 ids, and 10 to search 50,000.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
+from streams.adapters.vectors.shared.vector_contract import Hit
 from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
@@ -99,10 +100,10 @@ class EdgeIndex:
             return vectors.nearest(vector, where, limit)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
-        async def fetch(count: int) -> list[Scored]:
-            return contract.sort_by_cosine(self._query(space, query, where, count))
+        async def fetch(count: int) -> list[Hit]:
+            return contract.by_direction(self._query(space, query, where, count))
 
-        return await contract.fetch_nearest(fetch, limit)
+        return await contract.fetch_wholes(fetch, limit)
 
     async def search_passages(
         self,
@@ -172,7 +173,8 @@ class EdgeIndex:
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            return contract.sort_by_score(self._query(space, query, where, count, ids))
+            hits = self._query(space, query, where, count, ids)
+            return contract.sort_by_score((hit.memory_id, hit.score) for hit in hits)
 
         return await contract.fetch_nearest(fetch, limit)
 
@@ -246,14 +248,19 @@ class EdgeIndex:
 
     def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
-    ) -> list[tuple[object, float]]:
+    ) -> list[Hit]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
-        return shard.ask(edge_requests.score_query(query, edge_requests.edge_filter(where, memory_ids), limit))
+        has_lengths, admits = space.fingerprint.passages is not None, edge_requests.edge_filter(where, memory_ids)
+        return shard.ask(edge_requests.score_query(query, admits, limit, has_lengths=has_lengths))
 
     def _upsert_batch(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
         packed = [pack_point(fingerprint, point) for point in points]
+        # Read again, a point without a row has no passages.
+        points = [
+            replace(point, passages=None) if data is None else point for point, data in zip(points, packed, strict=True)
+        ]
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
         shard.begin_write()
         self._packed.put(space.collection, zip(points, packed, strict=True))

@@ -10,6 +10,7 @@ import qdrant_edge as edge
 from schemas.models.vectors import Encoded, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import Hit
 
 EDGE_EXACT_SEARCH = edge.SearchParams(exact=True)
 """Ignore an HNSW graph, should a collection ever have one: it would be over the points of all users."""
@@ -39,13 +40,21 @@ def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> edge.F
 
 
 def score_query(
-    query: edge.Query, admits: edge.Filter, limit: int
-) -> Callable[[edge.EdgeShard], list[tuple[object, float]]]:
-    """Request the best points and their scores."""
+    query: edge.Query, admits: edge.Filter, limit: int, *, has_lengths: bool = False
+) -> Callable[[edge.EdgeShard], list[Hit]]:
+    """Request the best points and their scores, with the lengths of their vectors if they are asked for."""
     query_request = edge.QueryRequest(
-        limit, query=query, filter=admits, params=EDGE_EXACT_SEARCH, with_payload=False, with_vector=False
+        limit,
+        query=query,
+        filter=admits,
+        params=EDGE_EXACT_SEARCH,
+        with_payload=[payload.LENGTH] if has_lengths else False,
+        with_vector=False,
     )
-    return lambda engine: [(point.id, point.score) for point in engine.query(query_request)]
+    return lambda engine: [
+        Hit(str(point.id), point.score, length=(point.payload or {}).get(payload.LENGTH, 1.0))
+        for point in engine.query(query_request)
+    ]
 
 
 def hash_query(memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, str]]:

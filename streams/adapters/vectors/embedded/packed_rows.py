@@ -2,9 +2,12 @@
 
 The pooled vector has 16-bit floats: half of the space, and cosines within 2e-5 of those of 32 bits. Rows of earlier
 releases have 32-bit floats, and are read as they are. In a space of cut texts the passages of each follow the pooled
-vector: their number, their token counts, and their own pooled vectors.
+vector: their number, their token counts, and their own pooled vectors. The pooled vector of a cut text is the mean of
+these, in its length: its product with a question is the mean of their cosines, also after vectors were read and written
+again.
 
-Guaranteed: an unpacked pooled vector equals the engine's, to the last digit in collections that this release has made.
+Guaranteed: an unpacked pooled vector of a text that is not cut equals the engine's, to the last digit in collections
+that this release has made; that of a cut text has its direction.
 """
 
 import json
@@ -40,7 +43,7 @@ PackedTokens = NDArray[np.int8]
 
 
 class Unpacked(NamedTuple):
-    """A point's vectors: the pooled ones normalised, the tokens in quantisation steps."""
+    """A point's vectors: the pooled ones normalised but the mean of passages, the tokens in quantisation steps."""
 
     pooled: Vector
     tokens: PackedTokens
@@ -126,7 +129,7 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
         return None
     if point.passages is not None and point.passages.token_counts.max() > np.iinfo(_COUNT).max:
         return None
-    pooled = half_unit_vector(point.vector).astype(np.float16)
+    pooled = half_whole_vector(point).astype(np.float16)
     header = _HEADER.pack(point.occurred_ms, len(kind) | _HALF_FLOATS)
     passages = b"" if fingerprint.passages is None else _pack_passages(point.passages)
     return b"".join((header, kind, pooled.tobytes(), passages, grid.tobytes()))
@@ -158,7 +161,15 @@ def _unpack(fingerprint: Fingerprint, row: bytes, start: RowStart) -> Unpacked:
 def with_half_floats(point: Point) -> Point:
     """Return a point whose pooled vectors are as they are stored."""
     passages = None if point.passages is None else half_unit_vectors(point.passages)
-    return replace(point, vector=half_unit_vector(point.vector), passages=passages)
+    return replace(point, vector=half_whole_vector(point), passages=passages)
+
+
+def half_whole_vector(point: Point) -> Vector:
+    """Return what a search compares: the normalised vector, or the mean of the passages, in 16-bit floats."""
+    if point.passages is None:
+        return half_unit_vector(point.vector)
+    # Of passages as they are stored, so that those that were read give the same.
+    return _halved(half_unit_vectors(point.passages).mean())
 
 
 def half_unit_vectors(passages: PassageVectors) -> PassageVectors:

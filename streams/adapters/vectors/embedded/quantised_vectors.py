@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from schemas.models.vectors import Matrix, MemoryFilter, Nearest, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.int8_products import int8_products
-from streams.adapters.vectors.embedded.packed_rows import FilterFields, half_unit_vector, precise_unit_vector
+from streams.adapters.vectors.embedded.packed_rows import FilterFields, half_whole_vector, precise_unit_vector
 from streams.adapters.vectors.embedded.row_table import INITIAL_ROWS, ROW_BYTES, RowTable, with_capacity
 from streams.adapters.vectors.embedded.scoring import RowNumbers, ScoreArray, best_of
 
@@ -32,7 +32,7 @@ ROUNDING_MARGIN = 1e-5
 
 
 class PooledRow(NamedTuple):
-    """What is kept of a point: its pooled vector normalised."""
+    """What is kept of a point: its pooled vector, of length 1, or shorter as the mean of passages."""
 
     memory_id: str
     kind: FilterFields
@@ -43,7 +43,7 @@ class PooledRow(NamedTuple):
     def of(cls, point: Point) -> Self:
         """Return what is kept of a written point."""
         fields = FilterFields.of(point.mode, point.type, point.scope)
-        return cls(point.memory_id, fields, point.occurred_ms, half_unit_vector(point.vector))
+        return cls(point.memory_id, fields, point.occurred_ms, half_whole_vector(point))
 
 
 class QuantisedVectors:
@@ -101,7 +101,7 @@ class QuantisedVectors:
         if len(rows) < count:
             products = products[rows]
         cosines = products * (self._scales[rows] * asked.scales[0])
-        # |q v - q' v'| <= |q - q'| |v'| + |q| |v - v'|, with |q| = 1 and |v'| <= 1 + |v - v'|.
+        # |q v - q' v'| <= |q - q'| |v'| + |q| |v - v'|, with |q| = 1, |v| <= 1 and |v'| <= 1 + |v - v'|.
         margins = asked.errors[0] + self._errors[rows] * (1 + asked.errors[0]) + ROUNDING_MARGIN
         least = cosines - margins
         found: RowNumbers = rows[cosines + margins >= np.partition(least, -limit)[-limit]]

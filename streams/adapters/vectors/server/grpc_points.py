@@ -54,12 +54,14 @@ def point_message(fingerprint: Fingerprint, point: StoredPoint) -> grpc.PointStr
 
 def _hit(hit: grpc.ScoredPoint) -> Hit:
     memory_id = hit.payload[MEMORY].string_value if MEMORY in hit.payload else hit.id.uuid
-    return Hit(memory_id, hit.score, hit.payload[PART].integer_value if PART in hit.payload else None)
+    part = hit.payload[PART].integer_value if PART in hit.payload else None
+    length = hit.payload[payload.LENGTH].double_value if payload.LENGTH in hit.payload else 1.0
+    return Hit(memory_id, hit.score, part, length)
 
 
 def query_message(name: str, query: PointQuery, params: grpc.SearchParams) -> grpc.QueryPoints:
-    """Return one query of a batch. Vectors are not in the answer, nor is the payload but for memory and part."""
-    fields = grpc.PayloadIncludeSelector(fields=[MEMORY, PART])
+    """Return one query of a batch. Vectors are not in the answer, nor is the payload but for the query's fields."""
+    fields = grpc.PayloadIncludeSelector(fields=query.fields)
     return grpc.QueryPoints(
         collection_name=name,
         prefetch=[_prefetch(one, params) for one in query.prefetch],
@@ -68,7 +70,7 @@ def query_message(name: str, query: PointQuery, params: grpc.SearchParams) -> gr
         filter=grpc_filter(query.where, query.memory_ids, has_parts=query.has_parts),
         params=params,
         limit=query.limit,
-        with_payload=grpc.WithPayloadSelector(include=fields) if query.has_parts else None,
+        with_payload=grpc.WithPayloadSelector(include=fields) if query.fields else None,
     )
 
 
@@ -159,10 +161,12 @@ def _floats(numbers: Vector | Matrix) -> Vector | Matrix:
     return np.ascontiguousarray(numbers, "<f4")
 
 
-def _value(value: str | int | Mapping[str, str]) -> grpc.Value:
-    """Return a value of a payload, which is a text, an integer, or texts by name."""
+def _value(value: str | float | Mapping[str, str]) -> grpc.Value:
+    """Return a value of a payload, which is a text, a number, or texts by name."""
     if isinstance(value, str):
         return grpc.Value(string_value=value)
     if isinstance(value, int):
         return grpc.Value(integer_value=value)
+    if isinstance(value, float):
+        return grpc.Value(double_value=value)
     return grpc.Value(struct_value=grpc.Struct(fields={key: _value(one) for key, one in value.items()}))

@@ -8,6 +8,8 @@ from qdrant_client import models
 
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
+from streams.adapters.vectors.server.stored_points import MEMORY, PART
+from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import Hit
 
 Hits = list[Hit]
@@ -20,7 +22,8 @@ class PointQuery:
 
     `memory_ids` restricts it to these memories. With `prefetch` it scores what those queries find, and nothing else:
     candidates and late interaction in one query. A prefetch without `rows` finds its `memory_ids`. With `has_parts`
-    passages are found as well: the limit counts points, and hits name their memory and part.
+    passages are found as well: the limit counts points, and hits name their memory and part. With `has_lengths` hits
+    of cut texts have the length of their vector.
     """
 
     using: str | None
@@ -30,6 +33,12 @@ class PointQuery:
     memory_ids: Sequence[str] | None = None
     prefetch: Sequence["PointQuery"] = ()
     has_parts: bool = False
+    has_lengths: bool = False
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of the payload that hits come with."""
+        return [MEMORY, PART] * self.has_parts + [payload.LENGTH] * self.has_lengths
 
 
 class PointTransport(Protocol):

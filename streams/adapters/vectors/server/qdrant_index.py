@@ -141,11 +141,12 @@ class QdrantIndex:
         contract.check_vector(space, vector)
         using = payload.pooled_name(space.fingerprint)
 
-        async def fetch(count: int) -> list[Scored]:
-            [found] = await self._send(space, [PointQuery(using, vector, where, count)])
-            return contract.sort_by_cosine((hit.memory_id, hit.score) for hit in found)
+        async def fetch(count: int) -> list[Hit]:
+            has_lengths = space.fingerprint.passages is not None
+            [found] = await self._send(space, [PointQuery(using, vector, where, count, has_lengths=has_lengths)])
+            return contract.by_direction(found)
 
-        return await contract.fetch_nearest(fetch, limit)
+        return await contract.fetch_wholes(fetch, limit)
 
     async def search_passages(
         self,

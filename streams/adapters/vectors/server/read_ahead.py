@@ -23,10 +23,10 @@ SendQueries = Callable[[VectorSpace, Sequence[PointQuery]], Awaitable[list[Hits]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A planned search with the server's hits of each of its questions, or the error in their place."""
+    """A planned search with the server's hits of each of its questions, best first, or the error in their place."""
 
     search: PlannedSearch
-    dense: Sequence[list[Scored]]
+    dense: Sequence[Hits]
     maxsim: Sequence[Hits]
     passages: Sequence[Hits]
     error: BaseException | None = None
@@ -51,7 +51,7 @@ class ReadAhead:
         one, number = self._find(space, vector, where)
         if one is None or limit != one.search.dense_limit or _ties_at_cut(one.dense[number], limit):
             return await self._index.search(space, vector, where, limit)
-        return one.dense[number][:limit]
+        return contract.score_wholes(one.dense[number][:limit])
 
     async def search_passages(
         self,
@@ -105,7 +105,7 @@ class ReadAhead:
         return None, 0
 
 
-def _ties_at_cut(found: Sequence[Scored], limit: int) -> bool:
+def _ties_at_cut(found: Hits, limit: int) -> bool:
     """True if the server left out points of the score of the last one, so that ties are not by id."""
     return len(found) > limit and found[limit].score == found[limit - 1].score
 
@@ -150,8 +150,9 @@ def planned_queries(search: PlannedSearch) -> list[PointQuery]:
         contract.check_vector(search.space, one.pooled)
         contract.check_rows(search.space, one.tokens)
     using, where = payload.pooled_name(search.space.fingerprint), search.where
-    dense = [PointQuery(using, one.pooled, where, search.dense_limit + 1) for one in search.questions]
     has_parts = search.space.fingerprint.passages is not None
+    whole = PointQuery(using, None, where, search.dense_limit + 1, has_lengths=has_parts)
+    dense = [replace(whole, rows=one.pooled) for one in search.questions]
     if has_parts and search.passage_limit is not None:
         limit = _text_limit(search.space, search.passage_limit)
         dense += [PointQuery(PASSAGE, one.pooled, where, limit, has_parts=True) for one in search.questions]
@@ -192,7 +193,7 @@ def _parted(search: PlannedSearch, hits: Sequence[Hits]) -> Answered:
     late = len(hits) - count if has_late else len(hits)
     return Answered(
         search,
-        dense=[contract.sort_by_cosine((hit.memory_id, hit.score) for hit in one) for one in hits[:count]],
+        dense=[contract.by_direction(one) for one in hits[:count]],
         maxsim=[contract.by_score(one) for one in hits[late:]],
         passages=[contract.by_cosine(one) for one in hits[count:late]],
     )

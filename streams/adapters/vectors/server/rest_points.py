@@ -39,7 +39,7 @@ class RestPoints:
             filter=rest_filter(query.where, query.memory_ids, has_parts=query.has_parts),
             params=self._params,
             limit=query.limit,
-            with_payload=[MEMORY, PART] if query.has_parts else False,
+            with_payload=query.fields or False,
             with_vector=False,
         )
 
@@ -61,7 +61,8 @@ def _struct(fingerprint: Fingerprint, point: StoredPoint) -> models.PointStruct:
 
 def _hit(point: models.ScoredPoint) -> Hit:
     named = point.payload or {}
-    return Hit(named.get(MEMORY, str(point.id)), point.score, named.get(PART))
+    length = named.get(payload.LENGTH, 1.0)
+    return Hit(named.get(MEMORY, str(point.id)), point.score, named.get(PART), length)
 
 
 def _nearest(query: PointQuery) -> models.NearestQuery | None:

@@ -1,8 +1,9 @@
 """The points of a memory on a server: one for the whole text, and one for each passage of a cut text.
 
 The whole text alone has a partition, a content hash and a vector named `POOLED`, so that counts, hashes and searches
-see it alone. Passages have `PASSAGE`; `TOKENS` lie with the passages of a cut text, else with the whole. In a space of
-cut texts every point names its memory. Guaranteed: a space without cut texts has points as earlier releases wrote them.
+see it alone; of a cut text it has the length of that vector, of which a server keeps the direction. Passages have
+`PASSAGE`; `TOKENS` lie with the passages of a cut text, else with the whole. In a space of cut texts every point names
+its memory. Guaranteed: a space without cut texts has points as earlier releases wrote them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,9 @@ MEMORY, PART = "memory_id", "part"
 
 PASSAGE_COUNT = "passages"
 """In the payload of a cut text: how many passages it has."""
+
+WHOLE_ONLY = frozenset({payload.PARTITION, payload.HASH, payload.LENGTH})
+"""Fields of whole texts alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ def stored_points(fingerprint: Fingerprint, points: Sequence[Point]) -> Iterator
             continue
         count = {PASSAGE_COUNT: len(passages)}
         yield StoredPoint(point.memory_id, {payload.POOLED: point.vector}, fields | count)
-        own = {name: value for name, value in fields.items() if name not in (payload.PARTITION, payload.HASH)}
+        own = {name: value for name, value in fields.items() if name not in WHOLE_ONLY}
         ends = np.cumsum(passages.token_counts)
         for part, (pooled, start, end) in enumerate(
             zip(passages.pooled, ends - passages.token_counts, ends, strict=True)

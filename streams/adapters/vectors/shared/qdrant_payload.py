@@ -18,13 +18,17 @@ TENANT = "boundary"
 PARTITION, TIME, HASH = "partition", "occurred_ms", "content_hash"
 """The integer fields for counts and for time ranges, and the hash of the embedded content, which is not indexed."""
 
+LENGTH = "length"
+"""The length of the mean of a cut text's passages, as an engine keeps its direction alone. Others have none."""
+
 KEYWORDS = ("mode", "type")
 """Keyword fields; a filter matches any of several values. So are the fields of the scope (`scope.user_id`)."""
 
 
 def payload_of(point: Point) -> dict[str, Any]:
-    """Return a point's payload."""
-    return {
+    """Return the payload of a point, whose vector is the mean of its passages if it has some."""
+    length = {} if point.passages is None else {LENGTH: float(np.linalg.norm(point.vector))}
+    return length | {
         TENANT: point.boundary,
         PARTITION: point.partition,
         "scope": dict(point.scope),

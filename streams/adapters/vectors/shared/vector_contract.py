@@ -5,14 +5,13 @@ Guaranteed: nothing that an engine would store silently (NaN) or reject late (a 
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from schemas.models.vectors import Matrix, Nearest, PassageVectors, Point, Scored, ScoredPassages, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
-
-T = TypeVar("T")
 
 PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The canonical form of an id. Parsing the hundreds of ids of a query would take longer than scoring them."""
@@ -32,15 +31,26 @@ WIDENING_FACTOR = 4
 
 
 class Hit(NamedTuple):
-    """A scored text: the passage of this number of a cut text; without a number a whole text."""
+    """A scored text: the passage of this number of a cut text; without a number a whole text.
+
+    `length` is that of the mean of a cut text's passages. An engine compares directions: of the whole text its `score`
+    is the cosine with the mean, and `score` times `length` the mean of the cosines.
+    """
 
     memory_id: str
     score: float
     part: int | None = None
+    length: float = 1.0
+
+
+Found = TypeVar("Found", Scored, Hit)
 
 
 def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
-    """Return the points to write, the last one of each id. Raises ValueError for invalid vectors, passages or ids."""
+    """Return the points to write, the last one of each id, that of a cut text with the mean of its passages.
+
+    Raises ValueError for invalid vectors, passages or ids.
+    """
     last = {point.memory_id: point for point in points}
     validate_ids(tuple(last))
     for point in points:
@@ -49,7 +59,10 @@ def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
             check_rows(space, point.tokens)
         if point.passages is not None:
             check_passages(space, point.passages, count_token_rows(point))
-    return list(last.values())
+    # Vectors that were read have the direction of the mean alone.
+    return [
+        point if point.passages is None else replace(point, vector=point.passages.mean()) for point in last.values()
+    ]
 
 
 def validate_vector(space: VectorSpace, vector: Vector) -> list[float]:
@@ -160,9 +173,15 @@ def best_memories(hits: Iterable[Hit], limit: int) -> Nearest:
     return Nearest(table, scores, np.arange(len(scores)), passages if parts else None)
 
 
-def sort_by_cosine(found: Iterable[tuple[object, float]]) -> list[Scored]:
-    """Sort by cosine, clipped to -1..1 against rounding errors."""
-    return sort_by_score((memory_id, min(1.0, max(-1.0, score))) for memory_id, score in found)
+def by_direction(hits: Iterable[Hit]) -> list[Hit]:
+    """Sort whole texts by cosine, clipped to -1..1 against rounding errors, ties by id."""
+    clipped = (hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
+    return sorted(clipped, key=lambda hit: (-hit.score, hit.memory_id))
+
+
+def score_wholes(hits: Iterable[Hit]) -> list[Scored]:
+    """Return whole texts by the product with the vector in its length, best first, ties by id."""
+    return sort_by_score((hit.memory_id, hit.score * hit.length) for hit in hits)
 
 
 def by_score(hits: Iterable[Hit]) -> list[Hit]:
@@ -210,7 +229,12 @@ async def fetch_best(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -
     return best_memories(hits, limit)
 
 
-async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:
+async def fetch_wholes(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -> list[Scored]:
+    """Return the best `limit` hits of `fetch` by direction, ties by id, in order of score."""
+    return score_wholes(await fetch_nearest(fetch, limit))
+
+
+async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Found]]], limit: int) -> list[Found]:
     """Return the best `limit` hits of `fetch`, ties by id.
 
     Engines return arbitrary ones of the hits that tie at the cut, and repeated short texts do tie. So this fetches one

@@ -11,8 +11,9 @@ import pytest
 from qdrant_edge import IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
 
 from schemas.failures import Unavailable
-from schemas.models.vectors import MemoryFilter, Point
+from schemas.models.vectors import MemoryFilter, PassageVectors, Point
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import (
@@ -50,6 +51,20 @@ async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
     assert [one.memory_id for one in before] == [memory(0), memory(1)]
     assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
     await again.close()
+
+
+async def test_reopened_index_scores_a_cut_text_by_the_mean_of_its_passages(tmp_path: Path) -> None:
+    space, first = space_of(passages="400-1"), EdgeIndex(tmp_path)
+    passages = PassageVectors(np.eye(2, 4, dtype=np.float32), np.zeros(2, np.int64))
+    await first.upsert(space, [replace(one, passages=passages) for one in points(range(1))])
+    await first.close()
+    for cache in (BoundaryCache(), BoundaryCache(max_points=0), BoundaryCache(max_points=0, max_quantised=0)):
+        again = EdgeIndex(tmp_path, EdgeResources(cache))
+        for _ in range(2):
+            [found] = await again.search(space, np.eye(1, 4, dtype=np.float32)[0], MemoryFilter("u1"), 10)
+            assert found.score == pytest.approx(0.5, abs=1e-3)
+            await again.until_read()
+        await again.close()
 
 
 async def test_closed_index_refuses_calls(tmp_path: Path) -> None:

@@ -57,6 +57,13 @@ async def test_text_is_classified_by_words_and_the_indexed_vector() -> None:
     assert np.allclose(vector, (await model.passage("tea [image: a cup]")).pooled)
 
 
+async def test_long_text_is_classified_by_a_vector_of_length_1() -> None:
+    harness = ReaderHarness("TASK", 0.9)
+    await harness.reader.read(made("\n\n".join(f"About topic{number}: {'some words ' * 30}" for number in range(4))))
+    [(_, vector)] = harness.classifier.asked
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
+
+
 async def test_stored_interaction_is_not_classified_again() -> None:
     harness = ReaderHarness("TASK", 0.9)
     model = harness.embedders.model("general")
