@@ -54,14 +54,14 @@ async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
 
 
 async def test_reopened_index_scores_a_cut_text_by_the_mean_of_its_passages(tmp_path: Path) -> None:
-    space, first = space_of(passages="400-1"), EdgeIndex(tmp_path)
-    passages = PassageVectors(np.eye(2, 4, dtype=np.float32), np.zeros(2, np.int64))
+    space, first = space_of(dim=8, passages="400-1"), EdgeIndex(tmp_path)
+    passages = PassageVectors(np.eye(2, 8, dtype=np.float32), np.zeros(2, np.int64))
     await first.upsert(space, [replace(one, passages=passages) for one in points(range(1))])
     await first.close()
     for cache in (BoundaryCache(), BoundaryCache(max_points=0), BoundaryCache(max_points=0, max_quantised=0)):
         again = EdgeIndex(tmp_path, EdgeResources(cache))
         for _ in range(2):
-            [found] = await again.search(space, np.eye(1, 4, dtype=np.float32)[0], MemoryFilter("u1"), 10)
+            [found] = await again.search(space, np.eye(1, 8, dtype=np.float32)[0], MemoryFilter("u1"), 10)
             assert found.score == pytest.approx(0.5, abs=1e-3)
             await again.until_read()
         await again.close()

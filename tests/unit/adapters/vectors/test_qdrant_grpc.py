@@ -96,7 +96,7 @@ async def test_passages_are_asked_for_in_the_same_request(server: Server) -> Non
     await index.upsert(space, [replace(POINT, passages=passages), replace(POINT, memory_id=memory(2))])
     calls.names.clear()
     reads = await index.read_ahead([PlannedSearch(space, [ASKED], EVERYTHING, 10, 10, passage_limit=10)])
-    assert ids(await reads.search(space, X, EVERYTHING, 10)) == [memory(1), memory(2)]
+    assert ids(await reads.search(space, X, EVERYTHING, 10)) == [memory(2), memory(1)]
     found = await reads.search_passages(space, X, EVERYTHING, 10)
     assert ids(found) == [memory(1)]
     assert found.passages is not None
