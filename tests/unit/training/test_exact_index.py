@@ -57,3 +57,12 @@ async def test_searches_find_what_the_fake_index_finds(asked: list[str] | None) 
                 await exact.maxsim(SPACE, question, WHERE, limit, asked, pooled),
                 await fake.maxsim(SPACE, question, WHERE, limit, asked, pooled),
             )
+
+
+async def test_whole_texts_have_the_scores_of_the_fake_index() -> None:
+    points = [made(number) for number in range(COUNT)]
+    exact, fake = ExactIndex(points), FakeIndex()
+    await fake.upsert(SPACE, points)
+    [query] = drawn([99], 1, 16)
+    found, expected = [dict(await one.search(SPACE, query, WHERE, COUNT)) for one in (exact, fake)]
+    assert found == pytest.approx(expected, abs=1e-6)
