@@ -20,6 +20,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
+from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.understanding.refresh import Refresh
@@ -36,6 +37,7 @@ class PartitionAgents:
     refresh: Refresh
     retrieve: SearchWithOwnSteps
     rerank: Rerank
+    local_rerank: LocalRerank
     judge_layers: JudgeLayers
     assemble: Assemble
     list_memories: List
@@ -53,8 +55,8 @@ class PartitionAgents:
 
     @property
     def retrieval(self) -> RetrievalAgents:
-        """The agents that answer questions, with a language model or without."""
-        return RetrievalAgents(self.retrieve, self.rerank, self.judge_layers)
+        """The agents that answer questions, with a model or without."""
+        return RetrievalAgents(self.retrieve, self.rerank, self.local_rerank, self.judge_layers)
 
 
 class Agents:

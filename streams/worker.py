@@ -31,6 +31,7 @@ from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import (
     build_models,
     move_former_vectors,
+    open_cross_encoder,
     open_embedders,
     open_indexes,
     open_language_models,
@@ -131,7 +132,8 @@ class WorkerParts:
         self.embedders.recorded = RecordedModels(self.records.models)
         self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
-        self.models = build_models(self.embedders, self.language)
+        self.cross_encoder = open_cross_encoder(settings)
+        self.models = build_models(self.embedders, self.language, self.cross_encoder)
         foreground = Foreground()
         self.locks = partition_locks_of(self.app)
         self.indexes = open_indexes(settings, foreground, self.locks.is_original)
@@ -244,6 +246,7 @@ class WorkerParts:
         await self.publisher.stop()
         await self.language.close()
         await self.embedders.close()
+        await self.cross_encoder.close()
         self.texts.close()
         self.member_file.close()
 

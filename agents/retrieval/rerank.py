@@ -36,14 +36,19 @@ class Rerank:
         `is_on`: the pipelines have this step.
         """
         self._is_on = is_on
-        self.model = RequestModel(model, RERANK_STEP, timeout_s)
+        self.timeout_s = timeout_s
+        self._model = RequestModel(model, RERANK_STEP, timeout_s)
         self._template = template
         self._candidates = candidates
         self._by_default = by_default
 
     def is_asked(self, request: RetrieveRequest) -> bool:
         """True if the best hits of this request are to be ordered."""
-        return self._is_on and (self._by_default if request.rerank is None else request.rerank)
+        return self._is_on and (self._by_default if request.rerank is None else request.rerank is True)
+
+    def is_available(self) -> bool:
+        """True if the model can be asked now."""
+        return self._model.is_available()
 
     def widened(self, request: RetrieveRequest) -> RetrieveRequest:
         """Return the request with as many hits as the model is shown, or more."""
@@ -53,10 +58,10 @@ class Rerank:
         """Return the hits that the model may read."""
         return [hit for hit in hits[: self._candidates] if not hit.private]
 
-    async def order(self, question: str, hits: Sequence[Hit]) -> RankedHits:
+    async def order(self, request: RetrieveRequest, hits: Sequence[Hit]) -> RankedHits:
         """Return the order of the best hits, of which at least two are `shown`. Raises NoModelAnswer."""
         shown = self.shown(hits)
-        answered = await self.model.ask(build_rerank_prompt(self._template, question, shown), RerankAnswer)
+        answered = await self._model.ask(build_rerank_prompt(self._template, request.query, shown), RerankAnswer)
         ranked = read_order(answered.answer, shown, answered.profile)
         if not ranked.order:
             raise NoModelAnswer("the language model found none of them helpful")

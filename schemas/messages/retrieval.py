@@ -37,8 +37,9 @@ class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     read_after: Annotated[int, Field(ge=0)] | None = None
     explain: bool = False
     include_superseded: bool = False
-    rerank: bool | None = None
-    """Whether a language model orders the best hits; None is the deployment's default."""
+    rerank: bool | Literal["local"] | None = None
+    """Whether a language model orders the best hits, or with `local` the cross-encoder; None is the deployment's
+    default."""
     sufficiency: Literal["rules", "model"] | None = None
     """What says whether a layer suffices with `depth` `auto`; None is the deployment's default."""
 

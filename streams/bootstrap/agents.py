@@ -144,6 +144,7 @@ class BuildAgents:
             refresh=self._refresh(understand, stores, active),
             retrieve=retrieve,
             rerank=self._steps.rerank(active),
+            local_rerank=self._steps.local_rerank(active, models.cross_encoder),
             judge_layers=self._steps.judge_layers(active),
             assemble=self._assemble(stores, retrieve, active),
             list_memories=List(words, memories, stores.modes),

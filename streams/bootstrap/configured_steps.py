@@ -8,9 +8,11 @@ from functools import partial
 
 from agents.consolidation.consolidate import RunLimits
 from agents.context.assemble import ContextLimits
+from agents.ports.cross_encoder import CrossEncoder
 from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.rules.pipelines.configs import (
     ContextConfig,
@@ -80,10 +82,7 @@ class ConfiguredSteps:
 
     def rerank(self, active: ActivePipelines) -> Rerank:
         """Return the agent that orders hits."""
-        chosen, config = self._settings, active.config("retrieve.rerank")
-        if not isinstance(config, RerankConfig):
-            # A class of the deployment is in its place.
-            config = RerankConfig()
+        chosen, config = self._settings, _rerank_config(active)
         return Rerank(
             TimedModels(self._language, "retrieve.rerank", config.profile),
             self._template(config, "retrieve.rerank"),
@@ -92,6 +91,11 @@ class ConfiguredSteps:
             by_default=chosen.rerank if config.by_default is None else config.by_default,
             is_on=active.is_on("retrieve.rerank"),
         )
+
+    def local_rerank(self, active: ActivePipelines, cross_encoder: CrossEncoder) -> LocalRerank:
+        """Return the agent that has a cross-encoder order hits; it is switched on and off with the other."""
+        timeout_s = _rerank_config(active).timeout_s or self._settings.rerank_timeout_s
+        return LocalRerank(cross_encoder, timeout_s, is_on=active.is_on("retrieve.rerank"))
 
     def judge_layers(self, active: ActivePipelines) -> JudgeLayers:
         """Return the agent that says which layer suffices."""
@@ -134,3 +138,9 @@ class ConfiguredSteps:
         """Return the template that the pipelines have chosen, or else the deployment, or else the project."""
         name = STEP_PROMPTS[step]
         return self._prompts.of(name) if config.template is None else self._prompts.get(config.template, name)
+
+
+def _rerank_config(active: ActivePipelines) -> RerankConfig:
+    config = active.config("retrieve.rerank")
+    # Otherwise a class of the deployment is in its place.
+    return config if isinstance(config, RerankConfig) else RerankConfig()

@@ -25,6 +25,9 @@ SPECIAL_TOKENS = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP
 CLS_ID = 1
 UNKNOWN_ID = 3
 
+PAIR_DIM = 32
+"""Dimension of the token table in a tiny cross-encoder."""
+
 LETTER_WEIGHT = 0.3
 """Length of a letter's vector, where a word's is 1: known words dominate, unknown ones still count."""
 
@@ -47,6 +50,13 @@ def write_tiny_model(
     return folder
 
 
+def write_tiny_cross_encoder(folder: Path, *, words: Iterable[str] = (), max_tokens: int = 64) -> Path:
+    """Write a cross-encoder: its number for a pair is the product of the means of both texts, ten-fold."""
+    write_tiny_model(folder, PAIR_DIM, words=words, max_tokens=max_tokens)
+    onnx.save(_pair_model(_token_table(_vocabulary(words), PAIR_DIM, 0)), folder / "model.onnx")
+    return folder
+
+
 def _vocabulary(words: Iterable[str]) -> list[str]:
     letters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
     whole = sorted({word for word in words if len(word) > 1})
@@ -60,7 +70,9 @@ def _tokenizer(vocabulary: list[str]) -> Tokenizer:
     tokenizer.pre_tokenizer = BertPreTokenizer()
     around = [SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"]]
     tokenizer.post_processor = TemplateProcessing(
-        single=f"{around[0]} $A {around[1]}", special_tokens=[(token, ids[token]) for token in around]
+        single=f"{around[0]} $A {around[1]}",
+        pair=f"{around[0]} $A {around[1]} $B:1 {around[1]}:1",
+        special_tokens=[(token, ids[token]) for token in around],
     )
     return tokenizer
 
@@ -110,4 +122,46 @@ def _model(table: NDArray[np.float32]) -> ModelProto:
     states = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["texts", "tokens", table.shape[1]])
     tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "tiny", [ids], [states], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _pair_model(table: NDArray[np.float32]) -> ModelProto:
+    """Means of the text tokens of segment 0 and of segment 1; the output is their product, ten-fold."""
+    constants = {
+        "table": table,
+        "last_special": np.array(UNKNOWN_ID - 1, np.int64),
+        "tokens_axis": np.array([1], np.int64),
+        "last_axis": np.array([-1], np.int64),
+        "one": np.float32(1),
+        "ten": np.float32(10),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["own"]),
+        helper.make_node("Greater", ["input_ids", "last_special"], ["is_text"]),
+        helper.make_node("Cast", ["is_text"], ["text"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["token_type_ids"], ["second"], to=TensorProto.FLOAT),
+        helper.make_node("Sub", ["one", "second"], ["first"]),
+    ]
+    for part in ("first", "second"):
+        nodes += [
+            helper.make_node("Mul", ["text", part], [f"{part}.flat"]),
+            helper.make_node("Unsqueeze", [f"{part}.flat", "last_axis"], [f"{part}.counted"]),
+            helper.make_node("Mul", ["own", f"{part}.counted"], [f"{part}.rows"]),
+            helper.make_node("ReduceSum", [f"{part}.rows", "tokens_axis"], [f"{part}.sum"], keepdims=0),
+            helper.make_node("ReduceSum", [f"{part}.counted", "tokens_axis"], [f"{part}.count"], keepdims=0),
+            helper.make_node("Max", [f"{part}.count", "one"], [f"{part}.at_least_one"]),
+            helper.make_node("Div", [f"{part}.sum", f"{part}.at_least_one"], [f"{part}.mean"]),
+        ]
+    nodes += [
+        helper.make_node("Mul", ["first.mean", "second.mean"], ["products"]),
+        helper.make_node("ReduceSum", ["products", "last_axis"], ["product"]),
+        helper.make_node("Mul", ["product", "ten"], ["logits"]),
+    ]
+    given = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
+        for name in ("input_ids", "token_type_ids")
+    ]
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", 1])
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "tiny pairs", given, [logits], tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -53,6 +53,7 @@ from streams.topics import topics_with_prefix
 from streams.topology import BackgroundHooks, Subscription, connect, subscriptions
 from tests.builders.stores import fake_stores
 from tests.fakes.clock import FakeClock
+from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.embedders import FakeEmbedders, FakeModel
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.pipeline_log import FakePipelineLog
@@ -91,6 +92,7 @@ class InMemoryPipeline(PipelineRequests):
     embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
     profiles: Profiles = field(default_factory=Profiles)
     language: FakeLanguageModel = field(init=False)
+    cross_encoder: FakeCrossEncoder = field(default_factory=FakeCrossEncoder)
     modes: FakeModes = field(default_factory=FakeModes)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
@@ -225,7 +227,7 @@ class InMemoryPipeline(PipelineRequests):
             runs=self._recorder(),
             run_log=InMemoryRunLog(self.topics, self.names.runs),
         )
-        models = build_models(self.embedders, self.language)
+        models = build_models(self.embedders, self.language, self.cross_encoder)
         steps = ConfiguredSteps(self.settings, self.language)
         return build_agents(self.settings, models, steps, self.index, ctx, dict), ctx
 

@@ -6,7 +6,7 @@ added or lost; those that the answer leaves out follow in the order that they ha
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from modestream_client.hits import Hit
 from pydantic import BaseModel, Field
@@ -36,6 +36,20 @@ class RerankAnswer(BaseModel, frozen=True, extra="ignore"):
     """A model's order of memories, the most helpful first."""
 
     order: list[RankedCandidate] = Field(max_length=1000)
+
+
+class HitOrder(Protocol):
+    """An order of the best hits."""
+
+    @property
+    def profile(self) -> str:
+        """The name of the model that gave it."""
+
+    def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the same hits in this order; hits that the model did not read are among them."""
+
+    def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:
+        """Return the model's reasons for these hits, by memory id."""
 
 
 class RankedHits(NamedTuple):
@@ -76,13 +90,15 @@ def read_order(answer: RerankAnswer, hits: Sequence[Hit], profile: str) -> Ranke
     return RankedHits(list(ranked), ranked, profile)
 
 
-def arrange(result: RetrieveResult, ranked: RankedHits | None, request: RetrieveRequest) -> RetrieveResult:
+def arrange(result: RetrieveResult, order: HitOrder | None, request: RetrieveRequest) -> RetrieveResult:
     """Return the result of a widened search as the request asked for it, in a model's order if there is one."""
-    if ranked is None:
-        return result.model_copy(update={"hits": result.hits[: request.top_k]})
-    hits = ranked.arranged(result.hits)[: request.top_k]
-    reasons = {"reasons": ranked.reasons_of(hits)} if request.explain else {}
-    reranked = {"reranked_by": ranked.profile, **reasons}
+    arranged = result.hits if order is None else order.arranged(result.hits)
+    # An order may come with other scores.
+    hits = [hit for hit in arranged if hit.score >= request.min_score][: request.top_k]
+    if order is None:
+        return result.model_copy(update={"hits": hits})
+    reasons = {"reasons": order.reasons_of(hits)} if request.explain else {}
+    reranked = {"reranked_by": order.profile, **reasons}
     return result.model_copy(update={"hits": hits, "diagnostics": {**result.diagnostics, **reranked}})
 
 

@@ -35,7 +35,7 @@ class ReadCalls(Session):
         read_after: ReadAfter = OWN_WRITES,
         explain: bool = False,
         include_superseded: bool = False,
-        rerank: bool | None = None,
+        rerank: bool | Literal["local"] | None = None,
         sufficiency: Literal["rules", "model"] | None = None,
         partial: bool = False,
         principal: str | None = None,
@@ -82,8 +82,9 @@ class ReadCalls(Session):
         include_superseded
             Include memories that a later one has replaced.
         rerank
-            Let a language model of the service order the best hits; default: as the service is set. If it can't in
-            time, the hits keep their order, and the answer has the warning `not_reranked`.
+            True: a language model of the service orders the best hits. `"local"`: the service's own cross-encoder,
+            which reads English, orders the first 30. Default: as the service is set. If it can't in time, the hits
+            keep their order, and the answer has the warning `not_reranked`.
         sufficiency
             Let a language model of the service say with `depth="auto"` which layer suffices, or rules; default: as the
             service is set. If the model can't in time, rules do, with the warning `sufficiency_by_rules`.

@@ -1,22 +1,27 @@
-"""Retrieval with a language model, where it was asked for: which layer suffices, and in which order the best hits are.
+"""Retrieval with a model, where it was asked for: which layer suffices, and in which order the best hits are.
 
-Each is one call: users in turn, within the question's deadline. A search comes after each call, because memories may
-have changed meanwhile: what was forgotten is in no answer. Where no model can be asked, nothing is searched twice.
+Each is one call, within the question's deadline; language models are asked by users in turn. A search comes after each
+call, because memories may have changed meanwhile: what was forgotten is in no answer. Where no model can be asked,
+nothing is searched twice.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from modestream_client.hits import Hit
 
 from agents.ports.run_timer import step
-from agents.retrieval.asking import NO_MODEL, NoModelAnswer, RequestModel
+from agents.retrieval.asking import NO_MODEL, NoModelAnswer
 from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.answer.layer_judging import JudgedDepth, Layers
-from agents.rules.answer.reranking import RankedHits, arrange
+from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.flow.requests.channel import HandlerResult
@@ -43,11 +48,30 @@ class RetrievalAgents:
 
     retrieve: SearchWithOwnSteps
     rerank: Rerank
+    local_rerank: LocalRerank
     judge_layers: JudgeLayers
 
     def ask_models(self, request: RetrieveRequest) -> bool:
         """True if a model takes part in the answer."""
-        return self.rerank.is_asked(request) or self.judge_layers.is_asked(request)
+        return any(one.is_asked(request) for one in (self.rerank, self.local_rerank, self.judge_layers))
+
+
+class OrdersHits(Protocol):
+    """An agent that gives the best hits another order; `timeout_s` bounds `order`."""
+
+    timeout_s: float
+
+    def is_available(self) -> bool:
+        """False if it can't be asked now."""
+
+    def widened(self, request: RetrieveRequest) -> RetrieveRequest:
+        """Return the request with as many hits as the model is shown, or more."""
+
+    def shown(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Return the hits that the model reads."""
+
+    async def order(self, request: RetrieveRequest, hits: Sequence[Hit]) -> HitOrder:
+        """Return the order of hits. Raises NoModelAnswer."""
 
 
 class RetrieveWithModels:
@@ -66,7 +90,13 @@ class RetrieveWithModels:
             judged, warnings = await self._judge(agents, request, search, time_left)
         answer = partial(agents.retrieve.answer, decided=None if judged is None else judged.depth)
         if agents.rerank.is_asked(request):
-            found = await self._reranked(agents.rerank, request, partial(search, answer), time_left)
+            turn = self._turns.turn(request.scope.boundary)
+            found = await self._reranked(agents.rerank, request, partial(search, answer), time_left, turn)
+        elif agents.local_rerank.is_asked(request):
+            # Its pairs wait in a queue by user.
+            found = await self._reranked(
+                agents.local_rerank, request, partial(search, answer), time_left, nullcontext()
+            )
         else:
             found = await search(answer, request)
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
@@ -89,55 +119,57 @@ class RetrieveWithModels:
             asking = partial(judge.judge, layers)
             # The search is still to come, and maybe the order of its hits.
             with step("retrieve.route"):
-                return await self._ask(judge.model, request, time_left() / 2, asking), ()
+                within_s = min(judge.model.timeout_s, time_left() / 2)
+                return await _in_time(within_s, self._turns.turn(request.scope.boundary), asking), ()
         except NoModelAnswer as problem:
             return None, _by_rules(problem)
 
     async def _reranked(
         self,
-        rerank: Rerank,
+        rerank: OrdersHits,
         request: RetrieveRequest,
         search: Callable[[RetrieveRequest], Awaitable[HandlerResult]],
         time_left: Callable[[], float],
+        turn: AbstractAsyncContextManager[None],
     ) -> HandlerResult:
-        """Search, ask the model for an order without a turn of its user, and search again."""
+        """Search, ask the model for an order in its `turn` but without a turn of its user, and search again."""
         found = await search(rerank.widened(request))
         if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
             return found
         hits = found.answer.result.hits
         if len(rerank.shown(hits)) < MIN_ORDERED_HITS:
             return _arranged(found, None, request)
-        if not rerank.model.is_available():
+        if not rerank.is_available():
             return _arranged(found, None, request, _not_reranked(NO_MODEL))
-        ranked: RankedHits | None = None
+        order: HitOrder | None = None
         warnings: tuple[ReplyWarning, ...] = ()
         try:
-            order = partial(rerank.order, request.query, hits)
             with step("retrieve.rerank"):
-                ranked = await self._ask(rerank.model, request, time_left(), order)
+                within_s = min(rerank.timeout_s, time_left())
+                order = await _in_time(within_s, turn, partial(rerank.order, request, hits))
         except NoModelAnswer as problem:
             warnings = _not_reranked(problem)
-        return _arranged(await search(rerank.widened(request)), ranked, request, warnings)
+        return _arranged(await search(rerank.widened(request)), order, request, warnings)
 
-    async def _ask(
-        self, model: RequestModel, request: RetrieveRequest, left_s: float, ask: Callable[[], Awaitable[Answer]]
-    ) -> Answer:
-        """Return the model's answer within both time limits. Raises NoModelAnswer."""
-        within_s = min(model.timeout_s, left_s)
-        try:
-            async with asyncio.timeout(within_s), self._turns.turn(request.scope.boundary):
-                return await ask()
-        except TimeoutError as late:
-            raise NoModelAnswer(f"the language model did not answer within {within_s:.1f} s") from late
+
+async def _in_time(
+    within_s: float, turn: AbstractAsyncContextManager[None], ask: Callable[[], Awaitable[Answer]]
+) -> Answer:
+    """Return a model's answer. Raises NoModelAnswer, also if turn and answer take longer than `within_s`."""
+    try:
+        async with asyncio.timeout(within_s), turn:
+            return await ask()
+    except TimeoutError as late:
+        raise NoModelAnswer(f"the model did not answer within {within_s:.1f} s") from late
 
 
 def _arranged(
-    found: HandlerResult, ranked: RankedHits | None, request: RetrieveRequest, warnings: tuple[ReplyWarning, ...] = ()
+    found: HandlerResult, order: HitOrder | None, request: RetrieveRequest, warnings: tuple[ReplyWarning, ...] = ()
 ) -> HandlerResult:
     """Return the answer of a widened search as the request asked for it."""
     if found.answer is None or not isinstance(found.answer.result, RetrieveResult):
         return found
-    result = arrange(found.answer.result, ranked, request)
+    result = arrange(found.answer.result, order, request)
     return HandlerResult(SuccessReply(result, (*found.answer.warnings, *warnings)))
 
 

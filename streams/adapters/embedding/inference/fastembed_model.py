@@ -107,7 +107,7 @@ class ModelRun:
 
     def prepare(self, prefix: str, text: str) -> PreparedText:
         """Cut a text into tokens."""
-        [encoding] = self._onnx.tokenize([_well_formed(prefix + text)])
+        [encoding] = self._onnx.tokenize([well_formed(prefix + text)])
         inputs = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -128,7 +128,7 @@ def _own_spans(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Span
     return own, spans[own].clip(0)
 
 
-def _well_formed(text: str) -> str:
+def well_formed(text: str) -> str:
     """Replace each lone surrogate by U+FFFD: JSON can carry one, UTF-8 can't."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 

@@ -70,7 +70,8 @@ class LocalModel:
 
     `max_tokens` can only lower the limit of the folder's tokenizer. The model's first output is either token states,
     which are pooled to one vector, or already one vector for a text; then there are no token vectors. `learned` names
-    the file of learned arrays beside this module; empty: there is none.
+    the file of learned arrays beside this module; empty: there is none. `scores_pairs`: it is a cross-encoder, whose
+    first output is one number for a pair of a question, in place of the prefix, and a text.
     """
 
     name: str
@@ -84,6 +85,7 @@ class LocalModel:
     passage_prefix: str = ""
     model_file: str = "model.onnx"
     learned: str = ""
+    scores_pairs: bool = False
 
     def learned_arrays(self) -> LearnedArrays | None:
         """Return the arrays that were learned from this model's vectors; None if there are none."""

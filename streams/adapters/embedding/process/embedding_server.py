@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 
 from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.failures import ModelMissing
+from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
@@ -16,10 +17,14 @@ MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a pipe in one piece."""
 
 
-def load_models(options: dict[str, Any]) -> tuple[FastembedModel, InteractionClassifier | None]:
+LoadedModel = FastembedModel | CrossEncoderModel
+
+
+def load_models(options: dict[str, Any]) -> tuple[LoadedModel, InteractionClassifier | None]:
     """Export or download the model where the options say so, load it and the classifier. Raises ModelMissing."""
     try:
-        model = FastembedModel.load(ensure_model(options))
+        local = ensure_model(options)
+        model = CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
         raise ModelMissing(str(problem) if is_reason else f"{type(problem).__name__}: {problem}") from problem
@@ -35,7 +40,7 @@ def ensure_model(options: dict[str, Any]) -> LocalModel:
     return replace(local, directory=ensure_model_folder(local, options["hub"]))
 
 
-def hello(model: FastembedModel) -> bytes:
+def hello(model: LoadedModel) -> bytes:
     """Return the first frame of a loaded model: its fingerprint."""
     return frames.encode_frame(0, frames.HELLO, model.fingerprint.model_dump_json().encode())
 
@@ -49,7 +54,7 @@ class EmbeddingServer:
     """Answers in any order: passages where `texts` runs them; a query at once, in the thread that read it."""
 
     def __init__(
-        self, model: FastembedModel, write: Write, texts: Texts, classifier: InteractionClassifier | None = None
+        self, model: LoadedModel, write: Write, texts: Texts, classifier: InteractionClassifier | None = None
     ) -> None:
         self._model = model
         self._write = write

@@ -12,11 +12,13 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time
+from typing import Protocol
 
 import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
-from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
+from schemas.models.vectors import Encoded
+from streams.adapters.embedding.inference.fastembed_model import ModelOutput, PreparedText
 from streams.adapters.embedding.process import frames
 
 Write = Callable[[bytes], None]
@@ -36,6 +38,19 @@ NotePassage = Callable[[bytes], AbstractContextManager[None]]
 """Notes the content of a passage: if the process dies inside of the context, it may be over it."""
 
 
+class PassageModel(Protocol):
+    """What reads passages: an embedder, or a cross-encoder, for which the prefix is the question."""
+
+    def prepare_passage(self, text: str, prefix: str | None = None) -> PreparedText:
+        """Do what comes before the run."""
+
+    def run(self, prepared: PreparedText) -> ModelOutput:
+        """Run the model."""
+
+    def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
+        """Make the vectors of several, those of each as if it were alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
     """A passage, and what its run gave."""
@@ -49,7 +64,7 @@ class PassageAnswers:
     """Passages of one connection in, their answers written in any order."""
 
     def __init__(
-        self, model: FastembedModel, write: Write, note: NotePassage, classifier: InteractionClassifier | None = None
+        self, model: PassageModel, write: Write, note: NotePassage, classifier: InteractionClassifier | None = None
     ) -> None:
         self._model = model
         self._write = write

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from agents.retrieval.judge_layers import JudgeLayers
+from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
 from agents.rules.answer.hits import hit_of
@@ -18,6 +19,7 @@ from streams.bootstrap.prompts import Prompts
 from streams.flow.requests.channel import HandlerResult
 from streams.flow.steps.retrieve import RetrievalAgents, RetrieveWithModels
 from tests.builders.memories import made
+from tests.fakes.cross_encoder import FakeCrossEncoder
 from tests.fakes.model_server import Behaviour
 from tests.harnesses.language_models import LanguageModelHarness
 
@@ -56,7 +58,8 @@ async def test_provider_in_trouble_leaves_the_answer_without_it(rig: LanguageMod
     await models.prepare()
     rerank = Rerank(models, prompts.of("rerank"), 20, TIMEOUT_S, by_default=True)
     judge = JudgeLayers(models, prompts.of("suffice"), TIMEOUT_S, by_default=True)
-    agents = RetrievalAgents(cast("SearchWithOwnSteps", retrieve), rerank, judge)
+    local = LocalRerank(FakeCrossEncoder(), TIMEOUT_S)
+    agents = RetrievalAgents(cast("SearchWithOwnSteps", retrieve), rerank, local, judge)
     scope = {"user_id": "ana"}
     request = RetrieveRequest.model_validate({"scope": scope, "query": "which beta?", "depth": "auto"})
     began = asyncio.get_running_loop().time()

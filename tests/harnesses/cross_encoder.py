@@ -1,0 +1,24 @@
+"""A cross-encoder's files as if an installed package had them."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.adapters.exported_models import ExportedModel
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedFolder(ExportedModel):
+    """A folder in the place of a package."""
+
+    folder: Path = Path()
+
+    def weights_path(self) -> Path:
+        """Return the path of the weights, which may be missing."""
+        return self.folder / self.weights
+
+
+def packaged(folder: Path) -> PackagedFolder:
+    """Return the published model whose files are those that the folder has now."""
+    digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    return PackagedFolder("tiny-pairs", "none", "model.onnx", digest, 64, (), folder=folder)
