@@ -11,6 +11,7 @@ from modestream_client.hits import Hit
 from agents.ports.cross_encoder import CrossEncoder
 from agents.retrieval.asking import NoModelAnswer
 from agents.rules.answer.local_reranking import MAX_READ_HITS, READER_NAME, ReadHits, text_to_read
+from agents.rules.text.non_english import is_non_english
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.retrieval import RetrieveRequest
 
@@ -42,6 +43,8 @@ class LocalRerank:
 
     async def order(self, request: RetrieveRequest, hits: Sequence[Hit]) -> ReadHits:
         """Return the order of the best hits. Raises NoModelAnswer."""
+        if is_non_english(request.query):
+            raise NoModelAnswer("the question is not in English, the only language that the cross-encoder reads")
         read = self.shown(hits)
         texts = [text_to_read(hit) for hit in read]
         try:

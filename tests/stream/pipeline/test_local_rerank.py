@@ -114,6 +114,13 @@ async def test_turn_forgotten_while_it_is_read_is_in_no_answer(pipeline: InMemor
     assert texts(await waiting) == [TEXTS[1], TEXTS[0]]
 
 
+async def test_question_in_another_language_keeps_the_order(pipeline: InMemoryPipeline) -> None:
+    question = "Wo ist denn die Laterne, und wer hat sie gesehen?"
+    reply = await pipeline.retrieve(question, rerank="local")
+    assert (pipeline.cross_encoder.read, codes(reply)) == ([], ["not_reranked"])
+    assert "English" in reply["warnings"][0]["message"]
+
+
 async def test_pipelines_without_the_step_read_nothing(pipeline: InMemoryPipeline) -> None:
     await edit(pipeline, {"op": "config", "step_id": "retrieve.rerank", "enabled": False})
     reply = await asked(pipeline, rerank="local")

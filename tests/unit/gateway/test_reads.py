@@ -25,6 +25,12 @@ async def test_a_search_is_a_retrieve_record(http: httpx.AsyncClient, wire: Fake
     assert (record["query"], record["top_k"], record["read_after"]) == ("q", 5, 17)
 
 
+@pytest.mark.parametrize("rerank", [True, False, None, "local"])
+async def test_a_search_says_what_orders_its_hits(http: httpx.AsyncClient, wire: FakeWire, rerank: object) -> None:
+    await http.post("/v1/users/u1/memories/search", json={"query": "q", "rerank": rerank})
+    assert wire.records[0].get("rerank") == rerank
+
+
 async def test_query_parameters_are_a_list_record(http: httpx.AsyncClient, wire: FakeWire) -> None:
     wire.results["list.v1"] = PAGE
     query = "project_id=p1&project_id=p2&types=episodic&limit=7&include_superseded=true&since=2026-03-01T09:30:00Z"
@@ -62,6 +68,7 @@ async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, wire: FakeWir
         ({"query": 7}, "invalid_value", "query"),
         ({"query": "q", "top_k": 101}, "invalid_value", "top_k"),
         ({"query": "q", "topk": 1}, "invalid_value", "topk"),
+        ({"query": "q", "rerank": "remote"}, "invalid_value", "rerank"),
         ({"query": "q", "scope": {"user_id": "u2"}}, "invalid_value", "scope"),
         ({"query": "q", "user_id": "u2"}, "invalid_value", "user_id"),
         ({"query": "q", "project_id": []}, "invalid_value", "project_id"),
