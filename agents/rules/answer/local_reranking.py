@@ -18,7 +18,7 @@ MAX_READ_HITS = 30
 MAX_READ_CHARS = 480
 """Characters of a text without passages: as long as a text that is not cut."""
 
-READ_WEIGHT, READ_ZERO = 0.08, -6.0
+READ_WEIGHT, READ_ZERO = 0.15, -7.6
 """The log-odds of a hit change by `READ_WEIGHT` x (the cross-encoder's - `READ_ZERO`). Fitted to our conversations: see
 `training/ranking/tried.md`."""
 

@@ -32,6 +32,7 @@ class CrossEncoderModel:
         """Probe the model. Raises ValueError if it does not give one finite number for a pair."""
         assert onnx.model is not None
         assert onnx.tokenizer is not None
+        assert onnx.tokenizer.truncation is not None
         onnx.tokenizer.no_padding()  # One pair a run.
         self._tokenizer = onnx.tokenizer
         self._session = onnx.model
