@@ -40,6 +40,11 @@ def test_a_much_better_reading_comes_first() -> None:
     assert ids(ReadHits(dict(zip(IDS, (-11, -11, 60, -11), strict=True))).arranged(HITS))[0] == IDS[2]
 
 
+def test_private_hit_is_read_as_others_are() -> None:
+    hits = [*HITS[:2], HITS[2].model_copy(update={"private": True})]
+    assert ids(ReadHits(dict(zip(IDS, (-11, -11, 60), strict=False))).arranged(hits))[0] == IDS[2]
+
+
 def test_hits_that_were_not_read_follow_with_their_scores() -> None:
     arranged = ReadHits({IDS[3]: -11.0, IDS[2]: -11.0}).arranged(HITS)
     assert ids(arranged) == [IDS[2], IDS[3], IDS[0], IDS[1]]
