@@ -106,7 +106,7 @@ profile: .venv/complete ## processor time of a turn and a question by process, t
 	$(BIN)/python -m bench.profile
 
 train-ranking: .venv/complete ## fit the ranking weights to our conversations; reproducible to the byte
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking --guard ../shared/data/beam ../shared/data/locomo
 
 train: .venv/complete ## fit the classifier of interaction modes; reproducible to the byte
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.interaction

@@ -6,36 +6,56 @@ Nothing is fitted to measured conversations. `--together` makes one user of all 
 import argparse
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
-from training.ranking.conversations import Conversation, read_conversations
+from training.ranking.conversations import ASSISTANT, OWN, REMARK, Conversation, as_one_conversation, read_conversations
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.feature_list import list_features
 from training.ranking.fitting import TrainingTable, data_digest, dump_weights
-from training.ranking.library import Question, load_questions
+from training.ranking.guard import format_guard, own_rows, rows_of
+from training.ranking.library import load_questions
 from training.ranking.measuring import measure_recall
 from training.ranking.report import Quality, format_report, format_table
 from training.ranking.samples import Sample, compute_sample
-from training.ranking.validation import held_out_recalls, question_weights
+from training.ranking.validation import held_out_recalls, question_weights, recall_at_k
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = ROOT / "agents" / "data" / "ranking_weights.json"
 REPORT = ROOT / "docs" / "ranking_report.md"
 EXPERIMENTS = Path(__file__).parent / "tried.md"
 
-MIXED_USERS = 6
-"""Users with several conversations each, added to the training data as larger haystacks."""
+MIXED_USERS = {OWN: 6, ASSISTANT: 3}
+"""Users with several conversations each, by folder, added to the training data as larger haystacks."""
 
-MAX_OWN_ROWS, MAX_MIXED_ROWS = 200, 80
-"""Rows per question: for users with one conversation, which are also measured, and for mixed users, only fitted."""
+MAX_OWN_ROWS, MAX_FURTHER_ROWS = 200, 60
+"""Rows per question: for users with one conversation, which are also measured, and for the others, only fitted."""
+
+ASSISTANT_WEIGHT, ONE_CONVERSATION_WEIGHT, MIXED_WEIGHT, REMARK_WEIGHT = 2.0, 1.0, 0.5, 2.0
+"""How much a question counts: of a chat with long replies, of which there are fewer; of the same chat without sessions;
+of a user with several conversations; and a remark in a conversation between people, of which there are fewest."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Conversations that are stored as one user's, and how much a question of theirs counts.
+
+    `is_measured`: they are those of one conversation, as it is.
+    """
+
+    name: str
+    conversations: Sequence[Conversation]
+    weight: float = 1.0
+    is_measured: bool = False
 
 
 def main() -> None:
     """Train or measure."""
     parser = argparse.ArgumentParser(prog="python -m training.ranking", description=__doc__)
     parser.add_argument("--measure", type=Path, nargs="+", metavar="DIR", help="folders of conversations to ask")
+    parser.add_argument("--guard", type=Path, nargs="*", default=[], metavar="DIR", help="folders to report on as well")
     parser.add_argument("--together", action="store_true", help="all of them as one user")
     options = parser.parse_args()
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
@@ -45,50 +65,60 @@ def main() -> None:
         conversations = [one for folder in options.measure for one in read_conversations(folder)]
         _measure(conversations, embedder, together=options.together)
     else:
-        _train(read_conversations(), embedder)
+        _train(embedder, [folder for folder in options.guard if folder.exists()])
     embedder.save()
 
 
-def _train(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> None:
-    own = _samples(_separate_users(conversations, embedder), MAX_OWN_ROWS)
-    mixed = _samples(_mixed_users(conversations, embedder), MAX_MIXED_ROWS)
+def _train(embedder: CachedEmbedder, others: Sequence[Path]) -> None:
+    """Fit all variants; write the weights, and the report with a guard on the conversations of other folders too."""
+    own, assistant = read_conversations(OWN), read_conversations(ASSISTANT)
+    users = [*_users(own, assistant)]
+    measured = _samples([one for one in users if one.is_measured], embedder, MAX_OWN_ROWS)
+    further = _samples([one for one in users if not one.is_measured], embedder, MAX_FURTHER_ROWS)
     qualities, models = [], {}
     for variant in MODEL_VARIANTS:
-        table = TrainingTable([*own[variant], *mixed[variant]], list_features(variant))
+        table = TrainingTable([*measured[variant], *further[variant]], list_features(variant))
         fitted = table.fit(question_weights(table))
-        qualities.append(Quality(variant, own[variant], held_out_recalls(table, fitted, own[variant])))
+        qualities.append(Quality(variant, measured[variant], held_out_recalls(table, fitted, measured[variant])))
         models[variant] = (fitted, table.names, table.deviations)
+    conversations = [*own, *assistant]
     WEIGHTS.write_text(dump_weights(models, data_digest(conversations)))
-    REPORT.write_text(format_report(conversations, qualities, WEIGHTS.read_text(), EXPERIMENTS.read_text()))
-    print("\n\n".join(format_table(quality) for quality in qualities))  # noqa: T201
+    guard = [row for quality in qualities if quality.variant == "tokens" for row in own_rows(quality, assistant)]
+    for folder in others:
+        users = [User(one.name, [one], is_measured=True) for one in read_conversations(folder)]
+        samples = _samples(users, embedder, MAX_OWN_ROWS)["tokens"]
+        guard += rows_of(folder.name, samples, recall_at_k(samples, models["tokens"][0].sums))
+    REPORT.write_text(
+        format_report(conversations, qualities, format_guard(guard), WEIGHTS.read_text(), EXPERIMENTS.read_text())
+    )
+    print("\n\n".join([*(format_table(quality) for quality in qualities), format_guard(guard)]))  # noqa: T201
 
 
-def _samples(questions: Iterable[Question], max_rows: int) -> dict[ModelVariant, list[Sample]]:
+def _users(own: Sequence[Conversation], assistant: Sequence[Conversation]) -> Iterable[User]:
+    """Yield the users to which weights are fitted: each conversation alone, without its sessions, and several."""
+    yield from (User(one.name, [one], is_measured=True) for one in own)
+    yield from (User(one.name, [one], ASSISTANT_WEIGHT, is_measured=True) for one in assistant)
+    yield from (User(f"{one.name}-one", [as_one_conversation(one)], ONE_CONVERSATION_WEIGHT) for one in assistant)
+    for folder, conversations in ((OWN, own), (ASSISTANT, assistant)):
+        for place in range(MIXED_USERS[folder]):
+            yield User(f"mixed-{folder.name}-{place}", conversations[place :: MIXED_USERS[folder]], MIXED_WEIGHT)
 
+
+def _samples(users: Iterable[User], embedder: CachedEmbedder, max_rows: int) -> dict[ModelVariant, list[Sample]]:
     found: dict[ModelVariant, list[Sample]] = {variant: [] for variant in MODEL_VARIANTS}
-    for question in questions:
-        for variant in MODEL_VARIANTS:
-            found[variant].append(compute_sample(question, variant, list_features(variant), max_rows))
+    for user in users:
+        for question in load_questions(user.name, user.conversations, embedder):
+            is_remark = question.labelled.category == REMARK and user.weight < ASSISTANT_WEIGHT
+            weight = user.weight * (REMARK_WEIGHT if is_remark else 1.0)
+            for variant in MODEL_VARIANTS:
+                found[variant].append(compute_sample(question, variant, list_features(variant), max_rows, weight))
     return found
-
-
-def _separate_users(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterable[Question]:
-    """Yield the questions of each conversation, stored as a user of its own."""
-    for one in conversations:
-        yield from load_questions(one.name, [one], embedder)
-
-
-def _mixed_users(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterable[Question]:
-    """Yield the questions of users with several conversations each."""
-    for place in range(MIXED_USERS):
-        yield from load_questions(f"mixed-{place}", conversations[place::MIXED_USERS], embedder)
 
 
 def _measure(conversations: Sequence[Conversation], embedder: CachedEmbedder, *, together: bool) -> None:
     weights = RankingWeights.loads(WEIGHTS.read_text())
-    questions = (
-        load_questions("together", conversations, embedder) if together else _separate_users(conversations, embedder)
-    )
+    users = [("together", conversations)] if together else [(one.name, [one]) for one in conversations]
+    questions = (one for name, each in users for one in load_questions(name, each, embedder))
     for line in measure_recall(weights, questions):
         print(line)  # noqa: T201
 

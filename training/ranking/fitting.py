@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 L2_STRENGTH = 300.0
 """The best of 40, 100, 200, 300 and 400 by cross-validation; none is more than half a point worse."""
 
-MAX_FITTED_ROWS = 80
+MAX_FITTED_ROWS = 60
 """Memories per question used for fitting, best first-stage scores first; lower ones don't compete."""
 
 MAX_STEPS = 30

@@ -17,6 +17,11 @@ MAX_SHOWN_WEIGHTS = 25
 """Weights shown per model."""
 
 
+GUARD = """R@5 / R@10 of the same texts and vectors: by the cosine of whole texts alone, by that and BM25 joined by \
+reciprocal ranks, and by the ranking (variant `tokens`). Our own conversations by weights that have not seen them; \
+nothing is fitted to LoCoMo and BEAM."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quality:
     """Cross-validated recall of one model variant."""
@@ -27,7 +32,7 @@ class Quality:
 
 
 def format_report(
-    conversations: Sequence[Conversation], qualities: Sequence[Quality], weights: str, experiments: str
+    conversations: Sequence[Conversation], qualities: Sequence[Quality], guard: str, weights: str, experiments: str
 ) -> str:
     """Return the report as Markdown."""
     turns = sum(len(one.turns) for one in conversations)
@@ -37,7 +42,8 @@ def format_report(
         f"conversations of our own ({turns:,} turns, {questions:,} questions), through the code that answers requests. "
         f"Loss: softmax over the {MAX_FITTED_ROWS} most likely memories of each question, "
         f"L2 of {L2_STRENGTH:g}, Newton's method. "
-        f"Every conversation is a user of its own, and once more one of several of a larger user. "
+        f"Every conversation is a user of its own, and once more one of several of a larger user; those with an "
+        f"assistant, whose replies have 1,300 characters and more, also without their sessions. "
         f"By hand: {', '.join(f'{name} {value}' for name, value in BY_HAND.items())}. "
         f"Figures are R@5 / R@10: the share of the evidence among the first hits, in per cent, each question ranked by "
         f"weights that have not seen its conversation ({FOLDS} folds)."
@@ -45,6 +51,7 @@ def format_report(
     parts = ["# How hits are ranked, and what that finds", how]
     parts += [f"## Variant `{one.variant}`\n\n{format_table(one)}" for one in qualities]
     parts += [
+        f"## Beside a plain vector store\n\n{GUARD}\n\n{guard}",
         "## The greatest weights",
         *(_weights(name, json.loads(weights)[name]) for name in MODEL_VARIANTS),
         experiments,

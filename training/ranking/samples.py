@@ -24,10 +24,12 @@ less; the only memory with the question's identifier ranks first, whatever else 
 class Sample:
     """Features of one question's memories, shape (memories, features), best first-stage score first.
 
-    `by_hand` is the sum over the weights set by hand, `hits` marks the answering memories.
+    `weight` is how much the question counts. `by_hand` is the sum over the weights set by hand, `hits` marks the
+    answering memories.
     """
 
     question: Question
+    weight: float
     features: Matrix
     by_hand: Matrix
     hits: NDArray[np.bool_]
@@ -38,7 +40,9 @@ class Sample:
         return self.question.conversation
 
 
-def compute_sample(question: Question, variant: ModelVariant, names: Sequence[str], max_rows: int) -> Sample:
+def compute_sample(
+    question: Question, variant: ModelVariant, names: Sequence[str], max_rows: int, weight: float = 1.0
+) -> Sample:
     """Compute the features of the `max_rows` memories with the best first-stage scores."""
     query_features = restrict_to_variant(question.query_features, variant)
     fields = compute_fields(query_features)
@@ -52,11 +56,11 @@ def compute_sample(question: Question, variant: ModelVariant, names: Sequence[st
         if feature is not None:
             columns[:, place] = feature
     by_hand = np.zeros(len(numbers))
-    for name, weight in BY_HAND.items():
+    for name, factor in BY_HAND.items():
         feature = features.of(name)
-        by_hand += weight * (0.0 if feature is None else feature)
+        by_hand += factor * (0.0 if feature is None else feature)
     hits = np.isin(numbers, list(question.evidence))
-    return Sample(question, columns, by_hand.astype(np.float32), hits)
+    return Sample(question, weight, columns, by_hand.astype(np.float32), hits)
 
 
 def restrict_to_variant(query_features: QueryFeatures, variant: ModelVariant) -> QueryFeatures:

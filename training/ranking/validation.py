@@ -11,11 +11,8 @@ from training.ranking.samples import Sample
 KS = (5, 10)
 """Cut-offs of recall@k."""
 
-FOLDS = 11
+FOLDS = 5
 """Folds of the conversations."""
-
-MIXED_COUNT = 0.5
-"""Weight of a question of a mixed user; it also occurs with its conversation alone."""
 
 Recalls = NDArray[np.float64]
 """Shape (questions, len(KS))."""
@@ -23,12 +20,7 @@ Recalls = NDArray[np.float64]
 
 def question_weights(table: TrainingTable, left_out: frozenset[str] = frozenset()) -> Floats:
     """Return the weight of each question of the table, 0 for questions of the conversations left out."""
-    return np.array(
-        [
-            0.0 if one.conversation in left_out else 1.0 if one.question.user == one.conversation else MIXED_COUNT
-            for one in table.samples
-        ]
-    )
+    return np.array([0.0 if one.conversation in left_out else one.weight for one in table.samples])
 
 
 def recall_at_k(samples: Sequence[Sample], sums: Callable[[Sample], Floats]) -> Recalls:

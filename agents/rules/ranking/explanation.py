@@ -21,9 +21,11 @@ CALIBRATION_TEXT = "memories with a vector that its words stand beside"
 _FIELD_TEXTS = {
     "late": "its meaning, word by word",
     "dense": "its meaning as a whole",
+    "whole": "its meaning as a whole",
     "words": "words of the question that it has",
+    "cover": "words of the question that it has",
 }
-_LENGTH_FEATURES = ("length", "longer", "length2")
+_LENGTH_FEATURES = ("length", "longer", "length2", "relative_length")
 _MEMORY_FEATURE_TEXTS: Mapping[str, tuple[str, ...]] = {
     "who said it": ("named", "only_named", "not_named", "user", "assistant", "system", "tool"),
     "when it was said": ("said_then", "lateness", "recency"),

@@ -73,7 +73,7 @@ def made_up(seed: int, *, useful: int) -> Sample:
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
     features = query_features_of("x", [Line("y")])
     question = Question("u", "u", LabelledQuestion("x", ("m",), 1, 4), features, features.columns.live, frozenset())
-    return Sample(question, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
+    return Sample(question, 1.0, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
 
 
 NAMES = ["dense", "length", "late"]
