@@ -6,7 +6,7 @@ sections leave goes to hits by rank, then to older turns. The whole prompt, coun
 budget without its reserve.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -22,11 +22,13 @@ from agents.ports.run_timer import step
 from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.context.excerpts import passages_to_show
 from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
 from agents.rules.index.window import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
+from agents.rules.text.sentences import Span
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
@@ -96,9 +98,11 @@ class Assemble:
         its limits; Unavailable while the tokenizer is not loaded.
         """
         summaries: dict[str, Memory] = {}
-        source = self._source(request, summaries)
+        passages: dict[str, list[Span]] = {}
+        source = self._source(request, summaries, passages)
         packer = await PromptPacker.begin(source, self._tokens, self._limits.max_budget_tokens)
         found, warnings = await self._search(_search_of(request))
+        passages |= passages_to_show(found.hits)
         with step("retrieve.build_context"):
             interaction, judge_warnings = await self._judge(request)
             # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
@@ -110,7 +114,9 @@ class Assemble:
             result = _result(packer, await packer.prompt(), interaction, snapshot)
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
-    def _source(self, request: AssembleRequest, summaries: dict[str, Memory]) -> PromptSource:
+    def _source(
+        self, request: AssembleRequest, summaries: dict[str, Memory], passages: Mapping[str, Sequence[Span]]
+    ) -> PromptSource:
         @cache
         def terms() -> TermCoverage:
             """Return the query's terms; most contexts cut no text and never need them."""
@@ -121,6 +127,7 @@ class Assemble:
             record=lambda one: summaries.get(one) or self._memories.get(one),
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
+            passages=passages,
         )
 
     def _evidence(self, request: AssembleRequest, found: RetrieveResult) -> dict[str, float]:
@@ -166,12 +173,13 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     await packer.offer("relevant_decisions", candidates.decisions, room["relevant_decisions"])
     await packer.offer("capsules", candidates.capsules, room["capsules"])
     await packer.offer("recent_window", snapshot.turns, room["recent_window"], contiguous=True)
-    await packer.offer("retrieved_evidence", candidates.evidence, room["retrieved_evidence"])
+    await packer.offer("retrieved_evidence", candidates.evidence, room["retrieved_evidence"], by_passages=True)
     await packer.offer("capsules", snapshot.summaries, room["capsules"] - content.tokens()["capsules"])
-    await packer.offer("retrieved_evidence", candidates.evidence, content.left)
+    await packer.offer("retrieved_evidence", candidates.evidence, content.left, by_passages=True)
     if RETENTION_POLICIES[mode].window_overflows:
         await packer.offer("recent_window", snapshot.turns, content.left, contiguous=True)
     await packer.offer("rules", demoted, content.left)
+    await packer.show_whole(candidates.evidence)
     content.drop(candidates.excluded)
 
 

@@ -1,6 +1,7 @@
 """Render and count memories, and pack them into a prompt within its token budget.
 
-The whole prompt, counted as it is sent, never exceeds the budget without its reserve. A text that takes more than a
+The whole prompt, counted as it is sent, never exceeds the budget without its reserve. Of a long reply the passages that
+the search has found are shown, and the whole where room is left at the end. Any other text that takes more than a
 quarter of the room is cut to an excerpt.
 """
 
@@ -15,7 +16,8 @@ from modestream_client.assembled import Message, Section
 from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.entries import Entry, excerpt_of, passages_about
+from agents.rules.context.entries import Entry, excerpt_of
+from agents.rules.context.excerpts import excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
 from agents.rules.context.prompt import build_messages
@@ -24,6 +26,7 @@ from agents.rules.context.sticky_share import SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.window import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.sentences import Span
 from schemas.failures import Rejected
 from schemas.messages.assemble import MIN_BUDGET_TOKENS, AssembleRequest
 from schemas.state.memories import Memory
@@ -52,12 +55,16 @@ class PackedPrompt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptSource:
-    """A request, and what its entries need: `record` reads a memory by its id, `coverage` rates a passage, 0..1."""
+    """A request, and what its entries need.
+
+    `record` reads a memory by its id; `coverage` rates a passage, 0..1; `passages` are those to show of hits, by id.
+    """
 
     request: AssembleRequest
     record: Callable[[str], Memory | None]
     coverage: Callable[[str], float]
     now: datetime
+    passages: Mapping[str, Sequence[Span]]
 
 
 class PromptPacker:
@@ -74,6 +81,7 @@ class PromptPacker:
         self._room = 0
         self._pauses = Pauses()
         self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses)
+        self._evidence = EntrySizer(self._format, tokens, self._passages, self._pauses, self._best_passages)
         self._offered_chars = 0
         self._gone: set[str] = set()
         self.sticky: list[tuple[Invariant, str]] = []
@@ -161,21 +169,48 @@ class PromptPacker:
                 yield memory
             await self._pauses.pause_if_due()
 
-    async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
-        """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
+    async def offer(
+        self,
+        section: Section,
+        memory_ids: Iterable[str],
+        room: int,
+        *,
+        contiguous: bool = False,
+        by_passages: bool = False,
+    ) -> None:
+        """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit.
+
+        `by_passages`: of long replies the passages that the search has found.
+        """
+        sizer = self._evidence if by_passages else self._offered
         unknown = self.content.not_kept(memory_ids)
         filling = self.content.section(section, room, contiguous=contiguous)
         worth = unknown[: self._worth(filling.reach)]
-        async with aclosing(self._offered.sized(self._readable(worth, filling))) as entries:
+        async with aclosing(sizer.sized(self._readable(worth, filling, sizer))) as entries:
             async for one in entries:
                 if not filling.offer(one):
                     break
         self.content.drop(memory_id for memory_id in unknown if memory_id not in self._gone)
 
-    async def _readable(self, memory_ids: Iterable[str], filling: SectionFilling) -> AsyncIterator[Memory]:
+    async def show_whole(self, memory_ids: Iterable[str]) -> None:
+        """Show kept replies whole instead of their passages where there is room, the most important first."""
+        for memory_id in memory_ids:
+            kept = self.content.kept(memory_id)
+            if kept is None or not kept.entry.excerpt:
+                continue
+            # Each word is a token at least.
+            if len(kept.memory.text.split()) <= kept.tokens + self.content.left:
+                async with aclosing(self._offered.sized(_one(kept.memory))) as entries:
+                    async for whole in entries:
+                        self.content.lengthen(whole)
+            await self._pauses.pause_if_due()
+
+    async def _readable(
+        self, memory_ids: Iterable[str], filling: SectionFilling, sizer: EntrySizer
+    ) -> AsyncIterator[Memory]:
         """Yield the existing memories that may fit, until too much was read."""
         for memory_id in memory_ids:
-            known = self._offered.known(memory_id)
+            known = sizer.known(memory_id)
             if known is not None:
                 yield known.memory
             elif (memory := self._unread(memory_id)) is not None and not self._exceeds(memory, filling):
@@ -197,7 +232,7 @@ class PromptPacker:
 
         Each word is a token at least, each byte one at most.
         """
-        if text_chars(memory) < filling.reach:
+        if text_chars(memory) < filling.reach or memory.memory_id in self._source.passages:
             return False
         line = self._format.line(Entry.of(memory))
         is_large = len(line.encode("utf-8", "replace")) * EXCERPT_ROOM_DIVISOR > self._room
@@ -219,13 +254,25 @@ class PromptPacker:
 
     def _passages(self, one: SizedEntry) -> str | None:
         """Return the passages about the query, of a text that takes too much room."""
-        return passages_about(lexical_text(one.memory), self._source.coverage) if self._is_large(one) else None
+        if not self._is_large(one):
+            return None
+        passages = self._source.passages.get(one.memory.memory_id, ())
+        found = excerpt_of_turn(one.memory, passages)
+        return found or excerpt_about(lexical_text(one.memory), self._source.coverage)
+
+    def _best_passages(self, memory: Memory) -> str | None:
+        """Return the passages to show of a long reply that is a hit."""
+        return excerpt_of_reply(memory, self._source.passages.get(memory.memory_id, ()))
 
     def _is_large(self, sized: SizedEntry) -> bool:
         return sized.tokens * EXCERPT_ROOM_DIVISOR > self._room
 
     def _worth(self, room: int) -> int:
         return estimate_turns(room, self._request.format)
+
+
+async def _one(memory: Memory) -> AsyncIterator[Memory]:
+    yield memory
 
 
 def _budget_of(request: AssembleRequest, max_budget_tokens: int) -> int:

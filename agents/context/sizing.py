@@ -18,12 +18,26 @@ BATCH_CHARS, BATCH_MEMORIES = 65_536, 32
 Excerpt = Callable[[SizedEntry], str | None]
 """Returns the text to show instead of the whole one; None to show the whole."""
 
+Passages = Callable[[Memory], str | None]
+"""Returns the passages of a long text that answer; None to show the whole."""
+
 
 class EntrySizer:
     """Memories in, their entries out; each is counted once."""
 
-    def __init__(self, prompt_format: PromptFormat, tokens: TokenCounter, excerpt: Excerpt, pauses: Pauses) -> None:
-        """An excerpt is shown where it takes fewer tokens than the whole."""
+    def __init__(
+        self,
+        prompt_format: PromptFormat,
+        tokens: TokenCounter,
+        excerpt: Excerpt,
+        pauses: Pauses,
+        passages: Passages = lambda _: None,
+    ) -> None:
+        """An excerpt is shown where it takes fewer tokens than the whole.
+
+        Where there are passages, the whole is not counted.
+        """
+        self._passages = passages
         self._format = prompt_format
         self._tokens = tokens
         self._excerpt = excerpt
@@ -43,10 +57,10 @@ class EntrySizer:
                 await self._pauses.pause_if_due()
 
     async def _count(self, memories: Sequence[Memory]) -> None:
-        whole = await self._size([(memory, Entry.of(memory)) for memory in memories])
+        whole = await self._size([(memory, Entry.of(memory, self._passages(memory))) for memory in memories])
         cut: list[tuple[Memory, Entry]] = []
         for one in whole:
-            if (text := self._excerpt(one)) is not None:
+            if not one.entry.excerpt and (text := self._excerpt(one)) is not None:
                 cut.append((one.memory, Entry.of(one.memory, text)))
             await self._pauses.pause_if_due()
         self._sized.update((one.memory.memory_id, one) for one in whole)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modestream_client.assembled import AssembleResult
+from modestream_client.hits import Passage
 
 from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.category_summaries import CategorySummaries
@@ -34,11 +35,16 @@ class FakeSearch:
     memories: list[Memory] = field(default_factory=list)
     warnings: Warnings = field(default_factory=list)
     asked: list[RetrieveRequest] = field(default_factory=list)
+    passages: dict[str, tuple[Passage, ...]] = field(default_factory=dict)
+    """Of memories by id, best first."""
 
     async def __call__(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         self.asked.append(request)
-        hits = [hit_of(memory, max(0.9 * 0.8**place, 0.01)) for place, memory in enumerate(self.memories)][
-            : request.top_k
+        hits = [
+            hit_of(memory, max(0.9 * 0.8**place, 0.01)).model_copy(
+                update={"passages": self.passages.get(memory.memory_id, ())}
+            )
+            for place, memory in enumerate(self.memories[: request.top_k])
         ]
         return RetrieveResult(hits=hits, modes=["general"], strategy="hybrid"), self.warnings
 

@@ -4,33 +4,20 @@ The text of a turn's resources follows its content. A text that would take too m
 sentences that make it sticky, or the passages that have most of the query's terms.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from itertools import pairwise
 from typing import NamedTuple, Self
 
 from modestream_client.vocabulary import Role
 
+from agents.rules.context.excerpts import EXCERPT_SEPARATOR
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.text.embedding_text import lexical_text
-from agents.rules.text.sentences import chunk_text
 from schemas.messages.assemble import RequestText
 from schemas.state.memories import Memory
 
-EXCERPT_SEPARATOR = " \u2026 "
-"""Between two parts that are not adjacent."""
-
 EXCERPT_EDGE_CHARS = 300
 """Characters kept of the beginning and of the end of a text without such a sentence; a trace ends with the error."""
-
-PASSAGE_CHARS = 400
-"""Characters of one passage of an excerpt: about 100 tokens, a few sentences."""
-
-MAX_EXCERPT_CHARS = 1600
-"""Characters of the passages of one excerpt: four of them, so that one long page leaves room for other evidence."""
-
-MAX_EXCERPTED_CHARS = 131_072
-"""Characters of one text to search for passages: a content and three of the longest resources. A turn may bring 100."""
 
 
 class Entry(NamedTuple):
@@ -68,22 +55,3 @@ def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
         edges = f"{edges[:EXCERPT_EDGE_CHARS].rstrip()}{EXCERPT_SEPARATOR}{edges[-EXCERPT_EDGE_CHARS:].lstrip()}"
     excerpt = found or edges
     return excerpt if len(excerpt) < len(lexical_text(memory)) else None
-
-
-def passages_about(text: str, coverage: Callable[[str], float]) -> str | None:
-    """Return the passages that cover most of a query, in their order; None if the text is short enough as it is.
-
-    Only the first `MAX_EXCERPTED_CHARS` are searched. `coverage` is the share of the query that a passage covers, 0..1.
-    Without any, the first passages are returned.
-    """
-    read = text[:MAX_EXCERPTED_CHARS]
-    passages = [read[span.start : span.end] for span in chunk_text(read, PASSAGE_CHARS)]
-    count = MAX_EXCERPT_CHARS // PASSAGE_CHARS
-    if len(passages) <= count:
-        return None
-    shares = [coverage(passage) for passage in passages]
-    best = sorted(sorted(range(len(passages)), key=lambda place: (-shares[place], place))[:count])
-    excerpt = passages[best[0]] if best[0] == 0 else EXCERPT_SEPARATOR + passages[best[0]]
-    for before, place in pairwise(best):
-        excerpt += (" " if place == before + 1 else EXCERPT_SEPARATOR) + passages[place]
-    return excerpt

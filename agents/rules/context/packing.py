@@ -77,6 +77,17 @@ class ContextPacker:
         self._days[sized.day] += 1
         self._covered.add(sized.entry.text)
 
+    def kept(self, memory_id: str) -> SizedEntry | None:
+        """Return the entry of a kept memory, None for any other."""
+        return self._kept[memory_id][1] if memory_id in self._kept else None
+
+    def lengthen(self, sized: SizedEntry) -> None:
+        """Show a longer text of a kept memory if there is room for it."""
+        section, before = self._kept[sized.memory.memory_id]
+        if 0 < sized.tokens - before.tokens <= self.left:
+            self.left -= sized.tokens - before.tokens
+            self._kept[sized.memory.memory_id] = section, sized
+
     def drop(self, memory_ids: Iterable[str]) -> None:
         """Record memories as dropped; keeping one later undoes it."""
         self._dropped.update(dict.fromkeys(memory_ids))

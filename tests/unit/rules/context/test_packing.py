@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.context.entries import MAX_EXCERPTED_CHARS, Entry, passages_about
+from agents.rules.context.entries import Entry
 from agents.rules.context.packing import ContextPacker, SizedEntry
 from agents.rules.text.shingles import ShingleIndex
 from tests.builders.memories import made
@@ -158,12 +158,11 @@ def test_text_beside_the_kept_ones_is_compared_with_each_once(monkeypatch: pytes
     assert sum(compared) == 0
 
 
-def test_passages_are_of_the_first_characters() -> None:
-    rated: list[str] = []
-
-    def rating(passage: str) -> float:
-        rated.append(passage)
-        return 0.0
-
-    passages_about("word " * MAX_EXCERPTED_CHARS, rating)
-    assert sum(map(len, rated)) <= MAX_EXCERPTED_CHARS
+def test_longer_text_is_shown_only_where_there_is_room() -> None:
+    packer = ContextPacker(20)
+    packer.offer("retrieved_evidence", [sized(1, 5), sized(2, 5)], 20)
+    packer.lengthen(sized_text("the whole text", 1, 16))
+    assert texts_of(packer) == ["turn 1", "turn 2"]
+    packer.lengthen(sized_text("the whole text", 1, 15))
+    assert texts_of(packer) == ["the whole text", "turn 2"]
+    assert packer.left == 0

@@ -1,0 +1,77 @@
+"""Long replies in a context: the passages that answer."""
+
+import pytest
+from modestream_client.hits import Passage
+
+from agents.rules.text.passages import cut_passages
+from schemas.state.memories import Memory
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.builders.memories import made
+from tests.harnesses.contexts import ContextHarness, contents, memories
+
+PARAGRAPHS = [f"Step {number}: water the tulips, and wait for a day. " * 7 for number in range(10)]
+ANSWER = "The vault opens with the code Alabaster. " * 8
+
+
+@pytest.fixture
+def library(words: SqliteLexicalIndex) -> ContextHarness:
+    return ContextHarness(words)
+
+
+def long_turn(number: int, role: str = "assistant", name: str = "") -> Memory:
+    """Return a turn of 4,000 characters, whose sixth passage has the answer."""
+    text = "\n\n".join([*PARAGRAPHS[:5], f"{name} {ANSWER}".strip(), *PARAGRAPHS[5:]])
+    return made(text, number, role=role, conversation_id="c2")
+
+
+def found(library: ContextHarness, *turns: Memory) -> None:
+    """Store turns and let the search find them, each by the passage with the answer."""
+    library.store(*turns)
+    library.search.memories = list(turns)
+    for turn in turns:
+        span = next(one for one in cut_passages(turn.text) if "Alabaster" in turn.text[one.start : one.end])
+        library.search.passages[turn.memory_id] = (Passage(start=span.start, end=span.end, score=0.6),)
+
+
+async def test_a_long_reply_is_shown_by_the_passage_that_answers(library: ContextHarness) -> None:
+    found(library, long_turn(0))
+    result = await library.assemble_context(budget_tokens=500)
+    assert contents(result) == [f"\u2026 {ANSWER.strip()} \u2026"]
+    assert memories(result)[0]["excerpt"]
+
+
+async def test_a_long_reply_is_whole_where_room_is_left(library: ContextHarness) -> None:
+    found(library, reply := long_turn(0))
+    result = await library.assemble_context(budget_tokens=8000)
+    assert contents(result) == [reply.text]
+    assert result.tokens["total"] <= 8000
+
+
+async def test_passages_of_replies_come_before_a_whole_one(library: ContextHarness) -> None:
+    found(library, *(long_turn(number, name=f"Vault {number}.") for number in range(20)))
+    result = await library.assemble_context(budget_tokens=8000)
+    assert len(memories(result)) == 20
+    assert all("Alabaster" in content for content in contents(result))
+
+
+async def test_a_long_turn_of_the_user_is_whole(library: ContextHarness) -> None:
+    found(library, turn := long_turn(0, role="user"))
+    assert contents(await library.assemble_context(budget_tokens=6000)) == [turn.text]
+
+
+async def test_a_turn_of_the_user_that_takes_too_much_room_is_cut_to_the_same_passages(library: ContextHarness) -> None:
+    found(library, long_turn(0, role="user"))
+    assert contents(await library.assemble_context(budget_tokens=500)) == [f"\u2026 {ANSWER.strip()} \u2026"]
+
+
+async def test_a_reply_of_the_recent_window_is_whole(library: ContextHarness) -> None:
+    reply = made("\n\n".join(PARAGRAPHS), 0, role="assistant")
+    library.store(reply)
+    assert contents(await library.assemble_context(budget_tokens=6000)) == [reply.text]
+
+
+async def test_a_pinned_reply_is_whole(library: ContextHarness) -> None:
+    found(library, *(long_turn(number, name=f"Vault {number}.") for number in range(20)))
+    pinned = library.search.memories[-1]
+    result = await library.assemble_context(budget_tokens=5000, pins=[pinned.memory_id])
+    assert pinned.text in contents(result)
