@@ -34,7 +34,8 @@ PAGE = """# Assembled contexts
 Ten requests within long conversations, and what `assemble.v1` gives for each: which memories, in which section, oldest
 first. The conversations are those of `training/ranking/conversations`; the request is asked in the conversation of
 one of their sessions, and later sessions are left out. No interaction mode is given: the service has classified
-the requests. Long texts are cut on this page, not in the contexts.
+the requests. Of a long reply a context has the passages that answer, with ` … ` where text is left out; this page cuts
+further.
 
 Made by `python -m bench.contexts`, without a language model.
 """

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from modestream_client.assembled import AssembleResult
 from modestream_client.vocabulary import InteractionMode
 
+from agents.context.changed_values import ChangedValues
 from agents.context.packing import PackedPrompt, PromptPacker, PromptSource
 from agents.context.query_coverage import query_coverage
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
@@ -128,6 +129,7 @@ class Assemble:
             coverage=lambda passage: terms().share(terms().terms_in(passage)),
             now=self._clock.now(),
             passages=passages,
+            changed_at=ChangedValues(self._words, self._memories).changed_at,
         )
 
     def _evidence(self, request: AssembleRequest, found: RetrieveResult) -> dict[str, float]:

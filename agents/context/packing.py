@@ -17,10 +17,11 @@ from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.entries import Entry, excerpt_of
-from agents.rules.context.excerpts import excerpt_about, excerpt_of_reply, excerpt_of_turn
+from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
 from agents.rules.context.formats import FORMATS
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
 from agents.rules.context.prompt import build_messages
+from agents.rules.context.section_candidates import PROTECTED_TOP_K
 from agents.rules.context.sticky import Invariant
 from agents.rules.context.sticky_share import SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
@@ -57,7 +58,8 @@ class PackedPrompt(NamedTuple):
 class PromptSource:
     """A request, and what its entries need.
 
-    `record` reads a memory by its id; `coverage` rates a passage, 0..1; `passages` are those to show of hits, by id.
+    `record` reads a memory by its id; `coverage` rates a passage, 0..1; `passages` are those to show of hits, by id;
+    `changed_at` tells when a later statement replaced one of a memory.
     """
 
     request: AssembleRequest
@@ -65,6 +67,7 @@ class PromptSource:
     coverage: Callable[[str], float]
     now: datetime
     passages: Mapping[str, Sequence[Span]]
+    changed_at: Callable[[Memory], datetime | None]
 
 
 class PromptPacker:
@@ -80,8 +83,10 @@ class PromptPacker:
         self._budget = _budget_of(source.request, max_budget_tokens)
         self._room = 0
         self._pauses = Pauses()
-        self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses)
-        self._evidence = EntrySizer(self._format, tokens, self._passages, self._pauses, self._best_passages)
+        self._offered = EntrySizer(self._format, tokens, self._passages, self._pauses, source.changed_at)
+        self._evidence = EntrySizer(
+            self._format, tokens, self._passages, self._pauses, source.changed_at, self._best_passages
+        )
         self._offered_chars = 0
         self._gone: set[str] = set()
         self.sticky: list[tuple[Invariant, str]] = []
@@ -113,16 +118,15 @@ class PromptPacker:
             raise Rejected("invalid_value", message, longest)
 
     async def keep_sticky(
-        self, ordered: Sequence[tuple[Invariant, str]], related: Collection[str], pins: Collection[str]
+        self, ordered: Sequence[tuple[Invariant, str]], related: Sequence[str], pins: Collection[str]
     ) -> list[str]:
         """Keep sticky memories, the most important first, as long as there is room at all.
 
-        `related` are the ids of the evidence; this and pins are shown whole. Returns the ids that are candidates like
-        any other instead.
+        `related` are the ids of the evidence, the most important first; the first ones of it and pins are shown whole.
+        Returns the ids that are candidates like any other instead.
         """
-        sized, unread = await self._sized_sticky(
-            {memory_id: invariant.label for invariant, memory_id in ordered}, frozenset((*related, *pins))
-        )
+        labels = {memory_id: invariant.label for invariant, memory_id in ordered}
+        sized, unread = await self._sized_sticky(labels, frozenset((*related[:PROTECTED_TOP_K], *pins)))
         split = split_sticky(self._sizes(ordered, sized, unread), self._budget, related)
         for one in split.kept:
             entry = sized.get(one.memory_id)
@@ -157,7 +161,7 @@ class PromptPacker:
 
         unread = list(labels)[::-1]
         memories = self._sticky_memories(unread, max(0, len(labels) - self._worth(self.content.left)))
-        sizer = EntrySizer(self._format, self._tokens, excerpt, self._pauses)
+        sizer = EntrySizer(self._format, self._tokens, excerpt, self._pauses, self._source.changed_at)
         return {one.memory.memory_id: one async for one in sizer.sized(memories)}, unread
 
     async def _sticky_memories(self, unread: list[str], left_over: int) -> AsyncIterator[Memory]:
@@ -253,8 +257,8 @@ class PromptPacker:
         return PackedPrompt(messages, [entry.memory_id for entry in entries if entry.memory_id], total)
 
     def _passages(self, one: SizedEntry) -> str | None:
-        """Return the passages about the query, of a text that takes too much room."""
-        if not self._is_large(one):
+        """Return the passages about the query, of a long text that takes too much room."""
+        if not self._is_large(one) or text_chars(one.memory) <= MAX_EXCERPT_CHARS:
             return None
         passages = self._source.passages.get(one.memory.memory_id, ())
         found = excerpt_of_turn(one.memory, passages)

@@ -4,6 +4,7 @@ Texts are read, cut and counted in batches, with pauses in between; one batch at
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from datetime import datetime
 
 from agents.context.pauses import Pauses
 from agents.ports.tokenizer import TokenCounter
@@ -22,6 +23,10 @@ Passages = Callable[[Memory], str | None]
 """Returns the passages of a long text that answer; None to show the whole."""
 
 
+ChangedAt = Callable[[Memory], datetime | None]
+"""Returns when a later statement replaced one of a memory; None if all of it holds."""
+
+
 class EntrySizer:
     """Memories in, their entries out; each is counted once."""
 
@@ -31,6 +36,7 @@ class EntrySizer:
         tokens: TokenCounter,
         excerpt: Excerpt,
         pauses: Pauses,
+        changed_at: ChangedAt,
         passages: Passages = lambda _: None,
     ) -> None:
         """An excerpt is shown where it takes fewer tokens than the whole.
@@ -38,6 +44,7 @@ class EntrySizer:
         Where there are passages, the whole is not counted.
         """
         self._passages = passages
+        self._changed_at = changed_at
         self._format = prompt_format
         self._tokens = tokens
         self._excerpt = excerpt
@@ -57,11 +64,13 @@ class EntrySizer:
                 await self._pauses.pause_if_due()
 
     async def _count(self, memories: Sequence[Memory]) -> None:
-        whole = await self._size([(memory, Entry.of(memory, self._passages(memory))) for memory in memories])
+        whole = await self._size(
+            [(memory, Entry.of(memory, self._passages(memory), self._changed_at(memory))) for memory in memories]
+        )
         cut: list[tuple[Memory, Entry]] = []
         for one in whole:
             if not one.entry.excerpt and (text := self._excerpt(one)) is not None:
-                cut.append((one.memory, Entry.of(one.memory, text)))
+                cut.append((one.memory, one.entry._replace(text=text, excerpt=True)))
             await self._pauses.pause_if_due()
         self._sized.update((one.memory.memory_id, one) for one in whole)
         for shorter in await self._size(cut):

@@ -23,6 +23,7 @@ EXCERPT_EDGE_CHARS = 300
 class Entry(NamedTuple):
     """One text of a context. `memory_id` is None for a text of the request; `excerpt`: only a part of the text.
 
+    `changed_at`: a later statement, of this time, has replaced one of the text.
     `role` and `speaker` are None for a distilled memory. Entries of the same time are in the order of `source`.
     """
 
@@ -33,13 +34,14 @@ class Entry(NamedTuple):
     source: int
     text: str
     excerpt: bool = False
+    changed_at: datetime | None = None
 
     @classmethod
-    def of(cls, memory: Memory, excerpt: str | None = None) -> Self:
+    def of(cls, memory: Memory, excerpt: str | None = None, changed_at: datetime | None = None) -> Self:
         """Return the entry of a memory, with its whole text or an excerpt."""
         text = lexical_text(memory) if excerpt is None else excerpt
         about = memory.memory_id, memory.role, memory.speaker, memory.occurred_at, memory.source
-        return cls(*about, text, excerpt is not None)
+        return cls(*about, text, excerpt is not None, changed_at)
 
     @classmethod
     def of_request(cls, texts: Iterable[RequestText], now: datetime) -> list[Self]:

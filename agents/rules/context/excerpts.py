@@ -48,7 +48,7 @@ def passages_to_show(hits: Iterable[Hit]) -> dict[str, list[Span]]:
 def excerpt_of_reply(memory: Memory, passages: Sequence[Span]) -> str | None:
     """Return these passages of a long reply; None for any other memory, which is shown whole where there is room.
 
-    What the user said is what others rest on: it is short, and few of its sentences can be spared.
+    What the user said is what the rest is about: few of its sentences can be spared.
     """
     is_long = memory.role != "user" and len(memory.text) > MAX_WHOLE_REPLY_CHARS
     return excerpt_of_turn(memory, passages) if is_long else None

@@ -1,7 +1,8 @@
 """Formats of a context: entries as the JSON object of the user message. Pure.
 
 `compact` spends tokens on texts: days in order, and one string for each entry, `[1] 09:30 Ana: …`, where the number is
-the place of the memory in `references`. `full` has an object for each entry, with its id.
+the place of the memory in `references`. `full` has an object for each entry, with its id. Where a later statement has
+changed what a text states, `compact` says so behind it, ` [changed 2026-03-01]`, and `full` in a field of its own.
 
 Recalled text is untrusted data: it occurs only inside JSON strings, one entry per line, and can't escape its string or
 its line. Counts of lines add up: each begins with a bracket or a quotation mark and ends in a line break.
@@ -71,7 +72,8 @@ class CompactFormat:
     def _line(self, entry: Entry, number: int) -> str:
         place = "" if entry.memory_id is None else f"[{number}] "
         speaker = entry.speaker or entry.role or DISTILLED
-        return _json(f"{place}{_utc(entry):%H:%M} {speaker}: {entry.text}")
+        changed = "" if entry.changed_at is None else f" [changed {_day(entry.changed_at)}]"
+        return _json(f"{place}{_utc(entry.occurred_at):%H:%M} {speaker}: {entry.text}{changed}")
 
 
 class FullFormat:
@@ -94,16 +96,23 @@ class FullFormat:
 FORMATS: Mapping[ContextFormat, PromptFormat] = {"compact": CompactFormat(), "full": FullFormat()}
 
 
-def _utc(entry: Entry) -> datetime:
-    return entry.occurred_at.astimezone(UTC)
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+def _day(moment: datetime) -> str:
+    return _utc(moment).date().isoformat()
 
 
 def _day_of(entry: Entry) -> str:
-    return _utc(entry).date().isoformat()
+    return _day(entry.occurred_at)
 
 
 def _provenance(entry: Entry) -> dict[str, object]:
-    """Return the fields; `speaker` is present if known, `excerpt` if the content is only a part of the text."""
+    """Return the fields.
+
+    `speaker` is present if known, `excerpt` if the content is only a part of the text, `changed_at` if it was changed.
+    """
     shown: dict[str, object] = {
         "role": entry.role,
         "content": entry.text,
@@ -114,6 +123,8 @@ def _provenance(entry: Entry) -> dict[str, object]:
         shown["speaker"] = entry.speaker
     if entry.excerpt:
         shown["excerpt"] = True
+    if entry.changed_at is not None:
+        shown["changed_at"] = iso(entry.changed_at)
     return shown
 
 

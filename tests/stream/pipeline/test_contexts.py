@@ -80,3 +80,13 @@ async def test_edit_removes_the_rule_of_the_old_text(pipeline: InMemoryPipeline)
     await pipeline.remember("It may run anywhere.", "t-rule")
     await pipeline.topics.settled()
     assert (await pipeline.assemble("what now?"))["result"]["sticky"] == []
+
+
+async def test_a_value_that_was_changed_is_marked_and_comes_first(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember("I live in Berlin.", "t-berlin", occurred_at="2026-02-01T09:00:00Z")
+    await pipeline.remember("I live in Hamburg now.", "t-hamburg", occurred_at="2026-03-05T09:00:00Z")
+    await pipeline.topics.settled()
+    reply = await pipeline.assemble("where do I live?", conversation_id="c1", budget_tokens=800)
+    body = reply["result"]["messages"][1]["content"].partition("\n")[2]
+    marks = [(memory["content"], memory.get("changed_at")) for memory in json.loads(body)["memories"]]
+    assert marks == [("I live in Berlin.", "2026-03-05T09:00:00Z"), ("I live in Hamburg now.", None)]

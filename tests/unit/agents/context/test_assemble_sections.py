@@ -54,6 +54,16 @@ async def test_pinned_sticky_memory_is_shown_whole(library: ContextHarness) -> N
     assert contents(await library.assemble_context(conversation_id=None, pins=[rule])) == [text]
 
 
+@pytest.mark.parametrize(("place", "is_whole"), [(5, True), (30, False)])
+async def test_sticky_memory_is_whole_among_the_best_hits(library: ContextHarness, place: int, is_whole: bool) -> None:
+    text = "The lamps hang since Monday, and they look splendid. Never log passwords."
+    rule, others = made(text, conversation_id="c9"), chatter(30)
+    library.store(rule, *others)
+    library.search.memories = [*others[:place], rule, *others[place:]]
+    shown = contents(await library.assemble_context(conversation_id=None, budget_tokens=1000))
+    assert (text in shown, "Never log passwords." in shown) == (is_whole, not is_whole)
+
+
 async def test_images_of_equal_turns_are_no_repetition(library: ContextHarness) -> None:
     text = "Here is the photo that I took for you this morning"
     captions = "three boats in an empty harbour at dawn", "an old woman who feeds pigeons on a square"
