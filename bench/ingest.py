@@ -20,6 +20,14 @@ MAX_RUN_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A text and the role of its speaker."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """Turns per second, from the first record sent to Kafka."""
 
@@ -36,11 +44,13 @@ async def ingest(
     garbage: Sequence[int] = (),
     poll_interval_s: float = POLL_INTERVAL_S,
     prefix: str = "memory.",
+    roles: Sequence[str] = ("user",),
 ) -> Rates:
     """Publish the texts as turns of the new users `LABEL-0`, `LABEL-1`, ..., and wait until all are embedded.
 
     A record with invalid JSON is published before each place in `garbage`. Each poll for what is embedded costs the
     worker a command: where its processor time is measured, `poll_interval_s` is longer. `prefix` is that of the topics.
+    The turns have the `roles` in rotation.
     """
     async with (
         MemoryClient(bootstrap, timeout=60, topic_prefix=prefix) as client,
@@ -49,7 +59,8 @@ async def ingest(
     ):
         names = [f"{label}-{number}" for number in range(users)]
         began = time.perf_counter()
-        ends = await _publish(producer, f"{prefix}turns", texts, names, frozenset(garbage))
+        turns = [Turn(roles[number % len(roles)], text) for number, text in enumerate(texts)]
+        ends = await _publish(producer, f"{prefix}turns", turns, names, frozenset(garbage))
         await asyncio.gather(*(_wait_until_retrievable(client, user, end) for user, end in ends.items()))
         retrievable = time.perf_counter() - began
         while await _count_embedded(client, ends) < len(texts):  # noqa: ASYNC110 - there is no event to await
@@ -58,28 +69,28 @@ async def ingest(
 
 
 async def _publish(
-    producer: AIOKafkaProducer, topic: str, texts: Sequence[str], users: Sequence[str], garbage: frozenset[int]
+    producer: AIOKafkaProducer, topic: str, turns: Sequence[Turn], users: Sequence[str], garbage: frozenset[int]
 ) -> Mapping[str, int]:
     """Publish all turns; return the offset of each user's last one."""
     last = {}
-    for number, text in enumerate(texts):
+    for number, turn in enumerate(turns):
         user = users[number % len(users)]
         if number in garbage:
-            await producer.send(topic, b"{no json " + text.encode(), key=user.encode())
-        last[user] = await producer.send(topic, _turn(user, number, text), key=user.encode())
+            await producer.send(topic, b"{no json " + turn.text.encode(), key=user.encode())
+        last[user] = await producer.send(topic, _record(user, number, turn), key=user.encode())
     return {user: (await written).offset for user, written in last.items()}
 
 
-def _turn(user: str, number: int, text: str) -> bytes:
-    turn = {
+def _record(user: str, number: int, turn: Turn) -> bytes:
+    record = {
         "schema": "turn.v1",
         "turn_id": f"t-{number}",
         "scope": {"user_id": user},
         "conversation_id": f"c-{number // 400}",
-        "role": "user",
-        "content": text,
+        "role": turn.role,
+        "content": turn.text,
     }
-    return json.dumps(turn).encode()
+    return json.dumps(record).encode()
 
 
 async def _wait_until_retrievable(client: MemoryClient, user: str, offset: int) -> None:
