@@ -43,8 +43,8 @@ MESSAGE_CHARS = 110
 SINGLE_TURNS = 15
 """Turns of which each is written when the one before is embedded."""
 
-POLL_S = 0.005
-"""Between two looks at whether such a turn is embedded."""
+POLL_S, SINGLE_POLL_S = 0.25, 0.005
+"""Between two looks at what is embedded: each costs the worker some ms. The second is that of such a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ async def _measure_embedding(directory: Path, system: System, report: Report, te
     sample = passages[:: len(passages) // 300]
     before = plain.texts_per_second(sample), _texts_per_second(own, sample)
     spent = cpu_seconds(system)
-    rates = await ingest(system.bootstrap, long, "long", roles=("assistant",))
+    rates = await ingest(system.bootstrap, long, "long", roles=("assistant",), poll_interval_s=POLL_S)
     spent = {name: seconds - spent[name] for name, seconds in cpu_seconds(system).items()}
     after = plain.texts_per_second(sample), _texts_per_second(own, sample)
     alone, both_cores = ((one + other) / 2 for one, other in zip(before, after, strict=True))
@@ -139,7 +139,9 @@ async def _measure_embedding(directory: Path, system: System, report: Report, te
     for process, seconds in spent.items():
         report.number(f"{process}_ms", f"processor time of the {process}", 1000 * seconds / len(long), "ms/turn")
     single = [
-        await ingest(system.bootstrap, [texts.text(LONG_CHARS)], f"single-{number}", users=1, poll_interval_s=POLL_S)
+        await ingest(
+            system.bootstrap, [texts.text(LONG_CHARS)], f"single-{number}", users=1, poll_interval_s=SINGLE_POLL_S
+        )
         for number in range(SINGLE_TURNS)
     ]
     waited = median(1 / rates.embedded for rates in single)
