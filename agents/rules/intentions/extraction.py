@@ -111,10 +111,10 @@ def _repeats_entry(one: PlacedEntry, entries: Iterable[PlacedEntry]) -> bool:
 def _signals(turn: Memory) -> Iterable[ResolutionSignal]:
     if turn.role not in REPORTING_ROLES:
         return
-    works = set(sentences_with_labels(turn.text, SentenceLabel.RESOLVED))
     for text in sentences_with_labels(turn.text, SentenceLabel.RESOLVED | SentenceLabel.DONE):
         if not NOT_DONE.search(fold(text)):
-            yield _signal(turn, text, "said").model_copy(update={"works": text in works})
+            works = bool(sentences_with_labels(text, SentenceLabel.RESOLVED))
+            yield _signal(turn, text, "said").model_copy(update={"works": works})
 
 
 def _entry(turn: Memory, text: str, evidence: tuple[Evidence, ...]) -> IntentionEntry:
