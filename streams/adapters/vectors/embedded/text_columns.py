@@ -69,6 +69,8 @@ class TextColumns:
         self._passage_ends = np.zeros(INITIAL_ROWS + 1, np.int64)
         """And the passages between these; none if it is not cut."""
         self._has_passages = False
+        self._latest: tuple[Vector, RowNumbers, Vector] | None = None
+        """The query of the latest products, their passages, and the products: a question asks for them twice."""
 
     @property
     def nbytes(self) -> int:
@@ -92,6 +94,7 @@ class TextColumns:
             self._pooled = with_capacity(self._pooled, int(self._passage_ends[new.stop]))
             self._pooled[first : self._passage_ends[new.stop]] = np.concatenate(cut_ones)
             self._has_passages = True
+        self._latest = None
 
     def of(self, row: int) -> tuple[PackedTokens, PassageVectors | None]:
         """Return token vectors and passages of a row."""
@@ -149,10 +152,13 @@ class TextColumns:
         """Return the products of these passages, in ascending order, with a query of length 1."""
         if not len(passages):
             return np.zeros(0, np.float32)
+        if self._latest is not None and self._latest[0] is query and np.array_equal(self._latest[1], passages):
+            return self._latest[2]
         is_run = passages[-1] - passages[0] == len(passages) - 1
         pooled = self._pooled[passages[0] : passages[-1] + 1] if is_run else self._pooled.take(passages, axis=0)
         # Not a matrix product: see `BoundaryVectors.nearest`.
         products: Vector = np.einsum("ij,j->i", pooled, precise_unit_vector(query))
+        self._latest = query, passages, products
         return products
 
 
