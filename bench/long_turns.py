@@ -13,11 +13,10 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import process_time
 
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.passages import cut_passages
@@ -28,10 +27,6 @@ from bench.harness.report import Report
 from bench.harness.system import System, running
 from bench.ingest import ingest
 from bench.retrieval import measure_questions_s
-from schemas.state.modes import GENERAL
-from streams.adapters.embedding.catalog.entries import build_catalog
-from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.settings import Settings
 from training.ranking.conversations import read_conversations
 
 LONG_CHARS, LONG_TURNS = 4000, 120
@@ -115,30 +110,25 @@ async def _measure(directory: Path, report: Report, turns: int, asked: int, roun
 
 
 async def _measure_embedding(directory: Path, system: System, report: Report, texts: Texts) -> None:
-    """Report turns until they are embedded, between two measurements of the embedders alone."""
+    """Report turns until they are embedded, between two measurements of the embedder alone."""
     long = [texts.text(LONG_CHARS) for _ in range(LONG_TURNS)]
     passages = [text[start:end] for text in long for start, end in cut_passages(text)]
     plain = EmbedderAlone(directory / "models", "int8")
-    local = build_catalog(Settings().models, {}, Settings().embedding_precision)[GENERAL].local
-    own = FastembedModel.load(replace(local, directory=directory / "models" / local.directory.name))
     sample = passages[:: len(passages) // 300]
-    before, began = (plain.texts_per_second(sample), _texts_per_second(own, sample)), process_time()
+    before, began = plain.texts_per_second(sample), process_time()
     for passage in sample:
         plain.embed(passage)
     alone_ms = 1000 * (process_time() - began) * len(passages) / len(sample) / len(long)
     spent = cpu_seconds(system)
     rates = await ingest(system.bootstrap, long, "long", roles=("assistant",), poll_interval_s=POLL_S)
     spent = {name: seconds - spent[name] for name, seconds in cpu_seconds(system).items()}
-    after = plain.texts_per_second(sample), _texts_per_second(own, sample)
-    alone, both_cores = ((one + other) / 2 for one, other in zip(before, after, strict=True))
+    alone = (before + plain.texts_per_second(sample)) / 2
     embedded = rates.embedded * len(passages) / len(long)
     report.section(f"{len(long)} turns of {sum(map(len, long)) // len(long):,} characters, {len(passages)} passages")
     report.number("alone_per_s", "fastembed alone, int8, 1 thread", alone, "passages/s")
-    report.number("both_cores_per_s", "our embedder alone, a thread for each core", both_cores, "passages/s")
     report.number("embedded_per_s", "turns until embedded", rates.embedded, "turns/s")
     report.number("passages_per_s", "their passages", embedded, "passages/s")
     report.ratio("embedded_to_alone", "until embedded / fastembed alone", embedded / alone, ">= 0.9")
-    report.ratio("embedded_to_both_cores", "until embedded / our embedder alone", embedded / both_cores, ">= 0.9")
     report.number("alone_ms", "processor time of fastembed alone for their passages", alone_ms, "ms/turn")
     for process, seconds in spent.items():
         report.number(f"{process}_ms", f"processor time of the {process}", 1000 * seconds / len(long), "ms/turn")
@@ -153,16 +143,6 @@ async def _measure_embedding(directory: Path, system: System, report: Report, te
     report.ratio(
         "alone_to_single", "its passages by fastembed alone / that", len(passages) / len(long) / alone / waited
     )
-
-
-def _texts_per_second(model: FastembedModel, texts: Sequence[str]) -> float:
-    """Return the throughput of the worker's own model, token vectors included, with a thread for each core."""
-    threads = len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(model.passage, texts[: 10 * threads]))
-        began = perf_counter()
-        list(pool.map(model.passage, texts))
-        return len(texts) / (perf_counter() - began)
 
 
 async def _fill(system: System, report: Report, texts: Texts, turns: int) -> None:
