@@ -26,7 +26,7 @@ from agents.rules.ranking.rank_fusion import (
 )
 from agents.rules.ranking.ranking import Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
-from agents.rules.text.passages import cut_passages
+from agents.rules.text.embedding_text import memory_passages
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.state.memories import Memory
@@ -103,20 +103,22 @@ class HitRanker:
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, memory_columns, ranking))
         details = None if bare else self._details(search, features, memory_columns)
-        hits = self._hits(search, memory_columns, features, ranking, details)
-        return self._with_passages(hits, nearest, features, memory_columns), int(admitted.sum())
+        found = self._hits(search, memory_columns, features, ranking, details)
+        return self._with_passages(found, nearest, features, memory_columns), int(admitted.sum())
 
     def _with_passages(
         self,
-        hits: Sequence[Hit],
+        found: Sequence[tuple[Hit, Memory]],
         nearest: Sequence[ModeSearchResult],
         features: QueryFeatures,
         memory_columns: MemoryColumns,
     ) -> list[Hit]:
         """Return the hits, those of long turns with their best passages."""
-        cut = {hit.memory_id: spans for hit in hits if hit.turn_id is not None and (spans := cut_passages(hit.text))}
-        cosines = part_scores([one for each in nearest for one in each.read_passages], list(cut))
-        maxsims = part_scores([one for each in nearest for one in each.read_tokens], list(cut))
+        cut = {memory.memory_id: spans for _, memory in found if (spans := memory_passages(memory))}
+        # A text that was replaced since has no usable vectors: the index may still have those of the one before.
+        embedded = [memory_id for memory_id in cut if features.embedded[memory_columns.number_of[memory_id]]]
+        cosines = part_scores([one for each in nearest for one in each.read_passages], embedded)
+        maxsims = part_scores([one for each in nearest for one in each.read_tokens], embedded)
 
         def passages(memory_id: str) -> tuple[Passage, ...]:
             number, spans = memory_columns.number_of[memory_id], cut[memory_id]
@@ -125,7 +127,7 @@ class HitRanker:
 
         return [
             hit.model_copy(update={"passages": passages(hit.memory_id)}) if hit.memory_id in cut else hit
-            for hit in hits
+            for hit, _ in found
         ]
 
     def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
@@ -139,7 +141,8 @@ class HitRanker:
         features: QueryFeatures,
         ranking: Ranking,
         details: HitDetails | None,
-    ) -> list[Hit]:
+    ) -> list[tuple[Hit, Memory]]:
+        """Return the best memories as hits, each with its record."""
         explanation = Explanation(features, ranking) if search.request.explain else None
         hits, lexical_scores = [], features.lexical["words"]
         for place in ranking.best(search.request.top_k, memory_columns.id_of):
@@ -150,9 +153,9 @@ class HitRanker:
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
                 hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
-                hits.append(
-                    details.with_details(hit, memory, has_terms=bool(lexical_scores[number])) if details else hit
-                )
+                if details is not None:
+                    hit = details.with_details(hit, memory, has_terms=bool(lexical_scores[number]))
+                hits.append((hit, memory))
         return hits
 
     def _topics(self, search: SearchPlan, memory_columns: MemoryColumns, ranking: Ranking) -> FloatArray:

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from agents.rules.text.passages import CUTTING
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
@@ -66,6 +67,7 @@ class FakeEmbedder:
             max_tokens=max_tokens,
             tokens=self._tokens.name if self._tokens else None,
             token_dim=self._tokens.dim if self._tokens else 0,
+            passages=CUTTING,
         )
 
     @property

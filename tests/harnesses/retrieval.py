@@ -1,19 +1,21 @@
 """`Retrieve` over fakes and a real lexical index."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from agents.modes.memory_encoding import encode_memory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve, Warnings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.ranking.weights import RankingWeights
-from agents.rules.text.embedding_text import embedding_text
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
-from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, MemoryFilter, Point, Scored, Vector
 from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import VectorSpace
@@ -56,6 +58,13 @@ class InterruptedIndex(FakeIndex):
         return await super().search(space, vector, where, limit)
 
 
+def without_tokens(encoded: Encoded) -> Encoded:
+    """Return the pooled vectors alone."""
+    cut = encoded.passages
+    passages = None if cut is None else replace(cut, token_counts=np.zeros_like(cut.token_counts))
+    return replace(encoded, tokens=encoded.tokens[:0], passages=passages)
+
+
 @dataclass
 class RetrievalHarness:
     """`Retrieve` for partition 0."""
@@ -68,6 +77,8 @@ class RetrievalHarness:
     records: dict[str, Memory] = field(default_factory=dict)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     categories: FakeCategories = field(default_factory=FakeCategories)
+    has_tokens: bool = False
+    """Memories are stored with token vectors."""
     searched_before_pauses: list[int] = field(default_factory=list)
     """How many spaces were queried when a question gave way."""
 
@@ -116,9 +127,12 @@ class RetrievalHarness:
         """Write only the vectors."""
         for memory in memories:
             embedder, space = self.spaces.of(memory)
+            encoded = await encode_memory(embedder, memory)
+            if not self.has_tokens:
+                encoded = without_tokens(encoded)
             point = Point(
                 memory_id=memory.memory_id,
-                vector=(await embedder.passage(embedding_text(memory))).pooled,
+                vector=encoded.pooled,
                 boundary=memory.index_name,
                 partition=0,
                 scope=memory.scope,
@@ -126,6 +140,8 @@ class RetrievalHarness:
                 type=memory.type,
                 occurred_ms=memory.occurred_ms,
                 content_hash=memory.content_hash,
+                tokens=encoded.tokens,
+                passages=encoded.passages,
             )
             await self.vectors.upsert(space, [point])
 

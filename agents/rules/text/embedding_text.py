@@ -6,6 +6,7 @@ A long turn is embedded passage by passage, any other memory as one text.
 from collections.abc import Iterable
 
 from agents.rules.text.passages import cut_passages
+from agents.rules.text.sentences import Span
 from schemas.state.memories import Memory, Resource
 
 MAX_CONTENT_CHARS = 2048
@@ -28,12 +29,17 @@ def embedding_text(memory: Memory) -> str:
     return _joined(memory.text, memory.resources, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
 
 
+def memory_passages(memory: Memory) -> list[Span]:
+    """Return the passages of a long turn's own text; empty for any other memory, as items and summaries are not cut."""
+    return cut_passages(memory.text) if memory.origin == "said" else []
+
+
 def embedded_passages(memory: Memory) -> list[str]:
     """Return the texts to embed of a long turn: its passages, then one with the texts of its resources, if it has any.
 
     Empty for any other memory.
     """
-    spans = cut_passages(memory.text) if memory.origin == "said" else []
+    spans = memory_passages(memory)
     captions = [_caption(resource, MAX_CAPTION_CHARS) for resource in memory.resources if resource.text]
     passages = [memory.text[start:end] for start, end in spans]
     return [*passages, " ".join(captions)[:MAX_EMBEDDED_CHARS]] if passages and captions else passages
@@ -41,7 +47,7 @@ def embedded_passages(memory: Memory) -> list[str]:
 
 def passage_starts(memory: Memory) -> tuple[int, ...]:
     """Return where, in the text to index, each of a long turn's embedded passages begins; empty for other memories."""
-    starts = [span.start for span in cut_passages(memory.text)] if memory.origin == "said" else []
+    starts = [span.start for span in memory_passages(memory)]
     has_captions = bool(starts) and any(resource.text for resource in memory.resources)
     return (*starts, len(memory.text)) if has_captions else tuple(starts)
 

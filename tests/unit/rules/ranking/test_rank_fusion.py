@@ -183,6 +183,50 @@ def test_deleted_results_are_skipped() -> None:
     assert dense(fused(results, "rank_fusion", memory_columns("a")))[0] >= 0
 
 
+def whole(fused_scores: VectorScores) -> list[float]:
+    assert fused_scores.whole is not None
+    found: list[float] = fused_scores.whole.tolist()
+    return found
+
+
+def with_passages(nearest: ModeSearchResult, cosines: dict[str, float]) -> ModeSearchResult:
+    """Return the result with cut texts, by the cosines of their best passages."""
+    return replace(nearest, passages=[Scored(*pair) for pair in cosines.items()])
+
+
+def test_the_best_passage_of_a_cut_text_replaces_its_cosine() -> None:
+    nearest = with_passages(result("a", {"m0": 0.7, "m1": 0.2}), {"m1": 0.9})
+    assert dense(fused([nearest], "weighted_mean", memory_columns("a", "a")))[:2] == [0.7, 0.9]
+
+
+def test_the_cosine_of_a_whole_text_is_kept_beside_its_passages() -> None:
+    nearest = with_passages(result("a", {"m0": 0.7, "m1": 0.2}), {"m1": 0.9})
+    assert whole(fused([nearest], "weighted_mean", memory_columns("a", "a")))[:2] == [0.7, 0.2]
+
+
+def test_without_cut_texts_wholes_are_all_there_is() -> None:
+    fused_scores = fused([result("a", {"m0": 0.7, "m1": 0.2})], "weighted_mean", memory_columns("a", "a"))
+    assert dense(fused_scores) == whole(fused_scores)
+
+
+def test_passages_of_a_replaced_text_are_ignored() -> None:
+    nearest = with_passages(result("a", {"m0": 0.7, "m1": 0.2}), {"m0": 0.5, "m1": 0.9})
+    assert dense(fused([nearest], "weighted_mean", memory_columns("a", "old")))[1] != 0.9
+
+
+def test_passages_of_deleted_memories_are_skipped() -> None:
+    nearest = with_passages(result("a", {"m0": 0.7}), {"gone": 0.9})
+    assert dense(fused([nearest], "weighted_mean", memory_columns("a")))[0] == 0.7
+
+
+def test_cut_texts_of_several_spaces_are_ranked_by_their_best_passages() -> None:
+    memories = memory_columns("a", "a", "b", "b")
+    first = with_passages(result("a", {"m0": 0.9, "m1": 0.8}), {"m1": 0.9, "m0": 0.1})
+    second = with_passages(result("b", {"m2": 0.9, "m3": 0.8}), {"m3": 0.5, "m2": 0.4})
+    found = dense(fused([first, second], "rank_fusion", memories))
+    assert found[1] == found[3] > found[0] == found[2]
+
+
 def test_lexical_merge_uses_no_vectors() -> None:
     results = [result("a", {"m0": 0.9}), ModeSearchResult(SEARCH, "unavailable", "b", 1, missing="gone")]
     fused_scores = fused(results, "lexical_merge", memory_columns("a", "b"))
