@@ -24,12 +24,16 @@ CUTTING = f"{MAX_PASSAGE_CHARS}-1"
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
-_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING_STARTS = "#*"
+_ITEM = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s")
+_FENCES = ("```", "~~~")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\u201d\u2019]{0,2}(?=\s)\s|[\u3002\uff01\uff1f]")
 
-_PARAGRAPH, _LIST_ITEM, _LINE_START, _SENTENCE = range(4)
-"""Kinds of places to cut at, the best first."""
+SENTENCE_END_CHARS = 4
+"""Characters of the longest sentence end, the space included."""
+
+_PARAGRAPH, _LIST_ITEM, _LINE_START = range(3)
+"""Kinds of lines to cut before, the best first."""
 
 
 def cut_passages(text: str) -> list[Span]:
@@ -59,23 +63,29 @@ def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -
         index = bisect_right(ends, limit) - 1
         if index >= 0 and ends[index] >= first:
             return ends[index]
+    # Sentence ends are looked for here alone: in a list or in code none is needed.
+    near = _SENTENCE_END.finditer(text, first - SENTENCE_END_CHARS, limit + SENTENCE_END_CHARS)
+    if sentence_ends := [match.end() for match in near if first <= match.end() <= limit]:
+        return sentence_ends[-1]
     space = text.rfind(" ", first, limit)
     return space + 1 if space > 0 else limit
 
 
 def _cut_places(text: str) -> tuple[list[int], ...]:
-    """Return the places of each kind, in order."""
-    found: tuple[list[int], ...] = ([], [], [], [match.end() for match in _SENTENCE_END.finditer(text)])
+    """Return the starts of lines of each kind, in order."""
+    found: tuple[list[int], ...] = ([], [], [])
     is_fenced, after_blank, after_heading = False, False, False
     for start, end in _lines(text):
         line = text[start:end]
-        if not line.strip():
+        words = line.lstrip()
+        if not words:
             after_blank = True
             continue
-        is_fence, is_heading = bool(_FENCE.match(line)), bool(_HEADING.match(line)) and not is_fenced
+        is_fence = words.startswith(_FENCES)
+        is_heading = not is_fenced and words[0] in _HEADING_STARTS and bool(_HEADING.match(line))
         if start and not after_heading:
             begins_block = is_heading or (is_fence and not is_fenced) or (after_blank and not is_fenced)
-            kind = _PARAGRAPH if begins_block else _LIST_ITEM if _ITEM.match(line) and not is_fenced else _LINE_START
+            kind = _PARAGRAPH if begins_block else _LIST_ITEM if _ITEM.match(words) and not is_fenced else _LINE_START
             found[kind].append(start)
         is_fenced ^= is_fence
         after_blank, after_heading = False, is_heading
