@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from gateway.pages.bars import signed_bars
 from gateway.pages.contexts import PackedContext
+from gateway.pages.marks import excerpt, pieces_of
 from gateway.pages.pages import Pages
 from gateway.pages.view import PAGES, View
 from gateway.service.failures import Refused
@@ -29,6 +30,9 @@ MAX_BESIDE = 8
 
 MAX_DROPPED = 10
 """Memories that were left out and are shown with their text."""
+
+AROUND_PASSAGE_CHARS = 120
+"""Characters of a long text before and after its best passage that are shown unfolded: a sentence or two."""
 
 BEGINNING = "where every memory begins"
 """The one ground that says nothing about a hit: it is the same for all."""
@@ -65,7 +69,7 @@ class Questions:
         """Search in the chosen mode, or in the one that the scope is in; each hit has its contributions."""
         fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
         answer = await self._service.reads.search(view.call(), view.selector, fields)
-        hits = [{**hit, **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
+        hits = [{**_cut(hit), **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
         sent = {name: value for name, value in fields.items() if value is not None}
         return {"answer": answer, "hits": hits, "sent": _body(view, sent)}
 
@@ -79,7 +83,8 @@ class Questions:
         answers = await asyncio.gather(
             *(self._service.reads.search(call, view.selector, {**fields, "mode": name}) for name in names)
         )
-        return {"columns": [{"mode": name, "answer": answer} for name, answer in zip(names, answers, strict=True)]}
+        hits = [[_cut(hit) for hit in answer["hits"]] for answer in answers]
+        return {"columns": [{"mode": name, "hits": found} for name, found in zip(names, hits, strict=True)]}
 
     async def context(self, view: View) -> Json:
         """Assemble a prompt, and show what its tokens went to."""
@@ -98,6 +103,15 @@ class Questions:
             return await self._service.memories.get(view.call(), view.selector, memory_id)
         except Refused:
             return {"memory_id": memory_id, "text": "This memory is gone meanwhile.", "mode": None}
+
+
+def _cut(hit: Json) -> Json:
+    """Return a hit; that of a long text with its best passage in an excerpt, and with all of them in the whole."""
+    spans = [(passage["start"], passage["end"]) for passage in hit.get("passages", ())]
+    if not spans:
+        return hit
+    best = excerpt(pieces_of(hit["text"], spans[:1]), AROUND_PASSAGE_CHARS)
+    return {**hit, "excerpt": best, "whole": pieces_of(hit["text"], spans)}
 
 
 def _explained(contributions: Mapping[str, float]) -> Json:

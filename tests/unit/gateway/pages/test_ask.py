@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from gateway.pages.contexts import PackedContext
+from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
+from tests.builders.boundaries import told
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over
 
@@ -81,6 +83,60 @@ async def test_hits_are_asked_for_as_a_client_would_and_explained(service: Memor
     assert "For it: its meaning as a whole." in page
     assert "Against it: its age." in page
     assert "/admin/conversations/c1?user=u1&amp;project=p1&amp;of=p1&amp;at=2026-03-01T09%3A30%3A00Z#m-m1" in page
+
+
+LONG = {
+    **HIT,
+    "text": f"{'All about gardens. ' * 40}<b>Compost</b> belongs in the shade.{' Roses want sun.' * 40}",
+    "passages": [{"start": 760, "end": 796, "score": 0.9}, {"start": 0, "end": 379, "score": 0.3}],
+}
+
+
+def shown(page: str, begin: str, end: str) -> str:
+    """Return the part of a page between two strings."""
+    return page.partition(begin)[2].partition(end)[0]
+
+
+@pytest.fixture
+def long_reply(service: MemoryService, wire: FakeWire) -> MemoryService:
+    """The service of a user with one mode, where a question finds a long reply."""
+    wire.results["retrieve.v1"] = {"hits": [LONG], "modes": ["code"], "strategy": "hybrid", "diagnostics": {}}
+    boundaries = Boundaries()
+    told(boundaries, "u1", modes=("code",))
+    return MemoryService(wire, boundaries=boundaries)
+
+
+@pytest.mark.parametrize("show", ["hits", "modes"])
+async def test_a_long_reply_shows_its_best_passage_marked(long_reply: MemoryService, show: str) -> None:
+    page = await page_at(long_reply, f"/admin/ask?user=u1&q=compost&show={show}")
+    text = shown(page, '<p class="text">', "</p>")
+    assert "<mark>&lt;b&gt;Compost&lt;/b&gt; belongs in the shade.</mark>" in text
+
+
+async def test_a_long_reply_is_cut_around_its_best_passage(long_reply: MemoryService) -> None:
+    page = await page_at(long_reply, "/admin/ask?user=u1&q=compost")
+    assert len(shown(page, '<p class="text">', "</p>")) < 500
+
+
+async def test_the_whole_of_a_long_reply_is_folded(long_reply: MemoryService) -> None:
+    page = await page_at(long_reply, "/admin/ask?user=u1&q=compost")
+    whole = shown(page, "<summary>All of it, 1,436 characters</summary>", "</details>")
+    assert whole.count("Roses want sun.") == 40
+
+
+async def test_all_best_passages_are_marked_in_the_whole(long_reply: MemoryService) -> None:
+    page = await page_at(long_reply, "/admin/ask?user=u1&q=compost")
+    assert shown(page, "<summary>All of it", "</details>").count("<mark>") == 2
+
+
+async def test_a_short_turn_has_nothing_folded(service: MemoryService) -> None:
+    assert "<summary>All of it" not in await page_at(service, "/admin/ask?user=u1&q=when")
+
+
+async def test_a_long_memory_that_was_left_out_is_cut(service: MemoryService, wire: FakeWire) -> None:
+    wire.results["get_memory"] = {**LONG, "memory_id": "m2"}
+    page = await page_at(service, "/admin/ask?user=u1&show=context&q=compost")
+    assert len(shown(page, "<h2>Left out</h2>", "</ul>")) < 900
 
 
 async def test_without_a_question_nothing_is_asked(service: MemoryService, wire: FakeWire) -> None:
