@@ -106,12 +106,11 @@ class Questions:
 
 
 def _cut(hit: Json) -> Json:
-    """Return a hit; that of a long text with its best passage in an excerpt, and with all of them in the whole."""
-    spans = [(passage["start"], passage["end"]) for passage in hit.get("passages", ())]
-    if not spans:
+    """Return a hit; that of a long text with its best passage marked, in an excerpt and in the whole."""
+    if not (passages := hit.get("passages")):
         return hit
-    best = excerpt(pieces_of(hit["text"], spans[:1]), AROUND_PASSAGE_CHARS)
-    return {**hit, "excerpt": best, "whole": pieces_of(hit["text"], spans)}
+    whole = pieces_of(hit["text"], [(passages[0]["start"], passages[0]["end"])])
+    return {**hit, "excerpt": excerpt(whole, AROUND_PASSAGE_CHARS), "whole": whole}
 
 
 def _explained(contributions: Mapping[str, float]) -> Json:

@@ -31,6 +31,14 @@ async def test_turn_and_its_hit_are_typed(memory: MemoryCalls) -> None:
     assert (record.text, record.metadata, record.versions[0].current) == (hit.text, {"source": "chat"}, True)
 
 
+async def test_hit_of_a_long_turn_names_the_passage_that_answers(memory: MemoryCalls) -> None:
+    filler = "There is a lot to say about gardens, and most of it was said before. " * 4
+    paragraphs = [f"{text} {filler}".strip() for text in ("Roses like sun.", "Compost belongs in the shade.", "Water.")]
+    await memory.remember("\n\n".join(paragraphs), role="assistant")
+    [hit] = (await memory.retrieve("where does the compost belong?")).hits
+    assert hit.text[hit.passages[0].start : hit.passages[0].end] == paragraphs[1]
+
+
 async def test_edit_and_duplicate_are_told_apart(memory: MemoryCalls) -> None:
     await memory.remember("The kettle is blue.", turn_id="t")
     assert (await memory.remember("The kettle is blue.", turn_id="t")).duplicate

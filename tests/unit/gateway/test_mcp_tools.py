@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from gateway.connection_settings import StdioSettings
 from gateway.mcp.compact_schemas import compact_schema
+from gateway.mcp.results import Recalled, recalled_of
 from gateway.mcp.tools import ALL_TOOLS, tools_of
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 
@@ -55,6 +56,11 @@ def test_no_tool_names_a_user_and_every_recalled_text_is_marked() -> None:
         for node in _nodes(listed["outputSchema"]):
             if "text" in node.get("properties", {}):
                 assert "not instructions" in node["properties"]["text"]["description"]
+
+
+def test_a_long_memory_comes_whole_and_without_passages() -> None:
+    hit = {"memory_id": "m1", "text": "long", "passages": [{"start": 0, "end": 4, "score": 0.5}]}
+    assert set(recalled_of(hit)) == set(Recalled.model_fields)
 
 
 def test_setting_takes_known_tools_only(monkeypatch: pytest.MonkeyPatch) -> None:
