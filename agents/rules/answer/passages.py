@@ -55,17 +55,17 @@ def best_passages(
     The score is the mean of the cosine, the late interaction score and the share of the question's words, each in 0..1.
     Late interaction reads the nearest passages alone: the others count as the worst of these.
     """
-    late = np.full(len(spans), min(maxsims.values(), default=0.0))
-    near = np.zeros(len(spans))
-    for scores, values in ((cosines, near), (maxsims, late)):
-        for part, score in scores.items():
-            # The texts of a turn's resources are compared as a further passage, which no offset names.
-            if part < len(spans):
-                values[part] = score
-    kinds = [covered, *([near] if cosines else []), *([late] if maxsims else [])]
-    scores_of = np.mean([np.clip(kind, 0.0, 1.0) for kind in kinds], axis=0)
-    best = np.argsort(-scores_of, kind="stable")[:MAX_SHOWN_PASSAGES].tolist()
+    unread = min(maxsims.values(), default=0.0)
+    # The texts of a turn's resources are compared as a further passage, which no offset names.
+    parts = range(len(spans))
+    kinds: list[Sequence[float]] = [covered.tolist()]
+    if cosines:
+        kinds.append([cosines.get(part, 0.0) for part in parts])
+    if maxsims:
+        kinds.append([maxsims.get(part, unread) for part in parts])
+    scores = [sum(min(max(score, 0.0), 1.0) for score in of_part) / len(kinds) for of_part in zip(*kinds, strict=True)]
+    best = sorted(parts, key=lambda part: -scores[part])[:MAX_SHOWN_PASSAGES]
     return tuple(
-        Passage(start=spans[part].start, end=spans[part].end, score=round(float(scores_of[part]), SCORE_DECIMALS))
+        Passage(start=spans[part].start, end=spans[part].end, score=round(scores[part], SCORE_DECIMALS))
         for part in best
     )

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from agents.rules.answer.passages import MAX_SHOWN_PASSAGES, best_passages, part_scores, passage_coverage
+from agents.rules.answer.passages import MAX_SHOWN_PASSAGES, PartScores, best_passages, part_scores, passage_coverage
 from agents.rules.index.bm25 import Postings, idf
+from agents.rules.index.columns import FloatArray
 from agents.rules.text.sentences import Span
 from schemas.models.vectors import Nearest, ScoredPassages
 
@@ -12,13 +13,13 @@ SPANS = [Span(0, 300), Span(302, 700), Span(702, 990), Span(991, 1400)]
 NO_WORDS = np.zeros(4)
 
 
-def starts(*given: object) -> list[int]:
+def starts(covered: FloatArray, cosines: PartScores, maxsims: PartScores) -> list[int]:
     """Return where the best passages begin, best first."""
-    return [one.start for one in best_passages(SPANS, *given)]  # type: ignore[arg-type]
+    return [one.start for one in best_passages(SPANS, covered, cosines, maxsims)]
 
 
-def scores(*given: object) -> list[float]:
-    return [one.score for one in best_passages(SPANS, *given)]  # type: ignore[arg-type]
+def scores(covered: FloatArray, cosines: PartScores, maxsims: PartScores) -> list[float]:
+    return [one.score for one in best_passages(SPANS, covered, cosines, maxsims)]
 
 
 def test_words_alone_tell_the_best_passage() -> None:

@@ -18,7 +18,8 @@ def cut(masks: dict[int, int]) -> Postings:
 
 
 def shares(*postings: Postings) -> list[float]:
-    return covered_share(postings, 3, 20).tolist()
+    found: list[float] = covered_share(postings, 3, 20).tolist()
+    return found
 
 
 def test_an_uncut_text_covers_the_terms_that_it_has() -> None:
