@@ -104,5 +104,18 @@ def arrange(result: RetrieveResult, order: HitOrder | None, request: RetrieveReq
 
 def _shown(number: int, hit: Hit) -> dict[str, object]:
     about = {"when": hit.occurred_at, "who": hit.speaker or hit.role}
-    text = clip_text(hit.text, MAX_SHOWN_CHARS)
+    text = clip_text(_text_about(hit), MAX_SHOWN_CHARS)
     return {"number": number, **{name: value for name, value in about.items() if value}, "text": text}
+
+
+def _text_about(hit: Hit) -> str:
+    """Return the text of a hit; of a long one as many of its best passages as there is room for, in their order."""
+    if not hit.passages:
+        return hit.text
+    chosen, room = [], MAX_SHOWN_CHARS
+    for passage in hit.passages:
+        chars = passage.end - passage.start
+        if not chosen or chars <= room:
+            chosen.append(passage)
+            room -= chars
+    return "\n[…]\n".join(hit.text[one.start : one.end] for one in sorted(chosen, key=lambda one: one.start))

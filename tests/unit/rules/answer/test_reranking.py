@@ -4,6 +4,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from modestream_client.hits import Passage
 
 from agents.rules.answer.hits import hit_of
 from agents.rules.answer.reranking import (
@@ -66,3 +67,31 @@ def test_prompt_shows_question_and_memories_as_fenced_data() -> None:
     assert lines[0] == {"number": 1, "when": HITS[0].occurred_at, "who": "Ana", "text": "lantern 0"}
     assert len(lines[5]["text"]) < 2 * MAX_SHOWN_CHARS
     assert "where is {{memories}}?" in prompt.user
+
+
+LONG_TEXT = f"{'a' * 400} {'b' * 300} {'c' * 250} {'d' * 250}"
+B, C, D = (
+    Passage(start=start, end=end, score=score)
+    for start, end, score in ((401, 701, 0.2), (702, 952, 0.5), (953, 1203, 0.9))
+)
+
+
+def shown(*passages: Passage) -> str:
+    """Return what the model is shown of a long text with these best passages."""
+    hit = hit_of(made(LONG_TEXT), 0.5).model_copy(update={"passages": passages})
+    [line] = [one for one in build_rerank_prompt(TEMPLATE, "lantern", [hit]).user.splitlines() if one.startswith("{")]
+    text: str = json.loads(line)["text"]
+    return text
+
+
+def test_model_is_shown_the_best_passage_of_a_long_text() -> None:
+    assert shown(D) == "d" * 250
+
+
+def test_model_is_shown_as_many_passages_as_fit_in_their_order() -> None:
+    assert shown(D, C, B) == f"{'c' * 250}\n[…]\n{'d' * 250}"
+
+
+def test_passage_that_does_not_fit_leaves_room_to_a_shorter_one() -> None:
+    longest = Passage(start=0, end=400, score=0.8)
+    assert shown(D, longest, C) == f"{'c' * 250}\n[…]\n{'d' * 250}"
