@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from modestream_client.hits import Hit
+from modestream_client.hits import Hit, Passage
 from pydantic import BaseModel, Field
 
 from agents.rules.prompts.prompting import Template, clip_text, fill_prompt
@@ -112,7 +112,8 @@ def _text_about(hit: Hit) -> str:
     """Return the text of a hit; of a long one as many of its best passages as there is room for, in their order."""
     if not hit.passages:
         return hit.text
-    chosen, room = [], MAX_SHOWN_CHARS
+    chosen: list[Passage] = []
+    room = MAX_SHOWN_CHARS
     for passage in hit.passages:
         chars = passage.end - passage.start
         if not chosen or chars <= room:
