@@ -43,9 +43,8 @@ async def test_data_directory_of_the_previous_release_is_read(up: StreamsUp) -> 
     await up.ready()
     async with MemoryClient(up.bootstrap, timeout=60) as client:
         await until_ready(client)
-        # With the time of each vector: none was made again.
         for user in USERS:
-            assert without_order(await seen_by(client, user)) == without_order(seen["users"][user])
+            assert comparable(await seen_by(client, user)) == comparable(seen["users"][user])
         assert await dead_letters(up.bootstrap) == seen["dead_letters"]
         late = [one["turn_id"] for one in (await memories(client, LATE_USER)).values() if one["type"] == "episodic"]
         assert sorted(late) == sorted(seen["acknowledged"])
@@ -54,9 +53,14 @@ async def test_data_directory_of_the_previous_release_is_read(up: StreamsUp) -> 
     assert await up.end() == 0
 
 
-def without_order(seen: Json) -> Json:
-    """Keep the best hit of each question: the order of weaker ones is that of a release's ranking."""
-    return {**seen, "hits": {asked: [*found[:1], *sorted(found[1:])] for asked, found in seen["hits"].items()}}
+def comparable(seen: Json) -> Json:
+    """Keep the best hit of each question, since weaker ones are those of a release's ranking, and no times of vectors.
+
+    Vectors are made again by the release that cuts long turns, as their fingerprint has changed.
+    """
+    hits = {asked: found[:1] for asked, found in seen["hits"].items()}
+    memories = {memory_id: {**one, "embedded_at": None} for memory_id, one in seen["memories"].items()}
+    return {**seen, "hits": hits, "memories": memories}
 
 
 async def _is_of_this_release(client: MemoryClient, bootstrap: str) -> None:
