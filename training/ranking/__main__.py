@@ -5,16 +5,23 @@ Nothing is fitted to measured conversations. `--together` makes one user of all 
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
-from training.ranking.conversations import ASSISTANT, OWN, REMARK, Conversation, as_one_conversation, read_conversations
+from training.ranking.conversations import (
+    ASSISTANT,
+    BETWEEN_PEOPLE,
+    OWN,
+    Conversation,
+    as_one_conversation,
+    read_conversations,
+)
 from training.ranking.embedding import CachedEmbedder
-from training.ranking.feature_list import list_features
-from training.ranking.fitting import TrainingTable, data_digest, dump_weights
+from training.ranking.feature_list import REGIMES, Regime, list_features, regime_features
+from training.ranking.fitting import FittedRegimes, TrainingTable, data_digest, dump_weights
 from training.ranking.guard import format_guard, own_rows, rows_of
 from training.ranking.library import load_questions
 from training.ranking.measuring import measure_recall
@@ -33,9 +40,9 @@ MIXED_USERS = {OWN: 6, ASSISTANT: 3}
 MAX_OWN_ROWS, MAX_FURTHER_ROWS = 200, 60
 """Rows per question: for users with one conversation, which are also measured, and for the others, only fitted."""
 
-ASSISTANT_WEIGHT, ONE_CONVERSATION_WEIGHT, MIXED_WEIGHT, REMARK_WEIGHT = 2.0, 1.0, 0.5, 2.0
-"""How much a question counts: of a chat with long replies, of which there are fewer; of the same chat without sessions;
-of a user with several conversations; and a remark in a conversation between people, of which there are fewest."""
+ONE_CONVERSATION_WEIGHT, MIXED_WEIGHT, REMARK_WEIGHT = 0.5, 0.5, 2.0
+"""How much a question counts of a chat without its sessions, and of a user with several conversations; and a remark
+between people, of which there are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +84,12 @@ def _train(embedder: CachedEmbedder, others: Sequence[Path]) -> None:
     further = _samples([one for one in users if not one.is_measured], embedder, MAX_FURTHER_ROWS)
     qualities, models = [], {}
     for variant in MODEL_VARIANTS:
-        table = TrainingTable([*measured[variant], *further[variant]], list_features(variant))
-        fitted = table.fit(question_weights(table))
-        qualities.append(Quality(variant, measured[variant], held_out_recalls(table, fitted, measured[variant])))
-        models[variant] = (fitted, table.names, table.deviations)
+        tables = _tables(variant, [*measured[variant], *further[variant]], frozenset(one.name for one in assistant))
+        people, replies = (tables[regime].fit(question_weights(tables[regime])) for regime in REGIMES)
+        fitted = FittedRegimes(people, replies)
+        qualities.append(Quality(variant, measured[variant], held_out_recalls(tables, fitted, measured[variant])))
+        deviations = {regime: table.deviations for regime, table in tables.items()}
+        models[variant] = (fitted, list_features(variant), deviations)
     conversations = [*own, *assistant]
     WEIGHTS.write_text(dump_weights(models, data_digest(conversations)))
     guard = [row for quality in qualities if quality.variant == "tokens" for row in own_rows(quality, assistant)]
@@ -94,10 +103,23 @@ def _train(embedder: CachedEmbedder, others: Sequence[Path]) -> None:
     print("\n\n".join([*(format_table(quality) for quality in qualities), format_guard(guard)]))  # noqa: T201
 
 
+def _tables(
+    variant: ModelVariant, samples: Sequence[Sample], with_assistant: Collection[str]
+) -> dict[Regime, TrainingTable]:
+    """Return what each regime is fitted to."""
+    names = list_features(variant)
+    by_regime: dict[Regime, list[Sample]] = {
+        "people": [one for one in samples if one.conversation not in with_assistant],
+        "replies": [one for one in samples if one.conversation in with_assistant],
+    }
+    return {
+        regime: TrainingTable(chosen, names, regime_features(variant, regime)) for regime, chosen in by_regime.items()
+    }
+
+
 def _users(own: Sequence[Conversation], assistant: Sequence[Conversation]) -> Iterable[User]:
     """Yield the users to which weights are fitted: each conversation alone, without its sessions, and several."""
-    yield from (User(one.name, [one], is_measured=True) for one in own)
-    yield from (User(one.name, [one], ASSISTANT_WEIGHT, is_measured=True) for one in assistant)
+    yield from (User(one.name, [one], is_measured=True) for one in (*own, *assistant))
     yield from (User(f"{one.name}-one", [as_one_conversation(one)], ONE_CONVERSATION_WEIGHT) for one in assistant)
     for folder, conversations in ((OWN, own), (ASSISTANT, assistant)):
         for place in range(MIXED_USERS[folder]):
@@ -108,8 +130,7 @@ def _samples(users: Iterable[User], embedder: CachedEmbedder, max_rows: int) -> 
     found: dict[ModelVariant, list[Sample]] = {variant: [] for variant in MODEL_VARIANTS}
     for user in users:
         for question in load_questions(user.name, user.conversations, embedder):
-            is_remark = question.labelled.category == REMARK and user.weight < ASSISTANT_WEIGHT
-            weight = user.weight * (REMARK_WEIGHT if is_remark else 1.0)
+            weight = user.weight * (REMARK_WEIGHT if question.labelled.kind == BETWEEN_PEOPLE else 1.0)
             for variant in MODEL_VARIANTS:
                 found[variant].append(compute_sample(question, variant, list_features(variant), max_rows, weight))
     return found

@@ -28,6 +28,9 @@ REMARKS = Path(__file__).parent / "remarks.json"
 CROSSING = Path(__file__).parent / "crossing"
 """Questions about some of them in another language. No weights are fitted to these."""
 
+BETWEEN_PEOPLE = "remark between people"
+"""The kind of the remarks of `REMARKS`."""
+
 REMARK = 6
 """The category of remarks."""
 
@@ -65,6 +68,9 @@ def read_conversations(path: Path = OWN) -> list[Conversation]:
     if path.is_file():
         return [_conversation(sample["sample_id"], sample) for sample in json.loads(path.read_text())]
     remarks = json.loads(REMARKS.read_text()) if path == OWN else {}
+    for each in remarks.values():
+        for remark in each:
+            remark["kind"] = BETWEEN_PEOPLE
     samples = [(one.stem, _sample(one)) for one in sorted(path.glob("conv-*.json"))]
     return [_conversation(name, {"remarks": remarks.get(name, [])} | sample) for name, sample in samples]
 

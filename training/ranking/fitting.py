@@ -8,7 +8,7 @@ weighted sum (Platt 1999), so that scores are probabilities.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import DATA_DIGEST
 from schemas.messages.turns import Turn
 from training.ranking.conversations import Conversation
-from training.ranking.feature_list import list_features, must_help
+from training.ranking.feature_list import REGIMES, Regime, must_help, regime_features
 from training.ranking.samples import BY_HAND, Sample
 
 Floats = NDArray[np.float64]
@@ -47,10 +47,10 @@ class FittedModel:
     by_hand: float
     intercept: float
 
-    def sums(self, sample: Sample) -> Floats:
-        """Return the log-odds of a question's memories without the intercept."""
+    def log_odds(self, sample: Sample) -> Floats:
+        """Return the log-odds of a question's memories."""
         sums: Floats = sample.features.astype(np.float64) @ self.weights + self.by_hand * sample.by_hand
-        return np.round(sums, 6)
+        return sums + self.intercept
 
     def named(self, names: Sequence[str], deviations: Floats) -> dict[str, float]:
         """Return weights by name, greatest first, including those set by hand, without those of no effect."""
@@ -60,12 +60,38 @@ class FittedModel:
         return {name: round(value, 4) for name, value in sorted(found.items(), key=lambda one: (-abs(one[1]), one[0]))}
 
 
+@dataclass(frozen=True, slots=True)
+class FittedRegimes:
+    """The weights among short turns and those among long replies; a question's `replies` says how much of each."""
+
+    people: FittedModel
+    replies: FittedModel
+
+    def sums(self, sample: Sample) -> Floats:
+        """Return the log-odds of a question's memories."""
+        people, replies = self.people.log_odds(sample), self.replies.log_odds(sample)
+        return np.round((1.0 - sample.replies) * people + sample.replies * replies, 6)
+
+    def named(self, names: Sequence[str], deviations: Mapping[Regime, Floats]) -> dict[str, float]:
+        """Return the weights of one linear model, greatest first: each feature crossed with its regime."""
+        found = {"?replies*always": round(self.replies.intercept - self.people.intercept, 4)}
+        models: Mapping[Regime, FittedModel] = {"people": self.people, "replies": self.replies}
+        for regime, model in models.items():
+            weights = model.named(names, deviations[regime])
+            found |= {f"?{regime}*{name}": weight for name, weight in weights.items()}
+        return dict(sorted(found.items(), key=lambda one: (-abs(one[1]), one[0])))
+
+
 class TrainingTable:
     """The rows of many questions, concatenated."""
 
-    def __init__(self, samples: Sequence[Sample], names: Sequence[str]) -> None:
-        """Take samples and the names of their features; samples without an answer among the rows are skipped."""
+    def __init__(self, samples: Sequence[Sample], names: Sequence[str], fitted: Collection[str] | None = None) -> None:
+        """Take samples and the names of their features; samples without an answer among the rows are skipped.
+
+        `fitted` are the features that get a weight, by default all.
+        """
         self.names = names
+        self.is_fitted = np.array([fitted is None or name in fitted for name in names])
         kept = [one for one in samples if one.hits[:MAX_FITTED_ROWS].any()]
         self.samples = kept
         self.sizes = np.array([len(one.features[:MAX_FITTED_ROWS]) for one in kept])
@@ -82,7 +108,7 @@ class TrainingTable:
         """
         rows = _SelectedRows(self, question_weights)
         weights = np.zeros(len(self.names)) if start is None else start.weights / start.by_hand * self.deviations
-        free = np.ones(len(weights), np.bool_) if start is None else weights != 0
+        free = self.is_fitted.copy() if start is None else weights != 0
         while True:
             weights = _minimise(rows, weights, free)
             against = [place for place, name in enumerate(self.names) if must_help(name) and weights[place] < 0]
@@ -167,7 +193,7 @@ def data_digest(conversations: Sequence[Conversation]) -> str:
         [one.name, [_turn_row(turn) for turn in one.turns], [[q.text, q.evidence, q.category] for q in one.questions]]
         for one in conversations
     ]
-    features = [list_features(variant) for variant in MODEL_VARIANTS]
+    features = [regime_features(variant, regime) for variant in MODEL_VARIANTS for regime in REGIMES]
     return hashlib.sha256(json.dumps([rows, features, BY_HAND], ensure_ascii=False).encode()).hexdigest()
 
 
@@ -176,10 +202,12 @@ def _turn_row(turn: Turn) -> list[object]:
     return [turn.turn_id, turn.role, turn.speaker, turn.content, str(turn.occurred_at), captions]
 
 
-def dump_weights(fitted: Mapping[ModelVariant, tuple[FittedModel, Sequence[str], Floats]], data_sha256: str) -> str:
-    """Return the weights file; each model comes with the names and deviations of its features."""
+def dump_weights(
+    fitted: Mapping[ModelVariant, tuple[FittedRegimes, Sequence[str], Mapping[Regime, Floats]]], data_sha256: str
+) -> str:
+    """Return the weights file; each model comes with the names of its features, and their deviations by regime."""
     models: dict[str, object] = {}
     for variant in MODEL_VARIANTS:
         model, names, deviations = fitted[variant]
-        models[variant] = {"intercept": round(model.intercept, 4), "weights": model.named(names, deviations)}
+        models[variant] = {"intercept": round(model.people.intercept, 4), "weights": model.named(names, deviations)}
     return json.dumps({**models, DATA_DIGEST: data_sha256}, indent=1) + "\n"

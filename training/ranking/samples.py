@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from agents.rules.ranking.features import RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields, first_stage_score
+from agents.rules.ranking.memory_features import question_traits
 from agents.rules.ranking.query_features import ModelVariant, QueryFeatures
 from agents.rules.ranking.ranking import first_stage_top
 from training.ranking.library import Question
@@ -24,12 +25,14 @@ less; the only memory with the question's identifier ranks first, whatever else 
 class Sample:
     """Features of one question's memories, shape (memories, features), best first-stage score first.
 
-    `weight` is how much the question counts. `by_hand` is the sum over the weights set by hand, `hits` marks the
+    `weight` is how much the question counts, `replies` the trait of that name: the share of the weights for long
+    replies. `by_hand` is the sum over the weights set by hand, `hits` marks the
     answering memories.
     """
 
     question: Question
     weight: float
+    replies: float
     features: Matrix
     by_hand: Matrix
     hits: NDArray[np.bool_]
@@ -60,7 +63,8 @@ def compute_sample(
         feature = features.of(name)
         by_hand += factor * (0.0 if feature is None else feature)
     hits = np.isin(numbers, list(question.evidence))
-    return Sample(question, weight, columns, by_hand.astype(np.float32), hits)
+    replies = question_traits(query_features, ())["replies"]
+    return Sample(question, weight, replies, columns, by_hand.astype(np.float32), hits)
 
 
 def restrict_to_variant(query_features: QueryFeatures, variant: ModelVariant) -> QueryFeatures:

@@ -1,11 +1,12 @@
 """Cross-validation: recall on conversations that the weights were not fitted to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from training.ranking.fitting import FittedModel, Floats, TrainingTable
+from training.ranking.feature_list import Regime
+from training.ranking.fitting import FittedRegimes, Floats, TrainingTable
 from training.ranking.samples import Sample
 
 KS = (5, 10)
@@ -33,13 +34,16 @@ def recall_at_k(samples: Sequence[Sample], sums: Callable[[Sample], Floats]) -> 
     return found
 
 
-def held_out_recalls(table: TrainingTable, whole: FittedModel, samples: Sequence[Sample]) -> Recalls:
+def held_out_recalls(
+    tables: Mapping[Regime, TrainingTable], whole: FittedRegimes, samples: Sequence[Sample]
+) -> Recalls:
     """Return the recall of each question, ranked by weights fitted without its fold."""
     names = sorted({one.conversation for one in samples})
     found = np.zeros((len(samples), len(KS)))
     for fold in range(FOLDS):
         held = frozenset(names[fold::FOLDS])
-        fitted = table.fit(question_weights(table, held), whole)
+        people = tables["people"].fit(question_weights(tables["people"], held), whole.people)
+        replies = tables["replies"].fit(question_weights(tables["replies"], held), whole.replies)
         places = [place for place, one in enumerate(samples) if one.conversation in held]
-        found[places] = recall_at_k([samples[place] for place in places], fitted.sums)
+        found[places] = recall_at_k([samples[place] for place in places], FittedRegimes(people, replies).sums)
     return found

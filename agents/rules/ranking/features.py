@@ -2,8 +2,8 @@
 
 A name is a primitive or a product of primitives, such as `?when*date`: `?` marks a trait of the question, everything
 else belongs to the memory. `late+1` is the field `late` of the next turn, `late-2` of the second turn before,
-`late.best` the maximum of the conversation, `late.answers` the value of the previous turn if that is a question. The
-weights file says which names a model uses.
+`late.best` the maximum of the conversation, `late.rank` the reciprocal rank, `late.answers` the value of the previous
+turn if that is a question. The weights file says which names a model uses.
 """
 
 import math
@@ -39,6 +39,9 @@ matches, rare in training, and the neighbours of a full match must not outrank i
 
 ROUNDED_FEATURES = frozenset({*MEMORY_FEATURES, "whole"}) - BINARY_MEMORY_FEATURES
 """Primitives that are rounded here. All others are 0 or 1, or values of fields, which are rounded already."""
+
+HALF_RANK = 10
+"""The rank, from 0, at which a reciprocal rank is a half."""
 
 VECTOR_FIELDS = frozenset({"late", "dense", "whole"})
 """Fields that are known once the question is embedded."""
@@ -191,11 +194,23 @@ class RankingFeatures:
         return known
 
     def _transform(self, field: str, transform: str) -> FloatArray:
-        """Return the maximum of the conversation, or the value of the previous turn if that is a question."""
+        """Return the rank, the maximum of the conversation, or the previous turn's value if that is a question."""
+        if transform == "rank":
+            whole = self._query_features.whole
+            values = whole if field == "whole" and whole is not None else self._fields[field]
+            return reciprocal_ranks(values[self._numbers])
         if transform == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")
         best = conversation_best(self._fields[field], self._query_features.columns.conversations, self._numbers)
         return np.minimum(best, MAX_CONTEXT_SCORE)
+
+
+def reciprocal_ranks(values: FloatArray) -> FloatArray:
+    """Return 1 for the greatest value, 0.5 for the eleventh, equal values alike; in the shape of `values`."""
+    descending = -values.round(FEATURE_DECIMALS)
+    ranks = np.searchsorted(np.sort(descending), descending, "left")
+    found: FloatArray = HALF_RANK / (HALF_RANK + ranks)
+    return found
 
 
 def _find_named_date_ranges(features: QueryFeatures) -> list[DateRange]:

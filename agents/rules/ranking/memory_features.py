@@ -138,6 +138,7 @@ def _identifier(features: QueryFeatures, numbers: IntArray) -> FloatArray:
 
 
 MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] = {
+    "always": lambda _, numbers: np.ones(len(numbers)),
     "length": _length,
     "longer": lambda features, numbers: np.maximum(_length(features, numbers), 0.0),
     "length2": lambda features, numbers: _length(features, numbers) ** 2,
@@ -168,6 +169,7 @@ BINARY_MEMORY_FEATURES = frozenset(
 QUERY_INDEPENDENT_FEATURES = frozenset(
     {
         *LABEL_BITS,
+        "always",
         "length",
         "longer",
         "length2",

@@ -96,7 +96,7 @@ def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
     vector_fields = [*(["late"] if maxsim else []), *(["dense"] if dense else [])]
     fields = {"words", "around", "conversation", "cover", *vector_fields}
     parts = name.split("*")
-    if "whole" in parts and not dense:
+    if not dense and any(part.partition(".")[0] == "whole" for part in parts):
         return False
     return any(part[:1] != "?" for part in parts) and all(
         part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
@@ -104,11 +104,11 @@ def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
 
 
 def _is_primitive(name: str, fields: set[str]) -> bool:
-    if name in LABEL_BITS or name in MEMORY_FEATURES or name in ("said_then", "whole"):
+    if name in LABEL_BITS or name in MEMORY_FEATURES or name in ("said_then", "whole", "whole.rank"):
         return True
     field, _, form = name.partition(".")
     return (
         name in fields
-        or (field in fields and form in ("best", "answers"))
+        or (field in fields and form in ("best", "answers", "rank"))
         or (name[:-2] in fields and name[-2:] in NEIGHBOUR_OFFSETS)
     )

@@ -1,6 +1,7 @@
 """Training of the ranking: reading of conversations, fitting, files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights, is_feature_name
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Line, query_features_of
-from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations
-from training.ranking.feature_list import list_features, must_help
-from training.ranking.fitting import FittedModel, TrainingTable, data_digest, dump_weights
+from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations, training_conversations
+from training.ranking.feature_list import REGIMES, list_features, must_help
+from training.ranking.fitting import FittedModel, FittedRegimes, TrainingTable, data_digest, dump_weights
 from training.ranking.library import Question
 from training.ranking.samples import BY_HAND, Sample, compute_sample
 from training.ranking.validation import recall_at_k
@@ -73,7 +74,7 @@ def made_up(seed: int, *, useful: int) -> Sample:
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
     features = query_features_of("x", [Line("y")])
     question = Question("u", "u", LabelledQuestion("x", ("m",), 1, 4), features, features.columns.live, frozenset())
-    return Sample(question, 1.0, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
+    return Sample(question, 1.0, 0.0, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
 
 
 NAMES = ["dense", "length", "late"]
@@ -90,7 +91,7 @@ def fitted(*, useful: int, sign: float = 1.0) -> tuple[FittedModel, list[Sample]
 def test_informative_feature_gets_the_weight() -> None:
     model, samples = fitted(useful=1)
     assert model.weights[1] > 3 * np.abs(model.weights[[0, 2]]).max()
-    assert recall_at_k(samples, model.sums).mean() > 0.99
+    assert recall_at_k(samples, model.log_odds).mean() > 0.99
 
 
 def test_feature_that_must_help_never_gets_a_negative_weight() -> None:
@@ -104,34 +105,65 @@ def test_feature_that_must_help_never_gets_a_negative_weight() -> None:
 
 def test_fitted_scores_are_probabilities() -> None:
     model, samples = fitted(useful=1)
-    odds = np.concatenate([model.sums(one) for one in samples]) + model.intercept
+    odds = np.concatenate([model.log_odds(one) for one in samples])
     hits = np.concatenate([one.hits for one in samples])
     assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(hits.mean(), abs=0.005)
 
 
+def regimes() -> FittedRegimes:
+    return FittedRegimes(fitted(useful=1)[0], fitted(useful=2)[0])
+
+
+def question_of(replies: float) -> Sample:
+    """Return a question among memories of which this share counts as long replies."""
+    return replace(made_up(0, useful=1), replies=replies)
+
+
+def test_short_turns_are_ranked_by_their_own_weights() -> None:
+    assert regimes().sums(question_of(0.0)) == pytest.approx(regimes().people.log_odds(question_of(0.0)), abs=1e-6)
+
+
+def test_long_replies_are_ranked_by_their_own_weights() -> None:
+    assert regimes().sums(question_of(1.0)) == pytest.approx(regimes().replies.log_odds(question_of(1.0)), abs=1e-6)
+
+
+def test_the_written_weights_give_the_fitted_log_odds() -> None:
+    deviations = {regime: np.ones(3) for regime in REGIMES}
+    written = json.loads(dump_weights({variant: (regimes(), NAMES, deviations) for variant in MODEL_VARIANTS}, "0a"))
+    model, sample = written["tokens"], question_of(0.25)
+    share = {"people": 0.75, "replies": 0.25}
+    values = {name: sample.features[:, place] for place, name in enumerate(NAMES)} | {"always": np.ones(10)}
+    odds = np.full(10, model["intercept"])
+    for name, weight in model["weights"].items():
+        regime, _, feature = name[1:].partition("*")
+        odds = odds + share[regime] * weight * values.get(feature, np.zeros(10))
+    assert odds == pytest.approx(regimes().sums(sample), abs=2e-3)
+
+
 def test_same_samples_give_the_same_readable_file() -> None:
+    deviations = {regime: np.ones(3) for regime in REGIMES}
     first, second = (
-        dump_weights({variant: (fitted(useful=1)[0], NAMES, np.ones(3)) for variant in MODEL_VARIANTS}, "0a").replace(
-            '"late', '"words'
-        )
-        for _ in range(2)
+        dump_weights({variant: (regimes(), NAMES, deviations) for variant in MODEL_VARIANTS}, "0a") for _ in range(2)
     )
     assert first == second
-    assert set(json.loads(first)["words"]["weights"]) >= {"importance", "recency"}
+    assert set(json.loads(first)["words"]["weights"]) >= {"?people*importance", "?replies*recency"}
     assert json.loads(first)["data_sha256"] == "0a"
 
 
 def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
     for name, model in RankingWeights.loads(path.read_text()).models.items():
-        assert set(model.weights) <= {*list_features(name), *BY_HAND}
-        assert all(weight > 0 for feature, weight in model.weights.items() if must_help(feature))
+        known = {*list_features(name), *BY_HAND, "always"}
+        crossed = {f"?{regime}*{feature}" for regime in REGIMES for feature in known}
+        assert set(model.weights) <= crossed
+        features = [(feature.partition("*")[2], weight) for feature, weight in model.weights.items()]
+        assert all(weight > 0 for feature, weight in features if must_help(feature))
 
 
 def test_shipped_weights_were_fitted_to_these_conversations_and_features() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
     fitted_to = json.loads(path.read_text()).get("data_sha256")
-    assert fitted_to == data_digest(read_conversations(OWN)), "run make train-ranking"
+    assert fitted_to == data_digest(training_conversations()), "run make train-ranking"
 
 
 def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:
