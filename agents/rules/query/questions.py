@@ -65,7 +65,12 @@ _FORMS: Mapping[str, str] = {
 }
 
 REMARK = "remark"
-"""The type of a text that asks nothing: it tells, or begins the next step."""
+"""The type of a text that asks nothing: it tells, or begins the next step. A few words to look for are none."""
+
+MIN_REMARK_WORDS = 7
+"""Words of the shortest remark: fewer are words to look for, which a hit should have."""
+
+_SENTENCE = re.compile(r"[.!\u2026](?:[\s\"')]|$)")
 
 QUESTION_TYPES = frozenset({*_FORMS, REMARK})
 """Names of all question types."""
@@ -83,7 +88,8 @@ def detect_question_types(question: str) -> frozenset[str]:
     """Return the names of the types that a question matches."""
     text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
     found = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
-    return found if _ASKS.search(text) else found | {REMARK}
+    tells = len(_WORD.findall(text)) >= MIN_REMARK_WORDS and ("own" in found or _SENTENCE.search(text))
+    return found | {REMARK} if tells and not _ASKS.search(text) else found
 
 
 MAX_QUESTION_TERMS = 256

@@ -14,7 +14,7 @@ import pytest
 
 from agents.rules.index import indexed_words as kept
 from agents.rules.index.indexed_words import LONG_TEXT_CHARS, indexed_words
-from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.embedding_text import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from streams.adapters.text_processes import TextProcesses
 from streams.flow.support.text_reading import read_in_thread
@@ -44,12 +44,12 @@ async def test_words_and_items_are_those_that_a_thread_finds(
 ) -> None:
     memory = long_memory(1)
     expected = await read_in_thread(memory)
-    words = indexed_words(lexical_text(memory))
+    words = indexed_words(lexical_text(memory), passage_starts(memory))
     monkeypatch.setattr(kept, "_long", kept._KeptWords(1))
     assert await processes(memory) == expected
     assert len(expected.items) >= 3
     monkeypatch.setattr(kept, "_words_of", None)
-    assert indexed_words(lexical_text(memory)) == words
+    assert indexed_words(lexical_text(memory), passage_starts(memory)) == words
 
 
 async def test_text_whose_process_died_is_read_all_the_same(processes: TextProcesses) -> None:
