@@ -47,6 +47,7 @@ def query_features_of(
         recency=np.zeros(len(memories.columns.live)),
         embedded=memories.columns.live,
         dense=_pad(dense, memories),
+        whole=_pad(dense, memories),
         maxsim=_pad(maxsim, memories),
     )
 

@@ -196,8 +196,8 @@ class RankingFeatures:
     def _transform(self, field: str, transform: str) -> FloatArray:
         """Return the rank, the maximum of the conversation, or the previous turn's value if that is a question."""
         if transform == "rank":
-            whole = self._query_features.whole
-            values = whole if field == "whole" and whole is not None else self._fields[field]
+            values = self._query_features.whole if field == "whole" else self._fields[field]
+            assert values is not None, "whole texts have cosines where passages have"
             return reciprocal_ranks(values[self._numbers])
         if transform == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")

@@ -52,3 +52,42 @@ def test_question_does_not_have_type(question: str, trait: str) -> None:
 
 def test_long_text_yields_only_known_types() -> None:
     assert detect_question_types("when, why and who? " * 100_000) <= QUESTION_TYPES
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which hotel did you recommend for the first night?",
+        "what did you tell me about the glaze",
+        "Welchen Handwerker hattest du empfohlen?",
+        "Quel livre m'avais-tu conseill\u00e9 ?",
+        "\u00bfQu\u00e9 crema me recomendaste?",
+    ],
+)
+def test_a_question_for_advice_is_recognised(question: str) -> None:
+    assert "advised" in detect_question_types(question)
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "They asked if I'd organise the summer party as well, and I said sure.",
+        "ok back to the brochure, write the intro now for our regular customers",
+        "Heute morgen stand der Nachbar schon wieder mit der S\u00e4ge im Garten.",
+    ],
+)
+def test_a_sentence_that_asks_nothing_is_a_remark(remark: str) -> None:
+    assert "remark" in detect_question_types(remark)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "salty soup",
+        "PostgreSQL for the ledger, and to run the release",
+        "where does ana live",
+        "the name of our dentist?",
+    ],
+)
+def test_words_to_look_for_are_no_remark(words: str) -> None:
+    assert "remark" not in detect_question_types(words)
