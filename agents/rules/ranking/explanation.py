@@ -88,7 +88,13 @@ def _neighbour_mean(values: FloatArray, features: QueryFeatures) -> FloatArray:
 
 
 def describe_feature(name: str) -> str:
-    """Return a description for users; many features share one."""
+    """Return a description for users; many features share one.
+
+    The weights among short turns and among long replies are described alike.
+    """
+    name = name.removeprefix("?people*").removeprefix("?replies*")
+    if name == "always":
+        return INTERCEPT_TEXT
     parts = [part for part in name.split("*") if not part.startswith("?")]
     for part in parts:
         if text := _describe_field(part):

@@ -220,6 +220,10 @@ def test_feature_name_is_invalid(name: str) -> None:
         ("named*first_person", "who said it"),
         ("lateness", "when it was said"),
         ("length2", "its length and its place in the conversation"),
+        ("?people*named", "who said it"),
+        ("?replies*?advised*assistant", "what the question asks for"),
+        ("?replies*whole.rank", "its meaning as a whole"),
+        ("?replies*always", INTERCEPT_TEXT),
         ("courtesy", "what it looks like"),
     ],
 )
