@@ -21,7 +21,7 @@ from training.ranking.conversations import (
 )
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.feature_list import REGIMES, Regime, list_features, regime_features
-from training.ranking.fitting import FittedRegimes, TrainingTable, data_digest, dump_weights
+from training.ranking.fitting import MAX_FITTED_ROWS, FittedRegimes, TrainingTable, data_digest, dump_weights
 from training.ranking.guard import format_guard, own_rows, rows_of
 from training.ranking.library import load_questions
 from training.ranking.measuring import measure_recall
@@ -37,8 +37,8 @@ EXPERIMENTS = Path(__file__).parent / "tried.md"
 MIXED_USERS = {OWN: 6, ASSISTANT: 3}
 """Users with several conversations each, by folder, added to the training data as larger haystacks."""
 
-MAX_OWN_ROWS, MAX_FURTHER_ROWS = 200, 60
-"""Rows per question: for users with one conversation, which are also measured, and for the others, only fitted."""
+MAX_MEASURED_ROWS = 200
+"""Rows per question of users that are also measured; of the others as many as are fitted."""
 
 ONE_CONVERSATION_WEIGHT, MIXED_WEIGHT, REMARK_WEIGHT = 0.5, 0.5, 2.0
 """How much a question counts of a chat without its sessions, and of a user with several conversations; and a remark
@@ -80,8 +80,8 @@ def _train(embedder: CachedEmbedder, others: Sequence[Path]) -> None:
     """Fit all variants; write the weights, and the report with a guard on the conversations of other folders too."""
     own, assistant = read_conversations(OWN), read_conversations(ASSISTANT)
     users = [*_users(own, assistant)]
-    measured = _samples([one for one in users if one.is_measured], embedder, MAX_OWN_ROWS)
-    further = _samples([one for one in users if not one.is_measured], embedder, MAX_FURTHER_ROWS)
+    measured = _samples([one for one in users if one.is_measured], embedder, MAX_MEASURED_ROWS)
+    further = _samples([one for one in users if not one.is_measured], embedder, MAX_FITTED_ROWS)
     qualities, models = [], {}
     for variant in MODEL_VARIANTS:
         tables = _tables(variant, [*measured[variant], *further[variant]], frozenset(one.name for one in assistant))
@@ -95,7 +95,7 @@ def _train(embedder: CachedEmbedder, others: Sequence[Path]) -> None:
     guard = [row for quality in qualities if quality.variant == "tokens" for row in own_rows(quality, assistant)]
     for folder in others:
         users = [User(one.name, [one], is_measured=True) for one in read_conversations(folder)]
-        samples = _samples(users, embedder, MAX_OWN_ROWS)["tokens"]
+        samples = _samples(users, embedder, MAX_MEASURED_ROWS)["tokens"]
         guard += rows_of(folder.name, samples, recall_at_k(samples, models["tokens"][0].sums))
     REPORT.write_text(
         format_report(conversations, qualities, format_guard(guard), WEIGHTS.read_text(), EXPERIMENTS.read_text())

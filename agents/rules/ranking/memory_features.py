@@ -14,7 +14,7 @@ from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import QUESTION_TYPES
-from agents.rules.ranking.field_scores import FEATURE_SCALES, matched_term_share
+from agents.rules.ranking.field_scores import matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.text.date_ranges import DateRange
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
@@ -190,8 +190,7 @@ def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -
     """Return the traits of a question, and of the memories that it is asked of, by name.
 
     Most are 0 or 1. `replies` is 1 among memories of which many are long, as the replies of an assistant are, and 0
-    among short ones; `people` is the rest to 1. `unmatched` is the share of the question that the text with most of its
-    words lacks; `large` is described above.
+    among short ones; `people` is the rest to 1. `large` is described above.
     """
     question = features.question
     terms = len(question.terms)
@@ -202,14 +201,11 @@ def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -
         "short": float(terms <= SHORT_QUESTION_TERMS),
         "long": float(terms >= LONG_QUESTION_TERMS),
         "dated": float(bool(date_ranges)),
-        "unmatched": 1.0 - float(features.lexical["cover"].max(initial=0.0)) / FEATURE_SCALES["cover"].steps,
         "replies": replies,
         "people": 1.0 - replies,
         "large": min(max(math.log(max(features.documents, 1) / TYPICAL_MEMORY_COUNT) / LARGE_SCALE, 0.0), 2.0),
     }
 
 
-QUESTION_TRAITS = frozenset(
-    {*QUESTION_TYPES, "foreign", "short", "long", "dated", "unmatched", "replies", "people", "large"}
-)
+QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "replies", "people", "large"})
 """Names of all traits."""

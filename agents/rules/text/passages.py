@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from agents.rules.text.sentences import Span
+from agents.rules.text.sentences import Span, stripped_span
 
 MAX_PASSAGE_CHARS = 400
 """Characters of a passage: a few sentences, about 100 tokens."""
@@ -53,7 +53,7 @@ def cut_passages(text: str) -> list[Span]:
         spans.append(Span(start, end))
         start = end
     spans.append(Span(start, len(text)))
-    return [span for span in (_stripped(text, one) for one in spans) if span.start < span.end]
+    return [span for span in (stripped_span(text, *one) for one in spans) if span.start < span.end]
 
 
 def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -> int:
@@ -94,9 +94,3 @@ def _cut_places(text: str) -> tuple[list[int], ...]:
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _LINE.finditer(text) if match.end() > match.start())
-
-
-def _stripped(text: str, span: Span) -> Span:
-    piece = text[span.start : span.end]
-    left = span.start + len(piece) - len(piece.lstrip())
-    return Span(left, max(left, span.start + len(piece.rstrip())))

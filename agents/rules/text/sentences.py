@@ -99,7 +99,7 @@ def statement_lines(text: str) -> Iterator[Span]:
     while start < length:
         end = text.find("\n", start, length)
         end = length if end < 0 else end
-        line = _stripped(text, start, end)
+        line = stripped_span(text, start, end)
         start = end + 1
         if text.startswith(_FENCE, line.start):
             is_fenced = not is_fenced
@@ -118,9 +118,9 @@ def chunk_text(text: str, window: int = MAX_CHUNK_CHARS) -> list[Span]:
     chunks, start = [], 0
     while len(text) - start > window:
         cut = _cut_position(text, start, start + window, ends)
-        chunks.append(_stripped(text, start, cut))
+        chunks.append(stripped_span(text, start, cut))
         start = cut
-    chunks.append(_stripped(text, start, len(text)))
+    chunks.append(stripped_span(text, start, len(text)))
     return [span for span in chunks if span.start < span.end]
 
 
@@ -141,7 +141,7 @@ def _line_sentences(text: str, line: Span) -> Iterator[Span]:
     ends = [match.end() for match in _END.finditer(text, start, line.end) if not _is_inner_stop(text, match)]
     is_quoted = False
     for end in [*ends, line.end]:
-        span = _stripped(text, start, end)
+        span = stripped_span(text, start, end)
         start = end
         is_unbalanced = sum(map(text.count, _QUOTATION_MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
         if span.start < span.end and not (is_quoted or is_unbalanced or text.startswith(_QUOTED, span.start)):
@@ -160,7 +160,8 @@ def _is_inner_stop(text: str, end: re.Match[str]) -> bool:
     return after is not None and fold(after[1]) in MONTHS
 
 
-def _stripped(text: str, start: int, end: int) -> Span:
+def stripped_span(text: str, start: int, end: int) -> Span:
+    """Return this part of a text without the white space at its ends."""
     piece = text[start:end]
     left = start + len(piece) - len(piece.lstrip())
     return Span(left, max(left, start + len(piece.rstrip())))
