@@ -3,7 +3,7 @@
 A request that has no words to match relies on meaning: nowhere may the ranking find less than a plain vector store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +67,8 @@ def _cosine(sample: Sample) -> Floats:
 
 
 def _fused(sample: Sample) -> Floats:
-    scores: Callable[[Floats], Floats] = lambda values: 1.0 / (RANK_OFFSET + 1 + _ranks(values))  # noqa: E731
-    return scores(_cosine(sample)) + scores(_column(sample, "words"))
+    by_meaning, by_words = _ranks(_cosine(sample)), _ranks(_column(sample, "words"))
+    return 1.0 / (RANK_OFFSET + 1 + by_meaning) + 1.0 / (RANK_OFFSET + 1 + by_words)
 
 
 def _column(sample: Sample, name: str) -> Floats:

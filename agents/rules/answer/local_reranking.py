@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from modestream_client.hits import Hit
 
-from agents.rules.ranking.ranking import SCORE_DECIMALS
+from agents.rules.ranking.ranking import SCORE_DECIMALS, log_odds_of
 
 MAX_READ_HITS = 30
 """Hits that are read: a passage takes some 10 ms of a core."""
@@ -54,7 +54,7 @@ class ReadHits:
             if hit.memory_id in self.log_odds
         }
         read = [hit for hit in hits if hit.memory_id in changes]
-        read.sort(key=lambda hit: -(_log_odds(hit.score) + changes[hit.memory_id]))
+        read.sort(key=lambda hit: -(log_odds_of(hit.score) + changes[hit.memory_id]))
         others = [hit for hit in hits if hit.memory_id not in changes]
         return [*(_changed(hit, changes[hit.memory_id]) for hit in read), *others]
 
@@ -65,15 +65,9 @@ class ReadHits:
 
 def _changed(hit: Hit, change: float) -> Hit:
     # The logistic function, which overflows if written with `exp`.
-    score = round(0.5 + 0.5 * math.tanh((_log_odds(hit.score) + change) / 2), SCORE_DECIMALS)
+    score = round(0.5 + 0.5 * math.tanh((log_odds_of(hit.score) + change) / 2), SCORE_DECIMALS)
     contributions = hit.contributions
     if contributions is not None:
         by_name = {**contributions, CONTRIBUTION: round(change, SCORE_DECIMALS)}
         contributions = dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
     return hit.model_copy(update={"score": score, "contributions": contributions})
-
-
-def _log_odds(score: float) -> float:
-    """Return finite log-odds: scores are rounded, to 0 and 1 as well."""
-    inside = min(max(score, 10.0**-SCORE_DECIMALS), 1.0 - 10.0**-SCORE_DECIMALS)
-    return math.log(inside / (1.0 - inside))

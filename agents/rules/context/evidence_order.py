@@ -13,6 +13,7 @@ import numpy as np
 
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.ranking.ranking import log_odds_of
 
 NEIGHBOUR_WEIGHT = 0.3
 """Share of the way to a better neighbour's log-odds."""
@@ -23,15 +24,13 @@ LENGTH_EXPONENT = 0.25
 ENTRY_TOKENS, TOKENS_PER_TERM = 15.0, 1.3
 """Estimated tokens of an entry: around its text, and for each term of it."""
 
-MIN_PROBABILITY = 1e-6
-
 
 def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[int]:
     """Return the numbers of the hits, most valuable first; `scores` are probabilities by number, best first."""
     if not scores:
         return []
     numbers = np.fromiter(scores, dtype=np.int64)
-    log_odds = {number: _log_odds(score) for number, score in scores.items()}
+    log_odds = {number: log_odds_of(score) for number, score in scores.items()}
     order = columns.order()
     own = np.array(list(log_odds.values()))
     near = np.array([_best(log_odds, order.before[number], order.after[number]) for number in numbers.tolist()])
@@ -45,8 +44,3 @@ def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[
 def _best(log_odds: Mapping[int, float], before: int, after: int) -> float:
     """Return the better log-odds of two neighbours; minus infinity if neither is a hit."""
     return max(log_odds.get(int(one), -math.inf) if one != MISSING else -math.inf for one in (before, after))
-
-
-def _log_odds(probability: float) -> float:
-    bounded = min(max(probability, MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
-    return math.log(bounded / (1.0 - bounded))

@@ -40,6 +40,13 @@ def calibrate_by_rank(by_words: FloatArray, by_all: FloatArray, embedded: Mask) 
 SCORE_DECIMALS = 6
 """Decimals of scores and log-odds; smaller differences are noise."""
 
+
+def log_odds_of(score: float) -> float:
+    """Return the log-odds of a score; finite, as scores are rounded, to 0 and 1 as well."""
+    inside = min(max(score, 10.0**-SCORE_DECIMALS), 1.0 - 10.0**-SCORE_DECIMALS)
+    return math.log(inside / (1.0 - inside))
+
+
 MAX_RERANKED = 1000
 """Memories scored by the model: ten times the maximum of a request, and all memories of most users."""
 
