@@ -13,7 +13,7 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, PassageVectors, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.shared.vector_contract import (
-    Hit,
+    ScoredText,
     best_memories,
     check_fingerprint,
     check_rows,
@@ -195,10 +195,10 @@ def max_sim(question: Matrix, tokens: Matrix) -> float:
     return float((question @ tokens.T).max(axis=1).sum())
 
 
-def passage_hits(point: Point, vector: Vector) -> list[Hit]:
+def passage_hits(point: Point, vector: Vector) -> list[ScoredText]:
     """Return the cosine of each passage of a point; none of a text that is not cut."""
     pooled = () if point.passages is None else point.passages.pooled
-    return [Hit(point.memory_id, cosine(vector, one), part) for part, one in enumerate(pooled)]
+    return [ScoredText(point.memory_id, cosine(vector, one), part) for part, one in enumerate(pooled)]
 
 
 def whole_score(point: Point, vector: Vector) -> float:
@@ -207,18 +207,18 @@ def whole_score(point: Point, vector: Vector) -> float:
     return float(np.mean([hit.score for hit in hits])) if hits else cosine(vector, point.vector)
 
 
-def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[Hit]:
+def late_hits(point: Point, question: Matrix, pooled: Vector | None) -> list[ScoredText]:
     """Return the MaxSim of each passage of a point that has tokens, or of the `PASSAGES_READ` nearest to `pooled`."""
     if point.tokens is None or not len(point.tokens):
         return []
     if point.passages is None:
-        return [Hit(point.memory_id, max_sim(question, point.tokens))]
+        return [ScoredText(point.memory_id, max_sim(question, point.tokens))]
     tokens = np.split(point.tokens, np.cumsum(point.passages.token_counts)[:-1])
     chosen = [part for part, one in enumerate(tokens) if len(one)]
     if pooled is not None:
         cosines = [hit.score for hit in passage_hits(point, pooled)]
         chosen = sorted(chosen, key=lambda part: -cosines[part])[:PASSAGES_READ]
-    return [Hit(point.memory_id, max_sim(question, tokens[part]), part) for part in chosen]
+    return [ScoredText(point.memory_id, max_sim(question, tokens[part]), part) for part in chosen]
 
 
 def unit_passages(point: Point) -> PassageVectors | None:

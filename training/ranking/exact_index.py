@@ -8,7 +8,7 @@ import numpy as np
 from agents.ports.vector_index import PASSAGES_READ, PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.shared.vector_contract import Hit, best_memories
+from streams.adapters.vectors.shared.vector_contract import ScoredText, best_memories
 
 DIGITS = 7
 """Decimals of a score, as many as single precision has."""
@@ -59,7 +59,7 @@ class ExactIndex:
         """Return the cut texts with the nearest passages, among all or these memories."""
         del space, where
         hits = (
-            Hit(memory_id, score, part)
+            ScoredText(memory_id, score, part)
             for memory_id in (self._ids if memory_ids is None else memory_ids)
             for part, score in enumerate(self._cosines(self._place[memory_id], vector))
         )
@@ -84,17 +84,17 @@ class ExactIndex:
         candidates = self._ids if memory_ids is None else memory_ids
         return best_memories((hit for one in candidates for hit in self._late_hits(one, scores, pooled)), limit)
 
-    def _late_hits(self, memory_id: str, scores: Sequence[float], pooled: Vector | None) -> list[Hit]:
+    def _late_hits(self, memory_id: str, scores: Sequence[float], pooled: Vector | None) -> list[ScoredText]:
         """Return the scored texts of a memory, given the score of every text, minus infinity without tokens."""
         place = self._place[memory_id]
         own = scores[self._text_starts[place] : self._text_starts[place + 1]]
         parts = [part for part, score in enumerate(own) if score > -np.inf]
         if self._passages[place] is None:
-            return [Hit(memory_id, own[part]) for part in parts]
+            return [ScoredText(memory_id, own[part]) for part in parts]
         if pooled is not None:
             cosines = self._cosines(place, pooled)
             parts = sorted(parts, key=lambda part: -cosines[part])[:PASSAGES_READ]
-        return [Hit(memory_id, own[part], part) for part in parts]
+        return [ScoredText(memory_id, own[part], part) for part in parts]
 
     def _cosines(self, place: int, vector: Vector) -> list[float]:
         """Return the cosines of the passages of a memory; none if it is not cut."""

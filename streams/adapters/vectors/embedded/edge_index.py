@@ -34,7 +34,7 @@ from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import TokenCache
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
@@ -100,7 +100,7 @@ class EdgeIndex:
             return vectors.nearest(vector, where, limit)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
-        async def fetch(count: int) -> list[Hit]:
+        async def fetch(count: int) -> list[ScoredText]:
             return contract.by_direction(self._query(space, query, where, count))
 
         return await contract.fetch_wholes(fetch, limit)
@@ -248,7 +248,7 @@ class EdgeIndex:
 
     def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
-    ) -> list[Hit]:
+    ) -> list[ScoredText]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
         has_lengths, admits = space.fingerprint.passages is not None, edge_requests.edge_filter(where, memory_ids)

@@ -10,7 +10,7 @@ import qdrant_edge as edge
 from schemas.models.vectors import Encoded, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.shared import qdrant_payload as payload
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 
 EDGE_EXACT_SEARCH = edge.SearchParams(exact=True)
 """Ignore an HNSW graph, should a collection ever have one: it would be over the points of all users."""
@@ -41,7 +41,7 @@ def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> edge.F
 
 def score_query(
     query: edge.Query, admits: edge.Filter, limit: int, *, has_lengths: bool = False
-) -> Callable[[edge.EdgeShard], list[Hit]]:
+) -> Callable[[edge.EdgeShard], list[ScoredText]]:
     """Request the best points and their scores, with the lengths of their vectors if they are asked for."""
     query_request = edge.QueryRequest(
         limit,
@@ -52,7 +52,7 @@ def score_query(
         with_vector=False,
     )
     return lambda engine: [
-        Hit(str(point.id), point.score, length=(point.payload or {}).get(payload.LENGTH, 1.0))
+        ScoredText(str(point.id), point.score, length=(point.payload or {}).get(payload.LENGTH, 1.0))
         for point in engine.query(query_request)
     ]
 

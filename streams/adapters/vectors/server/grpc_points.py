@@ -16,7 +16,7 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery
 from streams.adapters.vectors.server.stored_points import MEMORY, PART, StoredPoint, stored_points
 from streams.adapters.vectors.shared import qdrant_payload as payload
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 
 
 class GrpcPoints:
@@ -52,11 +52,11 @@ def point_message(fingerprint: Fingerprint, point: StoredPoint) -> grpc.PointStr
     )
 
 
-def _hit(hit: grpc.ScoredPoint) -> Hit:
+def _hit(hit: grpc.ScoredPoint) -> ScoredText:
     memory_id = hit.payload[MEMORY].string_value if MEMORY in hit.payload else hit.id.uuid
     part = hit.payload[PART].integer_value if PART in hit.payload else None
     length = hit.payload[payload.LENGTH].double_value if payload.LENGTH in hit.payload else 1.0
-    return Hit(memory_id, hit.score, part, length)
+    return ScoredText(memory_id, hit.score, part, length)
 
 
 def query_message(name: str, query: PointQuery, params: grpc.SearchParams) -> grpc.QueryPoints:

@@ -10,9 +10,9 @@ from schemas.models.vectors import Matrix, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.server.stored_points import MEMORY, PART
 from streams.adapters.vectors.shared import qdrant_payload as payload
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 
-Hits = list[Hit]
+Hits = list[ScoredText]
 """In the order of the server."""
 
 

@@ -31,7 +31,7 @@ from streams.adapters.vectors.server.stored_points import (
 )
 from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared import vector_contract as contract
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 from streams.batching import batches
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class QdrantIndex:
         contract.check_vector(space, vector)
         using = payload.pooled_name(space.fingerprint)
 
-        async def fetch(count: int) -> list[Hit]:
+        async def fetch(count: int) -> list[ScoredText]:
             has_lengths = space.fingerprint.passages is not None
             [found] = await self._send(space, [PointQuery(using, vector, where, count, has_lengths=has_lengths)])
             return contract.by_direction(found)
@@ -242,7 +242,7 @@ class QdrantIndex:
     async def _best(self, space: VectorSpace, query: PointQuery, limit: int) -> Nearest:
         """Return the memories of the best points of a query, of which there are as many as needed."""
 
-        async def fetch(count: int) -> list[Hit]:
+        async def fetch(count: int) -> list[ScoredText]:
             [found] = await self._send(space, [replace(query, limit=count)])
             return contract.by_cosine(found) if query.using == PASSAGE else contract.by_score(found)
 

@@ -10,7 +10,7 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.server.point_queries import Hits, PointQuery
 from streams.adapters.vectors.server.stored_points import MEMORY, PART, StoredPoint, stored_points
 from streams.adapters.vectors.shared import qdrant_payload as payload
-from streams.adapters.vectors.shared.vector_contract import Hit
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 
 
 class RestPoints:
@@ -59,10 +59,10 @@ def _struct(fingerprint: Fingerprint, point: StoredPoint) -> models.PointStruct:
     return models.PointStruct(id=point.point_id, vector=vectors, payload=dict(point.payload))
 
 
-def _hit(point: models.ScoredPoint) -> Hit:
+def _hit(point: models.ScoredPoint) -> ScoredText:
     named = point.payload or {}
     length = named.get(payload.LENGTH, 1.0)
-    return Hit(named.get(MEMORY, str(point.id)), point.score, named.get(PART), length)
+    return ScoredText(named.get(MEMORY, str(point.id)), point.score, named.get(PART), length)
 
 
 def _nearest(query: PointQuery) -> models.NearestQuery | None:

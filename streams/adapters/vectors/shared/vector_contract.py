@@ -30,7 +30,7 @@ WIDENING_FACTOR = 4
 """The factor by which the limit grows while scores tie at the cut: few rounds, little waste."""
 
 
-class Hit(NamedTuple):
+class ScoredText(NamedTuple):
     """A scored text: the passage of this number of a cut text; without a number a whole text.
 
     `length` is that of the mean of a cut text's passages. An engine compares directions: of the whole text its `score`
@@ -43,7 +43,7 @@ class Hit(NamedTuple):
     length: float = 1.0
 
 
-Found = TypeVar("Found", Scored, Hit)
+Found = TypeVar("Found", Scored, ScoredText)
 
 
 def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
@@ -154,7 +154,7 @@ def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
     return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
 
 
-def best_memories(hits: Iterable[Hit], limit: int) -> Nearest:
+def best_memories(hits: Iterable[ScoredText], limit: int) -> Nearest:
     """Return memories by their best text, best first, ties by id, with all scored passages."""
     found = list(hits)
     best: dict[str, float] = {}
@@ -173,41 +173,41 @@ def best_memories(hits: Iterable[Hit], limit: int) -> Nearest:
     return Nearest(table, scores, np.arange(len(scores)), passages if parts else None)
 
 
-def by_direction(hits: Iterable[Hit]) -> list[Hit]:
+def by_direction(hits: Iterable[ScoredText]) -> list[ScoredText]:
     """Sort whole texts by cosine, clipped to -1..1 against rounding errors, ties by id."""
     clipped = (hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
     return sorted(clipped, key=lambda hit: (-hit.score, hit.memory_id))
 
 
-def score_wholes(hits: Iterable[Hit]) -> list[Scored]:
+def score_wholes(hits: Iterable[ScoredText]) -> list[Scored]:
     """Return whole texts by the product with the vector in its length, best first, ties by id."""
     return sort_by_score((hit.memory_id, hit.score * hit.length) for hit in hits)
 
 
-def by_score(hits: Iterable[Hit]) -> list[Hit]:
+def by_score(hits: Iterable[ScoredText]) -> list[ScoredText]:
     """Sort texts by score, best first."""
     return sorted(hits, key=lambda hit: -hit.score)
 
 
-def by_cosine(hits: Iterable[Hit]) -> list[Hit]:
+def by_cosine(hits: Iterable[ScoredText]) -> list[ScoredText]:
     """Sort texts by cosine, clipped to -1..1 against rounding errors."""
     return by_score(hit._replace(score=min(1.0, max(-1.0, hit.score))) for hit in hits)
 
 
-def hits_of(found: Nearest) -> list[Hit]:
+def hits_of(found: Nearest) -> list[ScoredText]:
     """Return memories as hits: those of cut texts by their passages, all others by themselves."""
     if found.passages is None:
-        return [Hit(*one) for one in found]
+        return [ScoredText(*one) for one in found]
     passages, cut = found.passages, frozenset(found.passages.rows.tolist())
     columns = zip(passages.rows.tolist(), passages.scores.tolist(), passages.parts.tolist(), strict=True)
     whole = zip(found.rows.tolist(), found.scores.tolist(), strict=True)
     return [
-        *(Hit(found.table[row], score) for row, score in whole if row not in cut),
-        *(Hit(found.table[row], score, part) for row, score, part in columns),
+        *(ScoredText(found.table[row], score) for row, score in whole if row not in cut),
+        *(ScoredText(found.table[row], score, part) for row, score, part in columns),
     ]
 
 
-def is_settled(hits: Sequence[Hit], count: int, limit: int) -> bool:
+def is_settled(hits: Sequence[ScoredText], count: int, limit: int) -> bool:
     """True if the best `count` texts, best first, decide which are the best `limit` memories, ties by id."""
     if len(hits) < count:
         return True
@@ -217,7 +217,7 @@ def is_settled(hits: Sequence[Hit], count: int, limit: int) -> bool:
     return len(best) > limit and hits[-1].score < list(best.values())[limit - 1]
 
 
-async def fetch_best(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -> Nearest:
+async def fetch_best(fetch: Callable[[int], Awaitable[list[ScoredText]]], limit: int) -> Nearest:
     """Return the best `limit` memories, ties by id, by the texts of `fetch`, best first; more of them as needed."""
     if limit < 1:
         return Nearest.of([])
@@ -229,7 +229,7 @@ async def fetch_best(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -
     return best_memories(hits, limit)
 
 
-async def fetch_wholes(fetch: Callable[[int], Awaitable[list[Hit]]], limit: int) -> list[Scored]:
+async def fetch_wholes(fetch: Callable[[int], Awaitable[list[ScoredText]]], limit: int) -> list[Scored]:
     """Return the best `limit` hits of `fetch` by direction, ties by id, in order of score."""
     return score_wholes(await fetch_nearest(fetch, limit))
 
