@@ -30,7 +30,6 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.text_processes import TextProcesses
 from streams.bootstrap.adapters import (
     build_models,
-    move_former_vectors,
     open_cross_encoder,
     open_embedders,
     open_indexes,
@@ -166,7 +165,6 @@ class WorkerParts:
             self.meters.work_done, lambda: sum(self.status.lag().values()), self.status.positions, self.meters.is_away
         )
         self._background: list[asyncio.Task[None]] = []
-        self._is_moved = False
         self._is_warned = False
 
     def wire(self) -> None:
@@ -225,9 +223,6 @@ class WorkerParts:
         await self.embedders.start()
         port_file = self.settings.worker_run / "metrics.port"
         await self.monitoring.start(self.settings.metrics_host, self.settings.metrics_port, port_file)
-        # While `/live` is answered: a large index takes minutes.
-        await move_former_vectors(self.settings)
-        self._is_moved = True
         # Last: of two workers that start together, the later one is to see the earlier one in the group.
         await until_available(self._check_member, "kafka", self.meters)
 
@@ -254,7 +249,7 @@ class WorkerParts:
         return TopicSettings(self.topics, self.app.tables.changelog_topics, self.settings, self.retention)
 
     def _alive(self) -> bool:
-        return not self._is_moved or self.stall_detector.alive(recovering=self.status.recovering())
+        return self.stall_detector.alive(recovering=self.status.recovering())
 
     def _on_prepared(self, partitions: Collection[int]) -> None:
         """Start what works beside the events, and have it look at what has arrived."""

@@ -62,9 +62,7 @@ class List:
             columns = self._words.memory_columns(part.where.boundary)
             numbers = asked.numbers(part, columns, self._with_status(asked), beginning.began)
             place = _names(asked.request.scope.boundary).index(part.where.boundary)
-            # A cursor of a release before the last two has none of them.
-            changes = beginning.changes[place] if place < len(beginning.changes) else columns.changes
-            selected.append(Selected(columns, numbers, columns.times_at(numbers, changes)))
+            selected.append(Selected(columns, numbers, columns.times_at(numbers, beginning.changes[place])))
         return selected
 
     def _with_status(self, asked: ListFilter) -> Callable[[str], IntArray]:

@@ -16,7 +16,7 @@ MODEL_FILE = "model.onnx"
 MANIFEST_FILE = "export.json"
 
 SIZES_FILE = "sizes.json"
-"""The bytes of each other file of an export; exports of earlier releases have none."""
+"""The bytes of each other file of an export."""
 
 EXPORT_FORMAT = 2
 """To be increased when an export comes out with other bytes: folders of an older format are exported again."""
@@ -128,9 +128,8 @@ def write_sizes(folder: Path) -> None:
 
 
 def _has_sizes(folder: Path) -> bool:
-    noted = folder / SIZES_FILE
     try:
-        sizes: dict[str, int] = json.loads(noted.read_bytes()) if noted.exists() else {}
+        sizes: dict[str, int] = json.loads((folder / SIZES_FILE).read_bytes())
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (ValueError, OSError):
         return False

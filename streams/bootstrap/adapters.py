@@ -27,7 +27,6 @@ from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from streams.adapters.vectors.embedded.former_root import move_former_root
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
@@ -109,11 +108,6 @@ def open_indexes(settings: Settings, foreground: Foreground, is_held: Callable[[
             storage=ServerStorage(settings.qdrant_on_disk, settings.qdrant_quantised),
         )
     return PartitionedIndex(settings.data_dir / "vectors", EdgeResources(until_quiet=foreground.until_quiet), is_held)
-
-
-async def move_former_vectors(settings: Settings) -> None:
-    """Move embedded vectors of an earlier release to a folder for each partition: half a minute for 100,000."""
-    await move_former_root(settings.data_dir / "vectors")
 
 
 @dataclass(frozen=True, slots=True)

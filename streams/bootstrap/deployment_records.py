@@ -38,7 +38,7 @@ class DeploymentRecords:
         """Return the deployment's record; `created` names the topics that this worker has just created."""
         releases, service = KafkaReleaseLog(self._entries), KafkaServiceLog(self._settings, self._publisher, created)
         if service.topic not in created:
-            # Before anything is written: the kinds of records of this release would end the releases before.
+            # Before anything is written: the kinds of records of this release would end older workers.
             await check_release(releases)
         own = service_record(self._settings)
         agreed = await until_available(lambda: agree_on_service(own, service), "kafka", self._meters)

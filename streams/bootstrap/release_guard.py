@@ -11,15 +11,15 @@ from typing import NoReturn, Protocol
 
 import structlog
 
-from schemas.internal.release import FIRST_RELEASE, Release
+from schemas.internal.release import Release
 from schemas.version import RELEASE
 
-OWN = Release(number=RELEASE, oldest=1)
+READS_FROM = max(1, RELEASE - 1)
+"""The oldest release whose data this one reads: the one before; 1.0.0 has none."""
+
+OWN = Release(number=RELEASE, oldest=READS_FROM)
 """This release. `oldest` is the first that can read what it writes, by default the one before, as workers are replaced
 one by one."""
-
-READS_FROM = 1
-"""The oldest release whose data this one reads."""
 
 log = structlog.get_logger()
 
@@ -36,19 +36,26 @@ class ReleaseLog(Protocol):
 
 async def agree_on_release(records: ReleaseLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
     """Return what counts for the deployment from now on. Ends the process where this release may not join it."""
-    found = await check_release(records, own, reads_from)
-    agreed = Release(number=max(found.number, own.number), oldest=max(found.oldest, own.oldest))
-    if agreed != found:
+    recorded = await check_release(records, own, reads_from)
+    agreed = own
+    if recorded is not None:
+        agreed = Release(number=max(recorded.number, own.number), oldest=max(recorded.oldest, own.oldest))
+    if agreed != recorded:
         await records.write(agreed)
         log.info("release recorded", number=agreed.number, oldest=agreed.oldest)
     return agreed
 
 
-async def check_release(records: ReleaseLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
-    """Return what counts for the deployment. Ends the process where this release may not join it; writes nothing."""
-    found = await records.read()
-    number = max((one.number for one in found), default=FIRST_RELEASE)
-    oldest = max((one.oldest for one in found), default=FIRST_RELEASE)
+async def check_release(records: ReleaseLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release | None:
+    """Return what counts for the deployment, None for a new one; writes nothing.
+
+    Ends the process where this release may not join.
+    """
+    releases = await records.read()
+    if not releases:
+        return None
+    number = max(release.number for release in releases)
+    oldest = max(release.oldest for release in releases)
     if own.number < oldest:
         writer = f"was written by release {number}, which takes workers from {oldest} on"
         _refuse("release_too_old", own, writer, oldest)

@@ -21,9 +21,6 @@ log = structlog.get_logger()
 SCOPE_FILE = "scope.json"
 """The file with the fields, in the data directory."""
 
-LEXICAL_INDEX_DIR = "words"
-"""Exists after the first start of a worker; early versions wrote no scope file and had the built-in scope."""
-
 MIGRATE = (
     "Set the former value; or migrate to a new TOPIC_PREFIX and DATA_DIR by `python -m streams migrate`, as"
     " docs/operations.md says under 'Migrating'"
@@ -33,10 +30,10 @@ MIGRATE = (
 
 def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """End the process if a data directory was created with scopes of other fields, or another boundary."""
-    known, ours = _stored(directory), _Fields(scope_fields(scope), scope.boundary_fields)
-    if known is None:
+    stored, ours = _stored(directory), _Fields(scope_fields(scope), scope.boundary_fields)
+    if stored is None:
         return
-    for what, made, own in zip(("scopes of", "the boundary"), known, ours, strict=True):
+    for what, made, own in zip(("scopes of", "the boundary"), stored, ours, strict=True):
         if made != own:
             sys.exit(
                 f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with {what} {', '.join(made)}, not"
@@ -64,14 +61,12 @@ class _Fields(NamedTuple):
 
 def _stored(directory: Path) -> _Fields | None:
     file = directory / SCOPE_FILE
-    if file.exists():
-        try:
-            stored = json.loads(file.read_bytes())
-            # Early versions wrote no boundary, as there was one alone.
-            return _Fields(tuple(stored["scope_fields"]), tuple(stored.get("boundary", Scope.boundary_fields)))
-        except (ValueError, KeyError, TypeError) as problem:
-            # The record of the deployment in Kafka has the same: the worker compares it, and writes the file again.
-            log.warning("a damaged file is made again", file=str(file), problem=repr(problem))
-            return None
-    is_early = (directory / LEXICAL_INDEX_DIR).exists()
-    return _Fields(scope_fields(Scope), Scope.boundary_fields) if is_early else None
+    try:
+        stored = json.loads(file.read_bytes())
+        return _Fields(tuple(stored["scope_fields"]), tuple(stored["boundary"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as problem:
+        # The record of the deployment in Kafka has the same: the worker compares it, and writes the file again.
+        log.warning("a damaged file is made again", file=str(file), problem=repr(problem))
+        return None

@@ -5,13 +5,11 @@ start; or the end of the process, with both values and the way out, also where t
 where several workers start first at once, with different settings, one of the settings counts for all.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
 import structlog
-from modestream_client.boundary import USER_BOUNDARY
 
 from schemas.failures import Rejected
 from schemas.internal.service import ServiceRecord
@@ -51,9 +49,6 @@ class ServiceLog(Protocol):
     async def successor(self) -> Successor | None:
         """Return the deployment that replaces this one; None if none does."""
 
-    async def memory(self) -> bytes | None:
-        """Return any stored memory; None if there is none."""
-
 
 def service_record(settings: Settings) -> ServiceRecord:
     """Return what a deployment with these settings is made with."""
@@ -70,7 +65,6 @@ async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRe
     refuse_replaced(service.topic, await service.successor())
     records = await _records(service)
     if not records:
-        await _check_memory(own, service)
         await _write(own, service)
         # Another worker may have written before, with other settings: the first record counts.
         records = await _records(service)
@@ -102,17 +96,6 @@ async def _records(service: ServiceLog) -> list[ServiceRecord]:
 async def _write(record: ServiceRecord, service: ServiceLog) -> None:
     await service.write(record.model_dump_json(by_alias=True).encode())
     log.info("deployment recorded", topic=service.topic, **record.model_dump(by_alias=True))
-
-
-async def _check_memory(own: ServiceRecord, service: ServiceLog) -> None:
-    """Compare the scope of a stored memory: releases before this topic wrote memories and no record."""
-    memory = await service.memory()
-    if memory is None:
-        return
-    fields = tuple(sorted(json.loads(memory)["scope"]))
-    made = own.model_copy(update={"scope_fields": fields, "boundary": USER_BOUNDARY})
-    if conflicts := made.conflicts(own):
-        _refuse(service.topic, made, own, conflicts)
 
 
 def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:

@@ -55,7 +55,7 @@ async def restore(options: RestoreOptions, settings: Settings) -> int:
     """
     logs = BackupLogs(options.folder, options.digest)
     logs.check()
-    taken = f"taken at {logs.manifest.taken_at}, digest {logs.manifest.digest or 'none'}"
+    taken = f"taken at {logs.manifest.taken_at}, digest {logs.manifest.digest}"
     sys.stderr.write(f"{options.folder}: {taken}; all files are as the manifest says\n")
     if options.check_only:
         return 0

@@ -4,7 +4,7 @@ Enters: a table's name and a serialised value. Guaranteed: what passes is far be
 (`streams.topics.MAX_OUTPUT_BYTES`), so that Kafka never refuses a write that the local store has accepted already.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from schemas.failures import RowTooLarge
 
@@ -25,11 +25,8 @@ LIMITS: Mapping[str, tuple[str, int]] = {
 """Name and bytes of the limit of tables that have their own."""
 
 
-def limit_row(table: str, value: bytes | None, stored_bytes: Callable[[], int] = lambda: 0) -> None:
-    """Raise RowTooLarge for a value beyond the limit of its table.
-
-    One that is shorter than the stored one passes: rows of a release without limits can only shrink so.
-    """
+def limit_row(table: str, value: bytes | None) -> None:
+    """Raise RowTooLarge for a value beyond the limit of its table."""
     name, limit = LIMITS.get(table, ("MAX_ROW_BYTES", MAX_ROW_BYTES))
-    if value is not None and len(value) > limit and len(value) >= stored_bytes():
+    if value is not None and len(value) > limit:
         raise RowTooLarge(table, len(value), name, limit)

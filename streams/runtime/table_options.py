@@ -27,7 +27,7 @@ class TableOptions(RocksDBOptions):
     """What `CheckedStore` opens its databases with."""
 
     def as_options(self) -> Options:
-        """Return the settings. Databases of earlier releases are opened with them as well."""
+        """Return the settings."""
         blocks = BlockBasedOptions()
         blocks.set_bloom_filter(BLOOM_BITS, block_based=False)
         blocks.set_block_cache(_block_cache())

@@ -17,7 +17,7 @@ from streams.up.child import Child
 from streams.up.layout import Layout
 
 REPLACEMENT_VARIABLE = "STREAMS_UP_STANDBY"
-"""Environment variable of a replacement. The name stays: a supervisor of an earlier release starts newer workers."""
+"""Environment variable of a replacement. The name stays: an older supervisor starts newer workers."""
 
 LOADED, BEGIN = b"l", b"b"
 

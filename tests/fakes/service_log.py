@@ -11,10 +11,9 @@ class FakeServiceLog:
     `written` is the log. `before_write` is called before each write, to let another worker write first.
     """
 
-    def __init__(self, *, memory: bytes | None = None) -> None:
+    def __init__(self) -> None:
         self.topic = "memory.service"
         self.written: list[bytes] = []
-        self.stored_memory = memory
         self.replaced_by: Successor | None = None
         self.before_write: Callable[[], None] = lambda: None
 
@@ -30,7 +29,3 @@ class FakeServiceLog:
     async def successor(self) -> Successor | None:
         """Return the given successor."""
         return self.replaced_by
-
-    async def memory(self) -> bytes | None:
-        """Return the given memory."""
-        return self.stored_memory

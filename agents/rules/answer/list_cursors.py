@@ -46,7 +46,7 @@ class Cursor(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     request: str
     began: Integer
-    changes: Annotated[tuple[Integer, ...], Field(min_length=2, max_length=4)]
+    changes: Annotated[tuple[Integer, ...], Field(min_length=4, max_length=4)]
     time_us: Integer
     key: str
     total: Annotated[Integer, Field(ge=0)] | None = None

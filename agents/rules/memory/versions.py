@@ -160,8 +160,7 @@ def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
 
 
 def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tuple[TextVersion, ...]:
-    # Of more texts than are kept, which a release without the limit has stored, an early one counts as new.
-    if any(version.text_hash == identity.text_hash for version in versions[-MAX_VERSIONS:]):
+    if any(version.text_hash == identity.text_hash for version in versions):
         return versions
     return (*versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
 

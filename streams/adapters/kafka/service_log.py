@@ -1,6 +1,6 @@
 """The topic `service` of a deployment: its record, and that of its successor, of which Kafka keeps the last values."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from schemas.internal.service import SERVICE_KEY
 from schemas.internal.successor import SUCCESSOR_KEY, Successor
@@ -8,7 +8,7 @@ from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.topic_reading import read_to_end
 from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
-from streams.topics import changelog, topics_with_prefix
+from streams.topics import topics_with_prefix
 
 SERVICE_PARTITION = 0
 """The partition of its records: a fixed one, which is the same if someone adds partitions to the topic."""
@@ -17,19 +17,19 @@ SERVICE_PARTITION = 0
 class KafkaServiceLog:
     """Implements `streams.bootstrap.service_guard.ServiceLog`.
 
-    `created` names the topics that this worker has just created: nothing is read from them, as their partitions may
-    have no leaders yet.
+    `created` names the topics that this worker has just created: a new one is not read, as its partition may have no
+    leader yet.
     """
 
     def __init__(self, settings: Settings, publisher: Publisher, created: Collection[str]) -> None:
         self._settings = settings
         self._publisher = publisher
-        self._created = set(created)
         self.topic: str = topics_with_prefix(settings.topic_prefix).service
+        self._is_new = self.topic in created
 
     async def values(self) -> list[bytes]:
         """Return the values since the last tombstone, first to last."""
-        records = await self._read(self.topic, [SERVICE_PARTITION])
+        records = await self._records()
         values = [record.value for record in records if record.key == SERVICE_KEY]
         while None in values:
             values = values[values.index(None) + 1 :]
@@ -39,29 +39,17 @@ class KafkaServiceLog:
         """Write a value and wait until Kafka has it, however long that takes."""
         await (await self._publisher.send(Outgoing(self.topic, SERVICE_KEY, value, partition=SERVICE_PARTITION)))
         # Another worker may have written before.
-        self._created.discard(self.topic)
+        self._is_new = False
 
     async def successor(self) -> Successor | None:
         """Return the deployment that replaces this one; None if none does."""
-        return last_successor(await self._read(self.topic, [SERVICE_PARTITION]))
+        return last_successor(await self._records())
 
-    async def memory(self) -> bytes | None:
-        """Return any stored memory of the deployment; None if there is none."""
-        records = await self._read(changelog(self._settings, "memories"), range(self._settings.partitions), _is_memory)
-        return next((record.value for record in records if _is_memory(record)), None)
-
-    async def _read(
-        self, topic: str, partitions: Iterable[int], found: Callable[[Record], bool] = lambda _: False
-    ) -> list[Record]:
-        return [] if topic in self._created else await read_to_end(self._settings, topic, partitions, found)
+    async def _records(self) -> list[Record]:
+        return [] if self._is_new else await read_to_end(self._settings, self.topic, [SERVICE_PARTITION])
 
 
 def last_successor(records: Iterable[Record]) -> Successor | None:
     """Return the last record of a successor; None if there is none. Raises ValidationError for an unknown one."""
     values = [record.value for record in records if record.key == SUCCESSOR_KEY and record.value]
     return Successor.model_validate_json(values[-1]) if values else None
-
-
-def _is_memory(record: Record) -> bool:
-    """True for a memory on the changelog; tombstones are no JSON objects."""
-    return record.value is not None and record.value.startswith(b"{")

@@ -62,7 +62,7 @@ class ArchivedTurns:
     def redacted(self, record: Record) -> Outgoing | None:
         """Return what replaces an archived turn that was forgotten since; None if there is nothing to replace.
 
-        `record` is the record of the log. A killed worker, or one of an earlier release, may not have replaced it.
+        `record` is the record of the log. A killed worker may not have replaced it.
         """
         try:
             turn = decode(record.value, self._kinds)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -67,7 +66,7 @@ class Segment(StoredFile, frozen=True):
 class Manifest(BaseModel, frozen=True, populate_by_name=True):
     """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
 
-    `revisions` are those of the pipelines. `digest` is that of `digest_of`; an earlier release wrote none.
+    `revisions` are those of the pipelines. `digest` is that of `digest_of`.
     """
 
     schema_: Literal["backup.v1"] = Field(default="backup.v1", alias="schema")
@@ -96,10 +95,7 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written.
-
-        An earlier release wrote no digest: such a manifest is read, with a warning on standard error.
-        """
+        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written."""
         path = folder / MANIFEST
         if not path.exists():
             return None
@@ -108,12 +104,8 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
             manifest = cls.model_validate_json(content)
         except ValidationError as problem:
             raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem
-        if not manifest.digest:
-            sys.stderr.write(
-                f"{path} has no digest, as of an earlier release: changes can't be found; `backup` adds one\n"
-            )
         # What is stored, not what this release reads of it: a later one may have written further fields.
-        elif manifest.digest != digest_of(from_json(content)):
+        if manifest.digest != digest_of(from_json(content)):
             raise InvalidBackup(
                 f"{path} was changed after it was written, its digest differs; use another copy of the backup"
             )

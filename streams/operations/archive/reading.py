@@ -20,8 +20,7 @@ class BackupLogs:
         if manifest is None or manifest.outcome is None:
             raise InvalidBackup(f"{folder} has no whole backup: back up into it again")
         if digest not in (None, manifest.digest):
-            other = manifest.digest or "has no digest"
-            raise InvalidBackup(f"{folder} is not the backup with the digest {digest}: {other}")
+            raise InvalidBackup(f"{folder} is not the backup with the digest {digest}: {manifest.digest}")
         self._folder = folder
         self._open: dict[LogPartition, tuple[Segment, list[Record]]] = {}
         self.manifest = manifest

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.internal.service import ServiceRecord
 from schemas.scope_models import deployed_scope
@@ -18,7 +17,7 @@ from streams.bootstrap.service_guard import ServiceLog, agree_on_service, servic
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.settings import Settings
-from streams.topics import CHANGELOG, changelog
+from streams.topics import CHANGELOG
 from tests.builders.scopes import AgentScope
 from tests.fakes.service_log import FakeServiceLog
 from tests.worlds.live.broker import RunningBroker
@@ -64,34 +63,10 @@ async def test_another_partition_count_is_refused_with_both_values(deployment: D
     assert "Traceback" not in log
 
 
-async def test_deployment_of_an_earlier_release_is_recorded_after_a_check(deployment: Deployment) -> None:
-    first = await deployment.ready("first")
-    async with deployment.client() as client:
-        await client.remember("The kettle is blue.", turn_id="t-1")
-        await deployment.until_processed()
-        assert await first.terminate(30) == 0
-        await delete_topic(deployment)
-        deployment.more["SCOPE_MODEL"] = MODEL
-        assert "created with scopes of project_id, user_id, not" in await refusal(deployment.start("empty"))
-        del deployment.more["SCOPE_MODEL"]
-        await deployment.ready("first")
-        assert (await client.command("health"))["service"]["scope_fields"] == ["project_id", "user_id"]
-
-
-async def delete_topic(deployment: Deployment) -> None:
-    """Delete the topic of the record, which earlier releases do not have."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
-    await admin.start()
-    try:
-        await admin.delete_topics([deployment.topics.service])
-    finally:
-        await admin.close()
-
-
 async def agreement(bootstrap: str, prefix: str, **changed: Any) -> ServiceRecord | str:
     """Start a worker as far as the agreement. Return the record, or the reason of a refusal."""
     settings = Settings(_env_file=None, broker=f"kafka://{bootstrap}", topic_prefix=prefix, **changed)
-    topics = dict.fromkeys((f"{prefix}service", changelog(settings, "memories")), CHANGELOG)
+    topics = {f"{prefix}service": CHANGELOG}
     meters = Meters()
     try:
         created = await until_available(lambda: ensure_topics(settings, topics), "kafka", meters)
@@ -133,7 +108,7 @@ async def test_workers_of_the_same_settings_may_start_at_once(live_broker: Runni
 async def kafka_log(live_broker: RunningBroker, prefix: str) -> AsyncIterator[KafkaServiceLog]:
     """The log of a deployment whose topics exist."""
     settings = Settings(_env_file=None, broker=f"kafka://{live_broker.bootstrap}", topic_prefix=prefix)
-    await ensure_topics(settings, dict.fromkeys((f"{prefix}service", changelog(settings, "memories")), CHANGELOG))
+    await ensure_topics(settings, {f"{prefix}service": CHANGELOG})
     publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", f"{prefix}dead-letters", Meters())
     await publisher.start()
     yield KafkaServiceLog(settings, publisher, ())
@@ -152,10 +127,6 @@ async def test_log_has_every_acknowledged_value_in_order(log: ServiceLog) -> Non
     for number in range(1, 6):
         await log.write(str(number).encode())
         assert await log.values() == [str(one).encode() for one in range(1, number + 1)]
-
-
-async def test_log_without_memories_has_none(log: ServiceLog) -> None:
-    assert await log.memory() is None
 
 
 async def test_log_ignores_other_keys_and_what_is_before_a_tombstone(

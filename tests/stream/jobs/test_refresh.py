@@ -206,7 +206,7 @@ async def test_without_a_model_rules_of_this_release_read_turns_again(tmp_path: 
         expected = await state(pipeline)
         result, _ = await refreshed(pipeline)
         assert (result["by"], result["total"], result["processed"], result["skipped"]) == ("rules", TURNS, 0, TURNS)
-    # As an earlier release would have left them: a turn without its items, and an item that rules find no more.
+    # As other rules would have left them: a turn without its items, and an item that rules find no more.
     kept = next(iter(items(pipeline).values()))
     [support] = kept.item.supports if kept.item else ()
     turn = pipeline.memories.get(kept_partition(pipeline, kept), support.memory_id)

@@ -134,7 +134,7 @@ async def test_forgotten_turn_leaves_its_identity_alone(is_archived: bool) -> No
 
 
 async def test_forget_that_the_archive_was_not_told_of_is_made_up_for() -> None:
-    """A worker was killed behind the table, or was one of an earlier release."""
+    """A worker was killed behind the table."""
     harness = ArchivingHarness()
     secrets = [harness.say(user, "t1", f"the word is {SECRET}") for user in USERS]
     told, untold, *kept = secrets

@@ -79,7 +79,6 @@ async def test_reports_are_applied_at_once_and_share_a_record(worker: RememberSt
     [out] = worker.publisher.to(TOPICS.embedded)
     first = Embedded.model_validate_json(out.value or b"")
     assert [one.memory_id for one in first.each()] == [memory.memory_id for memory in memories]
-    # A release before this one reads the first report alone.
     assert (out.key, first.memory_id, first.status) == (b"u1", memories[0].memory_id, "ready")
 
 

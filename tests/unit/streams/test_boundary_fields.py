@@ -192,21 +192,8 @@ async def test_worker_with_another_boundary_is_refused_with_both() -> None:
     assert "SCOPE_MODEL" in str(refused.value.code)
 
 
-async def test_deployment_of_before_the_record_had_the_boundary_of_users() -> None:
-    scope = {**ACME, "project_id": "default"}
-    service = FakeServiceLog(memory=json.dumps({"memory_id": "m", "scope": scope}).encode())
-    with pytest.raises(SystemExit, match="created with the boundary user_id, not organization_id, user_id"):
-        await agree_on_service(made_with(TENANTS), service)
-    assert await agree_on_service(made_with(deployed_scope(UserScope)), service)
-
-
 def test_data_directory_with_another_boundary_is_refused_with_both(tmp_path: Path) -> None:
     save_scope_fields(tmp_path, TENANTS)
     save_scope_fields(tmp_path, TENANTS)
     with pytest.raises(SystemExit, match="created with the boundary organization_id, user_id, not user_id"):
         check_scope_fields(tmp_path, deployed_scope(UserScope))
-    saved = json.loads((tmp_path / "scope.json").read_text())
-    del saved["boundary"]
-    (tmp_path / "scope.json").write_text(json.dumps(saved))
-    with pytest.raises(SystemExit, match="created with the boundary user_id, not organization_id, user_id"):
-        check_scope_fields(tmp_path, TENANTS)

@@ -3,6 +3,7 @@
 import pytest
 
 from schemas.internal.release import Release
+from schemas.version import RELEASE, VERSION
 from streams.bootstrap.release_guard import OWN, READS_FROM, agree_on_release
 
 FORMER, NEW = Release(number=2, oldest=1), Release(number=3, oldest=2)
@@ -22,7 +23,7 @@ class FakeReleaseLog:
         self.written.append(release)
 
 
-async def test_data_of_the_releases_before_the_record_is_taken_over_and_recorded() -> None:
+async def test_new_deployment_is_recorded_once() -> None:
     log = FakeReleaseLog()
     assert await agree_on_release(log) == OWN
     assert await agree_on_release(log) == OWN
@@ -48,10 +49,10 @@ async def test_worker_that_cannot_read_what_is_written_is_refused_and_writes_not
 
 
 async def test_data_that_this_release_does_not_read_any_more_is_refused_with_the_way() -> None:
-    log = FakeReleaseLog()
+    log = FakeReleaseLog(FORMER)
     with pytest.raises(SystemExit, match=r"data_too_old: .* start release 3 once, and upgrade to 4 from there"):
         await agree_on_release(log, LAST_READER, reads_from=3)
-    assert log.written == []
+    assert log.written == [FORMER]
     log.written.append(NEW)
     assert await agree_on_release(log, LAST_READER, reads_from=3) == LAST_READER
 
@@ -63,5 +64,11 @@ async def test_limit_of_a_release_is_not_lowered_by_a_later_one() -> None:
 
 
 def test_this_release_reads_and_works_beside_the_one_before() -> None:
-    assert OWN.oldest <= OWN.number - 1
-    assert OWN.number - 1 >= READS_FROM
+    before = max(1, RELEASE - 1)
+    assert OWN.number == RELEASE
+    assert before >= OWN.oldest
+    assert before >= READS_FROM
+
+
+def test_first_release_is_1_0_0() -> None:
+    assert VERSION != "1.0.0" or RELEASE == 1

@@ -204,14 +204,6 @@ def test_damaged_worker_id_is_made_again(tmp_path: Path, content: bytes) -> None
     assert load_worker_id(file) == worker_id
 
 
-def test_old_data_directory_has_the_built_in_scope_fields(tmp_path: Path) -> None:
-    check_scope_fields(tmp_path, AGENTS)
-    (tmp_path / "words").mkdir()
-    save_scope_fields(tmp_path, Scope)
-    with pytest.raises(SystemExit):
-        check_scope_fields(tmp_path, AGENTS)
-
-
 def test_documents_show_the_scopes_of_the_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
     schemas = build_asyncapi(settings_with(f"{EXAMPLES}.AgentScope", monkeypatch))["components"]["schemas"]
     assert schemas["turn_v1"]["properties"]["scope"]["$ref"] == "#/components/schemas/AgentScope"

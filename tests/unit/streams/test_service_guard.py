@@ -120,13 +120,6 @@ async def test_unknown_fields_of_a_record_are_ignored() -> None:
     assert await agree_on_service(record(), service) == record()
 
 
-async def test_deployment_without_a_record_is_compared_with_its_memories() -> None:
-    service = FakeServiceLog(memory=b'{"memory_id":"m","scope":{"user_id":"u1","project_id":"default"}}')
-    assert "with scopes of project_id, user_id, not agent_id" in await refusal(record(scope_model=AGENTS), service)
-    assert service.written == []
-    assert await agree_on_service(record(), service) == record()
-
-
 def test_hash_of_the_scope_is_that_of_data_directories() -> None:
     # As in `scope.json` of directories that exist.
     assert record().scope_schema_hash == "77a0d039050b404ecb3455ec69f55ba2657aae1cfe7c1a4f5569debfff30b171"

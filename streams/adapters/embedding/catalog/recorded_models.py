@@ -1,8 +1,8 @@
 """Agree with the deployment's records on the vector space of a loaded model.
 
-A model's file is a part of its fingerprint; its tokenizer and weights in other files were not always. So the records of
-the deployment say with which of these a model's first vectors were made: the same ones are the same space, as ever, and
-others are another one, in which all is embedded again. Guaranteed: every worker comes to the same space for the same
+A model's file is part of its fingerprint; its tokenizer and weights in further files are compared by records of the
+deployment, which name those of the model's first vectors: the same files are the same space, others are another one, in
+which all is embedded again. Guaranteed: every worker comes to the same space for the same
 files, whichever loads the model first.
 """
 

@@ -2,23 +2,22 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from schemas.models.vectors import MemoryFilter, Nearest, Point
+from schemas.models.vectors import MemoryFilter, Nearest
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_page_query, point_query
+from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, PointRow, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_rows import PointRow, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.embedded.scoring import best_of
 from streams.adapters.vectors.embedded.text_columns import TextQuestion, TextScores
 from streams.adapters.vectors.embedded.token_cache import TokenCache
-from streams.adapters.vectors.shared.vector_contract import POINT_BATCH_SIZE, VECTOR_BATCH_SIZE
+from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
 from streams.batching import batches
 
 Pause = Callable[[], Awaitable[object]]
@@ -132,23 +131,3 @@ def _repack(
 async def _pause(*, yields: bool) -> None:
     if yields:
         await asyncio.sleep(0)
-
-
-async def read_all_points(
-    opened: Callable[[], Awaitable[CollectionShard | None]], packed: PackedVectors, space: VectorSpace
-) -> AsyncIterator[list[Point]]:
-    """Yield all points of a collection as they were written, some at a time."""
-    start: ScrollOffset = None
-    while (shard := await opened()) is not None:
-        page, start = shard.ask(point_page_query(space.fingerprint, start, POINT_BATCH_SIZE))
-        rows = packed.find(space, [one.memory_id for one in page]) if shard.has_packed_tokens else {}
-        yield [_with_packed(point, rows.get(point.memory_id)) for point in page]
-        if start is None:
-            return
-
-
-def _with_packed(point: Point, row: PointRow | None) -> Point:
-    """Return a point of the engine with its token vectors and passages, if these are packed."""
-    if row is None:
-        return point
-    return replace(point, tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS, passages=row.vectors.passages)

@@ -43,9 +43,6 @@ DAMAGED_PREFIX = ".damaged-"
 PACKED_DIR = ".packed"
 """In the root: the packed vectors of all collections."""
 
-FORMER_PACKED_DIR = "packed"
-"""In each collection of earlier releases: its packed vectors, a store that needed the collection to be open."""
-
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
 
@@ -68,8 +65,6 @@ class EdgeCollections:
             raise RuntimeError(f"another process owns the vector index in {root}") from error
         self.packed = PackedVectors(root / PACKED_DIR)
         """The vectors of all collections, by boundary."""
-        for former in root.glob(f"[!.]*/{FORMER_PACKED_DIR}"):
-            shutil.rmtree(former, ignore_errors=True)
         self._open_shards = open_shards or OpenShards()
         self._shards: dict[str, CollectionShard] = {}
         self._fingerprints: dict[str, Fingerprint] = {}
@@ -210,7 +205,8 @@ class EdgeCollections:
 
     def _lacks_tokens(self, name: str) -> bool:
         """True if the collection's token vectors should be in the packed store, which was made anew."""
-        return has_packed_tokens(self._root / name) and not self.packed.is_complete(name)
+        fingerprint = self._fingerprints.get(name) or self._read_fingerprint(name)
+        return fingerprint is not None and has_packed_tokens(fingerprint) and not self.packed.is_complete(name)
 
     def is_idle(self, name: str) -> bool:
         """True if no call on the open collection is under way."""

@@ -9,9 +9,8 @@ takes 5 ms to return 500 ids, and 10 to search 50,000.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded import edge_requests
-from streams.adapters.vectors.embedded.boundary_reads import read_all_points, read_ids, score_rows
+from streams.adapters.vectors.embedded.boundary_reads import read_ids, score_rows
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.cached_boundaries import CachedBoundaries
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
@@ -212,10 +211,6 @@ class EdgeIndex:
                 found |= shard.ask(edge_requests.pooled_query(space.fingerprint, batch))
                 await asyncio.sleep(0)
         return found
-
-    def all_points(self, space: VectorSpace) -> AsyncIterator[list[Point]]:
-        """Yield all points of a collection as they were written, some at a time; no write may come in between."""
-        return read_all_points(partial(self._opening.readable, space), self._packed, space)
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         return self._collections.count(space, partition)

@@ -107,19 +107,6 @@ def id_page_query(
     return request
 
 
-def point_page_query(
-    fingerprint: Fingerprint, start: ScrollOffset, limit: int
-) -> Callable[[edge.EdgeShard], tuple[list[Point], ScrollOffset]]:
-    """Request a page of all points as they were written, and the start of the next page."""
-    scroll = edge.ScrollRequest(offset=start, limit=limit, with_payload=True, with_vector=True)
-
-    def request(engine: edge.EdgeShard) -> tuple[list[Point], ScrollOffset]:
-        records, next_page = engine.scroll(scroll)
-        return [_point_of(fingerprint, record) for record in records], next_page
-
-    return request
-
-
 def _point_of(fingerprint: Fingerprint, record: Any) -> Point:
     vectors = payload.decode_point_vectors(fingerprint, record.vector)
     return payload.point_of(str(record.id), record.payload or {}, vectors)

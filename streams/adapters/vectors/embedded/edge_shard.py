@@ -43,10 +43,6 @@ ENGINE_SETTINGS = {
 COUNTS_FILE = "counts.json"
 """In a closed shard's directory: its points by partition. Removed before the first write after an opening."""
 
-TOKENS_FILE = "tokens-are-packed"
-"""In the directory of a shard whose token vectors are in the packed store alone, where they take half of the space, and
-so are passages. Collections of earlier releases have no such file, and their token vectors in both."""
-
 MAX_PARTITIONS = 100_000
 """More partitions than a topic can have."""
 
@@ -68,8 +64,7 @@ class CollectionShard:
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
         self._is_counted = (path / COUNTS_FILE).exists()
-        self.has_packed_tokens = has_packed_tokens(path)
-        """True if the shard has only those token vectors that can't be packed."""
+        self.has_packed_tokens = has_packed_tokens(self.fingerprint)
         self._shard = self._load()
         self._indexed = set(self.ask(lambda shard: shard.info().payload_schema))
 
@@ -176,9 +171,12 @@ def read_counts(path: Path) -> Mapping[int, int] | None:
         return None
 
 
-def has_packed_tokens(path: Path) -> bool:
-    """True if token vectors and passages of the collection in this directory are in the packed store alone."""
-    return (path / TOKENS_FILE).exists()
+def has_packed_tokens(fingerprint: Fingerprint) -> bool:
+    """True if texts have token vectors or passages.
+
+    The packed store alone has those that can be packed: they take half of the engine's space there.
+    """
+    return bool(fingerprint.token_dim or fingerprint.passages)
 
 
 def make_collection(path: Path, fingerprint: Fingerprint) -> None:
@@ -188,8 +186,6 @@ def make_collection(path: Path, fingerprint: Fingerprint) -> None:
     staging.mkdir()
     make_shard(staging, fingerprint)
     write_durably(staging / FINGERPRINT_FILE, fingerprint.model_dump_json())
-    if fingerprint.token_dim or fingerprint.passages:
-        write_durably(staging / TOKENS_FILE, "")
     staging.rename(path)
     fsync_path(path.parent)
 

@@ -1,13 +1,12 @@
 """Rows of the packed store: a point's vectors, and the fields that filters check, as bytes.
 
-The pooled vector has 16-bit floats: half of the space, and cosines within 2e-5 of those of 32 bits. Rows of earlier
-releases have 32-bit floats, and are read as they are. In a space of cut texts the passages of each follow the pooled
-vector: their number, their token counts, and their own pooled vectors. The pooled vector of a cut text is the mean of
-these, in its length: its product with a question is the mean of their cosines, also after vectors were read and written
-again.
+The pooled vector has 16-bit floats: half of the space, and cosines within 2e-5 of those of 32 bits. In a space of cut
+texts the passages of each follow the pooled vector: their number, their token counts, and their own pooled vectors. The
+pooled vector of a cut text is the mean of these, in its length: its product with a question is the mean of their
+cosines, also after vectors were read and written again.
 
-Guaranteed: an unpacked pooled vector of a text that is not cut equals the engine's, to the last digit in collections
-that this release has made; that of a cut text has its direction.
+Guaranteed: an unpacked pooled vector of a text that is not cut equals the engine's, to the last digit; that of a cut
+text has its direction.
 """
 
 import json
@@ -15,7 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +28,13 @@ PACKED_STEPS = np.float32(128)
 _HEADER = struct.Struct("<qH")
 """The start of a row: its time, and the length of its filter fields as JSON."""
 
-_HALF_FLOATS = 0x8000
-"""Set in that length if the pooled vector has 16-bit floats."""
+MAX_FIELDS_BYTES = 0xFFFF
+"""Filter fields as JSON: the length has 16 bits."""
 
 ROUNDED_LENGTH_ERROR = 2.0**-10
 """How far the square of the length of a unit vector is from 1 once its numbers are rounded to 11 bits, at most."""
+
+_FLOAT = np.dtype(np.float16)
 
 _COUNT = np.dtype(np.uint16)
 """The number of passages, and of the token vectors of each."""
@@ -82,32 +83,30 @@ class PointRow(NamedTuple):
 
 
 class RowStart(NamedTuple):
-    """What a row has before its token vectors: the type and the place of the pooled vector's numbers."""
+    """What a row has before its vectors, and the position of the pooled one."""
 
     occurred_ms: int
     kind: FilterFields
-    pooled_type: np.dtype[Any]
     pooled_at: int
 
     @classmethod
     def of(cls, row: bytes) -> Self:
         """Read the start of a row."""
         occurred_ms, length = _HEADER.unpack_from(row)
-        end = _HEADER.size + (length & ~_HALF_FLOATS)
-        pooled_type = np.dtype(np.float16 if length & _HALF_FLOATS else np.float32)
-        return cls(occurred_ms, _filter_fields(row[_HEADER.size : end]), pooled_type, end)
+        end = _HEADER.size + length
+        return cls(occurred_ms, _filter_fields(row[_HEADER.size : end]), end)
 
     def texts(self, fingerprint: Fingerprint, row: bytes) -> tuple[PackedTokens, PassageVectors | None]:
         """Read the token vectors and the passages of a row with this start."""
-        at, passages = self.pooled_at + self.pooled_type.itemsize * fingerprint.dim, None
+        at, passages = self.pooled_at + _FLOAT.itemsize * fingerprint.dim, None
         if fingerprint.passages is not None:
             [count] = np.frombuffer(row, _COUNT, 1, at).tolist()
             at += _COUNT.itemsize
             if count:
                 token_counts = np.frombuffer(row, _COUNT, count, at).astype(np.int64)
                 at += token_counts.size * _COUNT.itemsize
-                pooled = np.frombuffer(row, np.float16, count * fingerprint.dim, at).astype(np.float32)
-                at += pooled.size * 2
+                pooled = np.frombuffer(row, _FLOAT, count * fingerprint.dim, at).astype(np.float32)
+                at += pooled.size * _FLOAT.itemsize
                 passages = PassageVectors(pooled.reshape(count, -1), token_counts)
         if not fingerprint.token_dim:
             return np.zeros((0, 0), np.int8), passages
@@ -125,12 +124,12 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
     if not np.array_equal(grid, steps):
         return None
     kind = json.dumps([point.mode, point.type, dict(sorted(point.scope.items()))]).encode()
-    if len(kind) >= _HALF_FLOATS:
+    if len(kind) > MAX_FIELDS_BYTES:
         return None
     if point.passages is not None and point.passages.token_counts.max() > np.iinfo(_COUNT).max:
         return None
-    pooled = half_whole_vector(point).astype(np.float16)
-    header = _HEADER.pack(point.occurred_ms, len(kind) | _HALF_FLOATS)
+    pooled = half_whole_vector(point).astype(_FLOAT)
+    header = _HEADER.pack(point.occurred_ms, len(kind))
     passages = b"" if fingerprint.passages is None else _pack_passages(point.passages)
     return b"".join((header, kind, pooled.tobytes(), passages, grid.tobytes()))
 
@@ -139,7 +138,7 @@ def _pack_passages(passages: PassageVectors | None) -> bytes:
     if passages is None:
         return np.zeros(1, _COUNT).tobytes()
     counts = np.array([len(passages), *passages.token_counts.tolist()], _COUNT)
-    return counts.tobytes() + half_unit_vectors(passages).pooled.astype(np.float16).tobytes()
+    return counts.tobytes() + half_unit_vectors(passages).pooled.astype(_FLOAT).tobytes()
 
 
 def unpack_vectors(fingerprint: Fingerprint, row: bytes) -> Unpacked:
@@ -154,7 +153,7 @@ def unpack_row(fingerprint: Fingerprint, memory_id: str, row: bytes) -> PointRow
 
 
 def _unpack(fingerprint: Fingerprint, row: bytes, start: RowStart) -> Unpacked:
-    pooled = np.frombuffer(row, start.pooled_type, fingerprint.dim, start.pooled_at).astype(np.float32)
+    pooled = np.frombuffer(row, _FLOAT, fingerprint.dim, start.pooled_at).astype(np.float32)
     return Unpacked(pooled, *start.texts(fingerprint, row))
 
 

@@ -1,9 +1,8 @@
 """The vectors of all collections packed to bytes, on disk, sorted by boundary; and the rows of which one is built.
 
 The engine reads point by point, from all over its files: 200 take 20 ms the first time; one range of keys takes 0.5 ms.
-The engine decides which points exist, and has their pooled vectors; token vectors are here alone, but in collections of
-earlier releases. Unpacked vectors equal the engine's (`packed_rows`); token vectors that are not quantised are left to
-the engine, with their boundary.
+The engine decides which points exist, and has their pooled vectors; token vectors are here alone. Unpacked vectors
+equal the engine's (`packed_rows`); token vectors that are not quantised are left to the engine, with their boundary.
 
 Guaranteed: a complete collection has a row, perhaps without vectors, for each point whose write returned.
 """

@@ -3,7 +3,7 @@
 The whole text alone has a partition, a content hash and a vector named `POOLED`, so that counts, hashes and searches
 see it alone; of a cut text it has the length of that vector, of which a server keeps the direction. Passages have
 `PASSAGE`; `TOKENS` lie with the passages of a cut text, else with the whole. In a space of cut texts every point names
-its memory. Guaranteed: a space without cut texts has points as earlier releases wrote them.
+its memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

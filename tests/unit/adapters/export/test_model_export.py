@@ -21,7 +21,7 @@ from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import TokenProjection
 from streams.adapters.export.model_export import export_model, minilm_folder, parse_safetensors, read_weights
-from streams.adapters.exported_models import SIZES_FILE, Precision, is_complete, write_sizes
+from streams.adapters.exported_models import Precision, is_complete, write_sizes
 from tests.builders.exported_models import exported_minilm
 
 Array = NDArray[np.float32]
@@ -54,8 +54,7 @@ def int8(tmp_path_factory: pytest.TempPathFactory) -> FastembedModel:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    # Exports of earlier releases have no file of sizes.
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SIZES_FILE}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 class PlainBert:

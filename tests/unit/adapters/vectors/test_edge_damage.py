@@ -18,7 +18,6 @@ from streams.adapters.vectors.embedded.call_mark import CallMark
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.engine_errors import MAX_FAILED_CALLS, is_lack, translate_engine_errors
 from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
-from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
 
 
 async def test_a_damaged_collection_is_set_aside_and_made_again(tmp_path: Path) -> None:
@@ -65,17 +64,6 @@ async def test_damaged_packed_vectors_set_the_collections_aside_that_have_their_
     lost.assert_called_once()
     await index.upsert(TOKEN_SPACE, points(range(3)))
     assert len(await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500)) == 3
-    await index.close()
-
-
-async def test_damaged_copy_of_an_earlier_releases_vectors_is_made_again_from_the_engine(tmp_path: Path) -> None:
-    await (await opened_as_by_an_earlier_release(tmp_path, TOKEN_SPACE, *points(range(1, 2)))).close()
-    index = await _reopened_with_points(tmp_path)
-    _overwrite(tmp_path.rglob("*.sst"))
-    failures = await _count_failures(lambda: index.delete(TOKEN_SPACE, [memory(3)]))
-    assert failures == MAX_FAILED_CALLS
-    assert len(await index.search(TOKEN_SPACE, ONES, MemoryFilter("u1"), 500)) == 299
-    assert index.set_aside() == []
     await index.close()
 
 

@@ -1,16 +1,14 @@
-"""Rows of the packed store: 16-bit floats, those of earlier releases, and what has no row."""
+"""Rows of the packed store: 16-bit floats, and points without a row."""
 
-import json
-import struct
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from schemas.models.vectors import PassageVectors, Vector
-from streams.adapters.vectors.embedded.packed_rows import half_unit_vector, pack_point, unpack_row, unpack_vectors
+from streams.adapters.vectors.embedded.packed_rows import half_unit_vector, pack_point, unpack_vectors
 from tests.builders.spaces import space_of
-from tests.fakes.vector_indexes import memory, point
+from tests.fakes.vector_indexes import point
 
 SPACE = space_of(dim=384, token_dim=2)
 TOKENS = np.array([[0.5, -0.25], [0.125, 1 - 2**-7]], np.float32)
@@ -48,17 +46,6 @@ def test_row_of_a_space_of_cut_texts_has_their_passages() -> None:
     assert unpack_vectors(fingerprint, plain).passages is None
 
 
-def test_row_of_an_earlier_release_is_read_with_all_its_bits() -> None:
-    made, unit = point(1, tokens=TOKENS), (drawn(2) / np.linalg.norm(drawn(2))).astype(np.float32)
-    kind = json.dumps([made.mode, made.type, made.scope]).encode()
-    steps = (TOKENS * 128).astype(np.int8)
-    former = struct.pack("<qH", 1234, len(kind)) + kind + unit.tobytes() + steps.tobytes()
-    row = unpack_row(SPACE.fingerprint, memory(1), former)
-    assert (row.memory_id, row.occurred_ms, row.kind.mode) == (memory(1), 1234, made.mode)
-    assert row.vectors.pooled.tolist() == unit.tolist()
-    assert row.vectors.tokens.tolist() == steps.tolist()
-
-
 @pytest.mark.parametrize("dim", [1, 2, 3, 384])
 def test_rounded_vector_stays_as_it_is(dim: int) -> None:
     for seed in range(200):
@@ -69,7 +56,7 @@ def test_rounded_vector_stays_as_it_is(dim: int) -> None:
 
 
 def test_point_with_very_long_filter_fields_has_no_row() -> None:
-    scope = {f"field{number}": "\U0001f331" * 256 for number in range(12)}
+    scope = {f"field{number}": "\U0001f331" * 256 for number in range(24)}
     assert pack_point(SPACE.fingerprint, point(1, vector=drawn(3), tokens=TOKENS, scope=scope)) is None
     long = replace(point(1, vector=drawn(3), tokens=TOKENS), scope={"field": "x" * 256})
     assert pack_point(SPACE.fingerprint, long) is not None

@@ -17,7 +17,6 @@ from streams.adapters.vectors.embedded.edge_requests import vector_query
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
-from tests.unit.adapters.vectors.earlier_release import opened_as_by_an_earlier_release
 
 SPACE = space_of(dim=4, token_dim=2)
 QUESTION = np.array([[1, 0], [0, 0.5]], np.float32)
@@ -108,15 +107,3 @@ async def test_collection_whose_packed_tokens_are_lost_is_set_aside(tmp_path: Pa
     await again.upsert(SPACE, [made(1)])
     assert len(await again.maxsim(SPACE, QUESTION, OF_USER, 10)) == 1
     await again.close()
-
-
-async def test_collection_of_an_earlier_release_keeps_its_tokens_in_the_engine(tmp_path: Path) -> None:
-    index = await opened_as_by_an_earlier_release(tmp_path, SPACE, made(1), made(2))
-    assert tokens_in_engine(index, 1, 2) == [1, 2]
-    expected = scores(await index.maxsim(SPACE, QUESTION, OF_USER, 10))
-    await index.close()
-    shutil.rmtree(tmp_path / PACKED_DIR)
-    large = EdgeIndex(tmp_path, beyond_the_cache())
-    assert large.set_aside() == []
-    assert scores(await large.maxsim(SPACE, QUESTION, OF_USER, 10)) == pytest.approx(expected, abs=1e-3)
-    await large.close()

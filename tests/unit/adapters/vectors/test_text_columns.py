@@ -117,18 +117,6 @@ async def test_restart_keeps_passages(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_all_points_are_read_with_their_passages(tmp_path: Path) -> None:
-    index = EdgeIndex(tmp_path)
-    await index.upsert(SPACE, [made(number) for number in range(20)])
-    read = {one.memory_id: one async for page in index.all_points(SPACE) for one in page}
-    for number in range(20):
-        passages, expected = read[memory(number)].passages, made(number).passages
-        assert (passages is None) == (expected is None)
-        if passages is not None and expected is not None:
-            assert passages.token_counts.tolist() == expected.token_counts.tolist()
-    await index.close()
-
-
 async def test_text_whose_tokens_cannot_be_packed_is_scored_as_a_whole(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     tokens = np.full((2, 16), 0.3, np.float32)

@@ -19,7 +19,9 @@ def asking(user: str = "ana", **fields: Any) -> ListRequest:
 
 def cursor_of(request: ListRequest) -> Cursor:
     """Return a cursor of a request."""
-    return Cursor(request=request_digest(request), began=3, changes=(4, 0), time_us=-5, key="\u00fc\u20ac", total=None)
+    return Cursor(
+        request=request_digest(request), began=3, changes=(4, 0, 0, 0), time_us=-5, key="\u00fc\u20ac", total=None
+    )
 
 
 def forged(**changes: Any) -> str:
@@ -73,7 +75,7 @@ def test_cursor_of_another_request_is_refused(other: dict[str, Any]) -> None:
         forged(began="3"),
         forged(key=None),
         forged(total=-1),
-        forged(changes=[1]),
+        forged(changes=[1, 2, 3]),
         forged(more=1),
     ],
 )

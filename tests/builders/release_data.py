@@ -1,10 +1,10 @@
 """Make the data directory of a release, which the next release must read: an archive and what was seen in it.
 
-    unshare --uts sh -c 'hostname release && python -m tests.builders.previous_release CHECKOUT MODELS OUT --killed'
+    unshare --uts sh -c 'hostname release && python -m tests.builders.release_data CHECKOUT MODELS OUT'
 
 `CHECKOUT` is a worktree of the release, `MODELS` a directory for its models, `OUT` the folder of `data.tar.xz` and
-`seen.json`. With `--killed` its processes are killed while turns arrive; otherwise they are ended. RocksDB writes the
-host's name into its files: hence another one.
+`seen.json`. Its processes are killed while turns arrive. RocksDB writes the host's name into its files: hence another
+one.
 """
 
 import argparse
@@ -180,19 +180,16 @@ async def dead_letters(bootstrap: str) -> list[str]:
         return sorted(found)
 
 
-async def make(checkout: Path, models: Path, data_dir: Path, *, killed: bool) -> Json:
-    """Fill a data directory; return what was seen in it."""
+async def make(checkout: Path, models: Path, data_dir: Path) -> Json:
+    """Fill a data directory, and kill the processes; return what was seen in it."""
     with running_up(checkout, data_dir, models) as up:
         await up.ready()
         async with MemoryClient(up.bootstrap, timeout=60) as client:
             await fill(client, up.bootstrap)
             seen: Json = {"users": {user: await seen_by(client, user) for user in USERS}}
             seen["dead_letters"] = await dead_letters(up.bootstrap)
-            seen["acknowledged"] = [await _late(client, number) for number in range(20)] if killed else []
-            if killed:
-                up.kill()
-        if not killed:
-            assert await up.end() == 0
+            seen["acknowledged"] = [await _late(client, number) for number in range(20)]
+            up.kill()
     return seen
 
 
@@ -216,12 +213,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("checkout", "models", "out"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("--killed", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         data_dir = Path(temporary) / "data"
         data_dir.mkdir()
-        made = make(options.checkout.resolve(), options.models.resolve(), data_dir, killed=options.killed)
+        made = make(options.checkout.resolve(), options.models.resolve(), data_dir)
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "seen.json").write_text(json.dumps(asyncio.run(made), indent=1, sort_keys=True) + "\n")
         _archive(data_dir, options.out / "data.tar.xz")
