@@ -14,6 +14,7 @@ WORKDIR /app
 COPY schemas schemas
 COPY agents agents
 COPY streams streams
+COPY operations operations
 COPY gateway gateway
 USER worker
 # Tables, lexical index and models; rebuilt from Kafka if lost.

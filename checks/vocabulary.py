@@ -16,6 +16,7 @@ ROOTS = (
     "schemas",
     "agents",
     "streams",
+    "operations",
     "gateway",
     "client",
     "bench",

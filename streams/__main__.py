@@ -122,13 +122,13 @@ def _add_operations(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         parser.set_defaults(run=partial(_operate, name))
         # Its options are needed by no other command.
         if sys.argv[1:2] == [name]:
-            from streams.operations.arguments import add_options
+            from operations.arguments import add_options
 
             add_options(name, parser)
 
 
 def _operate(name: str, options: argparse.Namespace, settings: Settings) -> int:
-    from streams.operations.arguments import run
+    from operations.arguments import run
 
     check_security(settings.kafka_security)
     return run(name, options, settings)
@@ -226,13 +226,13 @@ def _key(options: argparse.Namespace, _settings: Settings) -> int:
 def _add_pipeline_commands(parser: argparse.ArgumentParser) -> None:
     # As above.
     if sys.argv[1:2] == ["pipeline"]:
-        from streams.pipeline_commands import add_pipeline_commands
+        from operations.pipeline_commands import add_pipeline_commands
 
         add_pipeline_commands(parser)
 
 
 def _pipeline(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.pipeline_commands import run_pipeline_command
+    from operations.pipeline_commands import run_pipeline_command
 
     check_security(settings.kafka_security)
     return run_pipeline_command(options, settings)

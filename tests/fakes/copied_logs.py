@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
+from operations.copy.entries import copied_record
+from operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
-from streams.operations.copy.entries import copied_record
-from streams.operations.copy.logs import LOGS, CopiedRecord, Entry, Log, LogPartition, Outcome, Positions
 
 
 class Killed(BaseException):

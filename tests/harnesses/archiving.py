@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from agents.memory.items import forgotten_event
 from agents.rules.memory.versions import identify_turn, next_memory
+from operations.copy.archived_log import ArchivedLog
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
@@ -16,7 +17,6 @@ from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
 from streams.flow.support.archived_turns import ArchivedTurns, archive_forgotten
 from streams.observability.metrics import Meters
-from streams.operations.copy.archived_log import ArchivedLog
 from streams.topics import topics_with_prefix
 from streams.wire.partitioning import partition_of
 from tests.builders.turns import PARTITIONS, turn_fields

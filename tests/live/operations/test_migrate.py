@@ -10,8 +10,8 @@ from pathlib import Path
 from modestream_client import MemoryClient
 from modestream_client.vocabulary import MemoryType
 
+from operations.copy.kafka_source import log_places
 from streams.adapters.kafka.log_reader import open_log_reader
-from streams.operations.copy.kafka_source import log_places
 from tests.worlds.live.processes import ROOT, Deployment, eventually
 
 USERS = ("ana", "ben", "cleo")

@@ -12,8 +12,8 @@ from modestream_client import MemoryClient, MemoryUnreachable
 from gateway.connection_settings import ConnectionSettings
 from gateway.stdio import wire_to
 from gateway.wire.serving_wire import ServingWire
+from operations.migrate import MigrateOptions, migrate
 from streams.adapters.kafka.deleted_topics import topics_of_deployment
-from streams.operations.migrate import MigrateOptions, migrate
 from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment, eventually
 

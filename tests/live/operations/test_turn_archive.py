@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from operations.copy.kafka_source import open_logs
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 from streams.adapters.kafka.admin import ensure_topics
@@ -13,7 +14,6 @@ from streams.channels import input_channels
 from streams.flow.background.archiving import ArchiveTurns
 from streams.flow.support.archived_turns import ArchivedTurns
 from streams.observability.metrics import Meters
-from streams.operations.copy.kafka_source import open_logs
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 from tests.builders.turns import as_bytes, turn_fields

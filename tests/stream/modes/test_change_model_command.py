@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from modestream_client import MemoryServiceError
 
-from streams.operations.change_model import ChangeModel, ModelChange
+from operations.change_model import ChangeModel, ModelChange
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.mode_commands import count_vectors
 

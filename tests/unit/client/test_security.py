@@ -94,5 +94,8 @@ def test_setting_reaches_every_connection() -> None:
 def test_every_kafka_client_of_the_server_takes_the_settings() -> None:
     """A client that names its servers alone would come in without TLS and SASL."""
     own_broker = Path("streams/up/broker.py")
-    sources = [path for path in Path("streams").rglob("*.py") if path not in (own_broker, Path("streams/settings.py"))]
+    exempt = (own_broker, Path("streams/settings.py"))
+    sources = [
+        path for folder in ("streams", "operations") for path in Path(folder).rglob("*.py") if path not in exempt
+    ]
     assert [str(path) for path in sources if "bootstrap_servers=" in path.read_text()] == []

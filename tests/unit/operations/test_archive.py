@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from agents.rules.memory.versions import identify_turn
+from operations.archive import writing
+from operations.archive.lines import line_of, record_in
+from operations.archive.manifest import InvalidBackup, Manifest, digest_of
+from operations.archive.reading import BackupLogs
+from operations.archive.writing import BackupWriter
+from operations.copy.copier import NOTHING
+from operations.copy.entries import EntryBuilder
+from operations.copy.logs import LOGS, Outcome
 from schemas.internal.service import ServiceRecord
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
-from streams.operations.archive import writing
-from streams.operations.archive.lines import line_of, record_in
-from streams.operations.archive.manifest import InvalidBackup, Manifest, digest_of
-from streams.operations.archive.reading import BackupLogs
-from streams.operations.archive.writing import BackupWriter
-from streams.operations.copy.copier import NOTHING
-from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.logs import LOGS, Outcome
 from tests.fakes.copied_logs import FakeLogSource
 
 SERVICE = ServiceRecord.of(Scope, 1, "memory.", ["turn.v1"])

@@ -1,6 +1,6 @@
+from operations.boundaries import CurrentBoundaries
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
-from streams.operations.boundaries import CurrentBoundaries
 
 
 def record(key: str, value: bytes | None) -> Record:

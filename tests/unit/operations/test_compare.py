@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streams.operations.compare import compare_memories
+from operations.compare import compare_memories
 
 
 def listing(**texts: str) -> dict[str, Any]:

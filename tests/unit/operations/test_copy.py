@@ -10,16 +10,16 @@ import pytest
 from modestream_client import MemoryServiceError
 
 from agents.rules.memory.identity import derive_memory_id
+from operations.copy.copier import NOTHING, Copier, CopyReport
+from operations.copy.entries import COPIED_FROM, EntryBuilder
+from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
+from operations.copy.merge import PartitionLogs, PartitionPosition
+from operations.copy.position import CopyPosition
+from operations.migrate import MigrateOptions
+from operations.switch import NotSwitched
 from schemas.messages.records import Record
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
-from streams.operations.copy.copier import NOTHING, Copier, CopyReport
-from streams.operations.copy.entries import COPIED_FROM, EntryBuilder
-from streams.operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
-from streams.operations.copy.merge import PartitionLogs, PartitionPosition
-from streams.operations.copy.position import CopyPosition
-from streams.operations.migrate import MigrateOptions
-from streams.operations.switch import NotSwitched
 from streams.wire.partitioning import partition_of
 from tests.builders.scopes import AgentScope
 from tests.fakes.copied_logs import FakeLogSource, FakeLogTarget, Killed

@@ -4,14 +4,14 @@ import pytest
 
 from agents.rules.memory.identity import derive_memory_id
 from agents.rules.memory.versions import identify_turn
+from operations.copy.entries import EntryBuilder, LeftOut
+from operations.copy.logs import Entry, Log
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
-from streams.operations.copy.entries import EntryBuilder, LeftOut
-from streams.operations.copy.logs import Entry, Log
 from streams.wire.archived_turns import FORGOTTEN_TEXT
 from streams.wire.partitioning import MOVED_FROM, partition_of
 from tests.builders.scopes import AgentScope

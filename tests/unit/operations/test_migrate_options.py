@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from operations.arguments import add_options, run
+from operations.migrate import MigrateOptions
+from operations.switch import NotSwitched, check_replaced
 from schemas.internal.successor import Successor
-from streams.operations.arguments import add_options, run
-from streams.operations.migrate import MigrateOptions
-from streams.operations.switch import NotSwitched, check_replaced
 from streams.settings import Settings
 
 OPERATIONS = Path(__file__).parents[3] / "docs/operations.md"

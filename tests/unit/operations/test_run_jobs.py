@@ -4,10 +4,10 @@ from pathlib import Path
 from modestream_client import MemoryServiceError
 from modestream_client.results.upkeep import FinishedJob
 
+from operations.journal import Journal
+from operations.progress import Progress
+from operations.run_jobs import JobTotals, run_for_each
 from schemas.messages.boundaries import Boundary
-from streams.operations.journal import Journal
-from streams.operations.progress import Progress
-from streams.operations.run_jobs import JobTotals, run_for_each
 
 
 def users(*names: str) -> list[Boundary]:

@@ -1,12 +1,12 @@
 import json
 
 from agents.rules.memory.versions import identify_turn, next_memory
+from operations.verification.findings import Findings
+from operations.verification.logged import LoggedTurns, StoredRows, TableGaps, find_gaps
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
-from streams.operations.verification.findings import Findings
-from streams.operations.verification.logged import LoggedTurns, StoredRows, TableGaps, find_gaps
 from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
 from streams.wire.partitioning import partition_of, relocate
 

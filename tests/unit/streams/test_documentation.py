@@ -124,7 +124,7 @@ def test_every_hop_of_the_architecture_exists_in_the_code() -> None:
         assert name in set(defined_names(ast.parse(source.read_text()).body)), f"{file}:{name}"
 
 
-@pytest.mark.parametrize("folder", ["agents", "schemas", "streams", "tests", "training"])
+@pytest.mark.parametrize("folder", ["agents", "operations", "schemas", "streams", "tests", "training"])
 def test_dotted_names_in_docstrings_exist(folder: str) -> None:
     named = {(file, name) for file in (ROOT / folder).rglob("*.py") for name in DOTTED.findall(file.read_text())}
     assert [f"{identifier(file)}: {name}" for file, name in sorted(named) if not is_defined(name)] == []

@@ -20,7 +20,9 @@ def test_operations_has_the_same_table() -> None:
 
 
 def test_every_code_that_a_process_ends_with_is_in_it() -> None:
-    sources = [file.read_text() for folder in ("streams", "gateway") for file in (ROOT / folder).rglob("*.py")]
+    sources = [
+        file.read_text() for folder in ("operations", "streams", "gateway") for file in (ROOT / folder).rglob("*.py")
+    ]
     named = {getattr(os, name) for source in sources for name in re.findall(r"\bos\.(EX_\w+)", source)}
     assert named | {DEFECT_CODE, StartRefused.exit_code, SettingsRefused.exit_code} <= EXIT_CODES.keys()
 

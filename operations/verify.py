@@ -12,24 +12,24 @@ from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
 
+from operations.boundaries import list_boundaries
+from operations.copy.archived_log import ArchivedLog
+from operations.copy.entries import EntryBuilder
+from operations.copy.kafka_source import existing_places
+from operations.copy.kafka_target import KafkaTarget, open_target
+from operations.copy.logs import Entry
+from operations.deployment import client_of, deployment_at
+from operations.pacing import at_most
+from operations.progress import Progress
+from operations.selection import Selection
+from operations.verification.findings import GAPS, Findings
+from operations.verification.logged import DeadPlace, LoggedTurns, StoredRows, TableGaps, find_gaps
+from operations.verification.user import UserVerification
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.log_reader import LogReader, open_log_reader
 from streams.channels import input_channels
-from streams.operations.boundaries import list_boundaries
-from streams.operations.copy.archived_log import ArchivedLog
-from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.kafka_source import existing_places
-from streams.operations.copy.kafka_target import KafkaTarget, open_target
-from streams.operations.copy.logs import Entry
-from streams.operations.deployment import client_of, deployment_at
-from streams.operations.pacing import at_most
-from streams.operations.progress import Progress
-from streams.operations.selection import Selection
-from streams.operations.verification.findings import GAPS, Findings
-from streams.operations.verification.logged import DeadPlace, LoggedTurns, StoredRows, TableGaps, find_gaps
-from streams.operations.verification.user import UserVerification
 from streams.settings import Settings
 from streams.topics import changelog, group_id, topics_with_prefix
 from streams.wire.partitioning import partition_of

@@ -7,11 +7,11 @@ from modestream_client import MemoryClient, MemoryServiceError
 from modestream_client.answers import Json
 from modestream_client.vocabulary import command_topic
 
+from operations.deployment import scope_of
+from operations.listing import UserListing
+from operations.verification.findings import MENDED_BY_JOBS, Findings
+from operations.verification.logged import TableGaps
 from schemas.messages.boundaries import Boundary
-from streams.operations.deployment import scope_of
-from streams.operations.listing import UserListing
-from streams.operations.verification.findings import MENDED_BY_JOBS, Findings
-from streams.operations.verification.logged import TableGaps
 from streams.settings import Settings
 
 JOB_TIMEOUT_S = 3600.0

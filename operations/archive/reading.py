@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
+from operations.archive.lines import record_in
+from operations.archive.manifest import InvalidBackup, Manifest, Segment
+from operations.copy.logs import LOGS, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
-from streams.operations.archive.lines import record_in
-from streams.operations.archive.manifest import InvalidBackup, Manifest, Segment
-from streams.operations.copy.logs import LOGS, LogPartition, Outcome, Positions
 
 
 class BackupLogs:

@@ -10,12 +10,12 @@ from modestream_client.answers import parse_as
 from modestream_client.results.upkeep import ServiceHealth
 from modestream_client.vocabulary import command_topic
 
+from operations.boundaries import list_boundaries
+from operations.deployment import client_of, deployment_at, scope_of
+from operations.pacing import at_most
+from operations.progress import Progress
+from operations.selection import Selection
 from schemas.messages.boundaries import Boundary
-from streams.operations.boundaries import list_boundaries
-from streams.operations.deployment import client_of, deployment_at, scope_of
-from streams.operations.pacing import at_most
-from streams.operations.progress import Progress
-from streams.operations.selection import Selection
 from streams.settings import Settings
 
 COUNTED = ("eligible", "ready", "pending", "stale", "failed")

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
+from operations.copy.copier import NOTHING, Copier, CopyReport
+from operations.copy.dry_target import DryTarget
+from operations.copy.entries import EntryBuilder
+from operations.copy.kafka_source import open_logs
+from operations.copy.kafka_target import open_target
+from operations.copy.logs import LogSource, LogTarget, Outcome
+from operations.copy.position import CopyPosition
+from operations.deployment import deployment_at
+from operations.progress import Progress
+from operations.selection import named_scope
+from operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from schemas.internal.service import check_topic_prefix
 from schemas.internal.successor import Successor
 from schemas.scopes import Scope
 from streams.adapters.kafka.successor_log import read_successor
-from streams.operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
-from streams.operations.copy.copier import NOTHING, Copier, CopyReport
-from streams.operations.copy.dry_target import DryTarget
-from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.kafka_source import open_logs
-from streams.operations.copy.kafka_target import open_target
-from streams.operations.copy.logs import LogSource, LogTarget, Outcome
-from streams.operations.copy.position import CopyPosition
-from streams.operations.deployment import deployment_at
-from streams.operations.progress import Progress
-from streams.operations.selection import named_scope
-from streams.operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from streams.settings import Settings
 
 COUNTED = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+from operations.copy.logs import CopiedRecord, Entry, Positions
 from schemas.messages.records import Record
-from streams.operations.copy.logs import CopiedRecord, Entry, Positions
 
 
 class DryTarget:

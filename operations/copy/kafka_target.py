@@ -11,6 +11,9 @@ from modestream_client.kafka.connection import Connection, open_connection
 from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies
 from pydantic_core import from_json, to_json
 
+from operations.copy.entries import copied_record
+from operations.copy.kafka_source import log_topics
+from operations.copy.logs import CopiedRecord, Entry, Log, Positions
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
@@ -18,9 +21,6 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
-from streams.operations.copy.entries import copied_record
-from streams.operations.copy.kafka_source import log_topics
-from streams.operations.copy.logs import CopiedRecord, Entry, Log, Positions
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 

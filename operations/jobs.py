@@ -6,13 +6,13 @@ from modestream_client import MemoryClient
 from modestream_client.answers import parse_as
 from modestream_client.results.upkeep import FinishedJob
 
+from operations.boundaries import list_boundaries
+from operations.deployment import client_of, deployment_at, scope_of
+from operations.journal import Journal
+from operations.progress import Progress
+from operations.run_jobs import JobTotals, report, run_for_each
+from operations.selection import Selection, named_scope
 from schemas.messages.boundaries import Boundary
-from streams.operations.boundaries import list_boundaries
-from streams.operations.deployment import client_of, deployment_at, scope_of
-from streams.operations.journal import Journal
-from streams.operations.progress import Progress
-from streams.operations.run_jobs import JobTotals, report, run_for_each
-from streams.operations.selection import Selection, named_scope
 from streams.settings import Settings
 
 COMMANDS = {"backfill": "backfill", "rebuild": "rebuild", "reconcile": "reconcile", "retry": "retry_failed"}

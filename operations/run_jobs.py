@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from modestream_client import MemoryClientError
 from modestream_client.results.upkeep import FinishedJob
 
+from operations.journal import Journal
+from operations.pacing import at_most
+from operations.progress import Progress
 from schemas.messages.boundaries import Boundary
-from streams.operations.journal import Journal
-from streams.operations.pacing import at_most
-from streams.operations.progress import Progress
 
 RunJob = Callable[[Boundary], Awaitable[FinishedJob]]
 """Runs the job for one user to its end. Raises MemoryClientError."""

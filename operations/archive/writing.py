@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic_core import to_json
 
+from operations.archive.lines import line_of
+from operations.archive.manifest import InvalidBackup, Manifest, Segment, StoredFile
+from operations.copy.entries import EntryBuilder
+from operations.copy.logs import Entry, LogPartition, LogSource, Outcome
 from schemas.internal.service import UNCHANGEABLE, ServiceRecord
 from schemas.messages.records import Record
 from streams.adapters.durable_files import fsync_path
-from streams.operations.archive.lines import line_of
-from streams.operations.archive.manifest import InvalidBackup, Manifest, Segment, StoredFile
-from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.logs import Entry, LogPartition, LogSource, Outcome
 
 SEGMENT_RECORDS = 10_000
 """Records of one file; of usual turns 1 MB, compressed."""

@@ -14,13 +14,13 @@ from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
 from modestream_client.vocabulary import command_topic
 
+from operations.boundaries import list_boundaries
+from operations.deployment import client_of, deployment_at
+from operations.listing import UserListing
+from operations.pacing import at_most
+from operations.progress import Progress
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
-from streams.operations.boundaries import list_boundaries
-from streams.operations.deployment import client_of, deployment_at
-from streams.operations.listing import UserListing
-from streams.operations.pacing import at_most
-from streams.operations.progress import Progress
 from streams.settings import Settings
 
 USERS_AT_ONCE = 4

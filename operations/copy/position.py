@@ -8,9 +8,9 @@ from typing import Self
 
 from pydantic import BaseModel, ValidationError
 
+from operations.copy.logs import LOGS, Log, LogPartition, Positions
+from operations.copy.merge import PartitionPosition
 from streams.adapters.durable_files import write_durably
-from streams.operations.copy.logs import LOGS, Log, LogPartition, Positions
-from streams.operations.copy.merge import PartitionPosition
 
 
 class _Stored(BaseModel):

@@ -13,9 +13,9 @@ from typing import Any
 
 from modestream_client.failures import MemoryClientError
 
+from operations.deployment import client_of
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
-from streams.operations.deployment import client_of
 from streams.settings import Settings
 
 TIMEOUT_S = 30.0

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from operations.copy.archived_log import ArchivedLog
+from operations.copy.logs import LOGS, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets, count_partitions
 from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
 from streams.adapters.kafka.topic_reading import read_to_end
-from streams.operations.copy.archived_log import ArchivedLog
-from streams.operations.copy.logs import LOGS, Log, LogPartition, Outcome, Positions
 from streams.settings import Settings
 from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
 from streams.topics import changelog, group_id, topics_with_prefix

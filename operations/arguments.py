@@ -9,17 +9,17 @@ from pathlib import Path
 
 from modestream_client import MemoryClientError
 
+from operations.backup import RestoreOptions, back_up, restore
+from operations.change_model import ModelChange, change_model
+from operations.deployment import NoDeployment
+from operations.health import show_health
+from operations.jobs import COMMANDS, JobOptions, run_jobs
+from operations.migrate import MigrateOptions, migrate
+from operations.selection import Selection
+from operations.switch import NotSwitched
+from operations.verify import verify
 from schemas.failures import Unavailable
 from schemas.scope_models import load_scope
-from streams.operations.backup import RestoreOptions, back_up, restore
-from streams.operations.change_model import ModelChange, change_model
-from streams.operations.deployment import NoDeployment
-from streams.operations.health import show_health
-from streams.operations.jobs import COMMANDS, JobOptions, run_jobs
-from streams.operations.migrate import MigrateOptions, migrate
-from streams.operations.selection import Selection
-from streams.operations.switch import NotSwitched
-from streams.operations.verify import verify
 from streams.settings import Settings
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
+from operations.copy.logs import Log, LogPartition
 from schemas.internal.service import ServiceRecord
 from streams.adapters.durable_files import write_durably
-from streams.operations.copy.logs import Log, LogPartition
 
 MANIFEST = "manifest.json"
 

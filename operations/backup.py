@@ -4,16 +4,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.operations.archive.manifest import InvalidBackup
-from streams.operations.archive.reading import BackupLogs
-from streams.operations.archive.writing import BackupWriter
-from streams.operations.copy.entries import EntryBuilder
-from streams.operations.copy.kafka_source import open_logs
-from streams.operations.copy.kafka_target import open_target
-from streams.operations.deployment import deployment_at, read_service_record
-from streams.operations.migrate import CopyRun, print_report
-from streams.operations.progress import Progress
-from streams.operations.selection import named_scope
+from operations.archive.manifest import InvalidBackup
+from operations.archive.reading import BackupLogs
+from operations.archive.writing import BackupWriter
+from operations.copy.entries import EntryBuilder
+from operations.copy.kafka_source import open_logs
+from operations.copy.kafka_target import open_target
+from operations.deployment import deployment_at, read_service_record
+from operations.migrate import CopyRun, print_report
+from operations.progress import Progress
+from operations.selection import named_scope
 from streams.settings import Settings
 
 

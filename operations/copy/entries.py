@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 
 from agents.rules.memory.identity import derive_memory_id
 from agents.rules.memory.versions import identify_turn
+from operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS
 from schemas.messages.commands import OPERATING_COMMANDS, Command
@@ -24,7 +25,6 @@ from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
 from streams.channels import InputChannels, input_channels
-from streams.operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from streams.topics import topics_with_prefix
 from streams.wire.archived_turns import forgotten_turn
 from streams.wire.partitioning import MOVED_FROM, partition_of

@@ -20,12 +20,12 @@ from itertools import groupby
 
 from modestream_client import MemoryServiceError
 
+from operations.copy.entries import EntryBuilder, LeftOut
+from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
+from operations.copy.merge import READ_AHEAD, PartitionLogs
+from operations.copy.position import CopyPosition
+from operations.pacing import at_most
 from schemas.messages.records import Record
-from streams.operations.copy.entries import EntryBuilder, LeftOut
-from streams.operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
-from streams.operations.copy.merge import READ_AHEAD, PartitionLogs
-from streams.operations.copy.position import CopyPosition
-from streams.operations.pacing import at_most
 from streams.wire.partitioning import partition_of
 
 BATCH_SIZE = 500

@@ -10,8 +10,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from operations.copy.logs import LOGS, Log, LogSource, Positions
 from schemas.messages.records import Record
-from streams.operations.copy.logs import LOGS, Log, LogSource, Positions
 
 READ_AHEAD = 500
 """Records of a log that are read at once."""
