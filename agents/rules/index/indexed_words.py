@@ -118,6 +118,7 @@ def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
     if len(counts) > MAX_INDEXED_TERMS:
         counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
         pieces = [[word for word in piece if word in counts] for piece in pieces]
+        passages = {word: bits for word, bits in passages.items() if word in counts}
     words = [word for piece in pieces for word in piece]
     lines = "\n".join("\n".join(piece) for piece in pieces if piece)
     return IndexedWords(len(words), detect_language(words), lines, counts, passages)

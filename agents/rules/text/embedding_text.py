@@ -19,13 +19,18 @@ MAX_EMBEDDED_CHARS = 8192
 """Embedded characters in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
 
 
+PASSAGE_END = "\x1e"
+"""Follows each passage of a long turn in its text to embed. It is white space, so that no passage ends with it."""
+
+
 def embedding_text(memory: Memory) -> str:
     """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning.
 
-    Of a turn that is cut into passages it is all that they have, and what the hash of the embedded content is made of.
+    Of a turn that is cut into passages it is all that they have. The hash of the embedded content is made of it, so it
+    differs between turns that are cut at other places.
     """
     if passages := embedded_passages(memory):
-        return "\n".join(passages)
+        return "".join(f"{passage}{PASSAGE_END}" for passage in passages)
     return _joined(memory.text, memory.resources, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
 
 

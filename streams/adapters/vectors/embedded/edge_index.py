@@ -281,15 +281,17 @@ class EdgeIndex:
         self, shard: CollectionShard, space: VectorSpace, found: Mapping[str, Encoded]
     ) -> Mapping[str, Encoded]:
         """Return vectors of the engine with their token vectors and passages, where these are packed."""
-        rows = self._packed.find(space, list(found)) if shard.has_packed_tokens else {}
-        packed = {
-            one: replace(
+        if not shard.has_packed_tokens:
+            return found
+        # A point without a row is being removed, or a kill came in between: what is left of it is not its text.
+        return {
+            one: found[one]
+            if row is None
+            else replace(
                 found[one], tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS, passages=row.vectors.passages
             )
-            for one, row in rows.items()
-            if row is not None
+            for one, row in self._packed.find(space, list(found)).items()
         }
-        return {**found, **packed}
 
     async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
         """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""

@@ -20,6 +20,7 @@ from streams.adapters.vectors.embedded.edge_shard import (
     FINGERPRINT_FILE,
     LOG_SEGMENT_BYTES,
     WAL_DIR,
+    CollectionShard,
     load_shard,
     sync_log_files,
 )
@@ -209,3 +210,21 @@ async def test_log_is_short_once_it_is_flushed(tmp_path: Path) -> None:
     log = (tmp_path / space.collection / WAL_DIR).iterdir()
     assert sum(512 * path.stat().st_blocks for path in log) <= 3 * LOG_SEGMENT_BYTES
     assert len(await kept_in(tmp_path, range(2000), space)) == 2000
+
+
+async def test_a_point_that_is_half_removed_has_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copied to another collection, it would replace the whole one there."""
+    first = EdgeIndex(tmp_path)
+    await first.upsert(TOKEN_SPACE, long_points(range(2)))
+
+    def fail(*_: object) -> None:
+        raise Unavailable("no more room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CollectionShard, "update", fail)
+        with pytest.raises(Unavailable):
+            await first.delete(TOKEN_SPACE, [memory(0)])
+    await first.close()
+    again = EdgeIndex(tmp_path)
+    assert set(await again.vectors(TOKEN_SPACE, [memory(0), memory(1)])) == {memory(1)}
+    await again.close()

@@ -77,3 +77,9 @@ def test_passages_behind_the_last_bit_share_it() -> None:
 def test_passages_are_those_of_the_cutting_that_is_asked_for() -> None:
     text = "ship " * LONG_TEXT_CHARS
     assert [indexed_words(text, starts).passages for starts in ((), (0, 5))] == [{}, {"ship": 0b11}]
+
+
+def test_words_that_are_left_out_are_in_no_passage() -> None:
+    text = " ".join(f"word{number}" for number in range(MAX_INDEXED_TERMS + 100))
+    words = indexed_words(text, (0, len(text) // 2))
+    assert set(words.passages) == set(words.counts)

@@ -1,6 +1,12 @@
 """The texts of a memory for embedding and indexing."""
 
-from agents.rules.text.embedding_text import MAX_CAPTION_CHARS, MAX_CONTENT_CHARS, embedding_text, lexical_text
+from agents.rules.text.embedding_text import (
+    MAX_CAPTION_CHARS,
+    MAX_CONTENT_CHARS,
+    embedded_passages,
+    embedding_text,
+    lexical_text,
+)
 from schemas.state.memories import Resource
 from tests.builders.memories import made
 
@@ -28,3 +34,16 @@ def test_embedded_text_is_bounded_and_indexed_text_is_not() -> None:
 def test_all_of_a_long_turn_is_embedded() -> None:
     text = "A sentence of a long reply. " * 400
     assert embedding_text(made(text)).split() == text.split()
+
+
+def test_texts_that_are_cut_at_other_places_have_other_embedded_texts() -> None:
+    """Else a blank line that moves would leave the vectors of the former passages."""
+    line = ("words of a line " * 12).strip()
+    former, latter = made(f"{line}\n{line}\n\n{line}"), made(f"{line}\n\n{line}\n{line}")
+    assert embedded_passages(former) != embedded_passages(latter)
+    assert embedding_text(former) != embedding_text(latter)
+
+
+def test_a_text_that_is_cut_since_an_edit_has_another_embedded_text() -> None:
+    line = "w" * 239
+    assert embedding_text(made(f"{line}\n{line}w")) != embedding_text(made(f"{line}\n\n{line}w"))
