@@ -6,7 +6,7 @@ CAN_BE_USED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell $(SYSTEM_PYTHON) -c "$(CAN_BE_USED)" 2>/dev/null && echo $(SYSTEM_PYTHON) || echo python3)
 BIN := .venv/bin
 
-.PHONY: help demo up test check lint types compiled required bench profile screenshots train train-ranking \
+.PHONY: help demo up test test-fast test-fast-rest check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser \
 	test-fixed-properties test-random-properties test-properties
@@ -78,7 +78,7 @@ test-random-properties: .venv/complete ## property tests with the examples of a 
 test-properties: .venv/complete ## property tests with ten times the examples, of a random seed or of SEED=
 	$(PROPERTIES) --timeout=0 --hypothesis-profile=thorough --hypothesis-seed=$(SEED)
 
-check: lint types ## lint, words, types, imports
+check: lint types limits ## lint, words, types, imports, and the limits of trips and grain
 
 lint: .venv/complete
 	$(BIN)/ruff check .
@@ -89,12 +89,16 @@ types: .venv/complete
 	nice -n 10 $(BIN)/mypy
 	nice -n 10 $(BIN)/lint-imports --no-cache
 
+limits: .venv/complete
+	$(BIN)/python -m checks.grain
+	nice -n 10 $(BIN)/python -m checks.trips
+
 # Imported for the first time all at once, each part would compile the same thousands of files.
 compiled: .venv/complete
 	@$(BIN)/python -c "import streams.worker, streams.up.supervisor, gateway.server, streams.adapters.embedding.process.child"
 
-required: lint compiled ## what every change needs but the acceptance: lint, then tests and types side by side
-	$(call run_parts,$(TEST_PARTS) types)
+required: lint compiled ## what every change needs but the acceptance: lint, then tests, types and limits side by side
+	$(call run_parts,$(TEST_PARTS) types limits)
 
 screenshots: .venv/complete ## pictures of every page from the demo's data, into docs/images
 	$(BIN)/python -m tests.browser.screenshots
