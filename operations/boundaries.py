@@ -4,12 +4,13 @@ Guaranteed: every boundary that the worker has published and not withdrawn by a 
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from pydantic import ValidationError
 
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
-from streams.adapters.kafka.topic_reading import read_each
+from streams.adapters.kafka.logs import read_each
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
@@ -20,16 +21,14 @@ class CurrentBoundaries:
     def __init__(self) -> None:
         self.by_key: dict[bytes, Boundary] = {}
 
-    def take(self, record: Record) -> bool:
-        """Take the next record of a partition; never the last that is wanted. An unreadable one changes nothing."""
+    def take(self, record: Record) -> None:
+        """Take the next record of a partition. An unreadable one changes nothing."""
+        key = record.key or b""
         if record.value is None:
-            self.by_key.pop(record.key or b"", None)
-            return False
-        try:
-            self.by_key[record.key or b""] = Boundary.model_validate_json(record.value)
-        except ValidationError:
-            return False
-        return False
+            self.by_key.pop(key, None)
+            return
+        with suppress(ValidationError):
+            self.by_key[key] = Boundary.model_validate_json(record.value)
 
 
 async def list_boundaries(settings: Settings, users: Collection[str] | None = None) -> list[Boundary]:

@@ -10,8 +10,8 @@ from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.messages.boundaries import Boundary
 from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import count_partitions
+from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
+from modestream_client.kafka.log_reader import LogReader
 
 from operations.boundaries import list_boundaries
 from operations.copy.archived_log import ArchivedLog
@@ -28,7 +29,7 @@ from operations.verification.user import UserVerification
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets
-from streams.adapters.kafka.log_reader import LogReader, open_log_reader
+from streams.adapters.kafka.logs import open_reader
 from streams.channels import input_channels
 from streams.settings import Settings
 from streams.topics import changelog, group_id, topics_with_prefix
@@ -139,7 +140,7 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
     )
     with Progress("verify", len(boundaries), "users") as progress:
         async with AsyncExitStack() as stack:
-            reader = await stack.enter_async_context(open_log_reader(settings, places))
+            reader = await stack.enter_async_context(open_reader(settings, places))
             memory = await stack.enter_async_context(client_of(settings, selection.principal))
             opening = open_target(settings, selection.principal, progress.say)
             target = await stack.enter_async_context(opening) if fix else None

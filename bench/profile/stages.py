@@ -11,7 +11,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "aiokafka/consumer/",
         "faust/transport/drivers/",
         "mode/threads.py:WorkerThread.run",
-        "streams/adapters/kafka/topic_reading.py",
+        "modestream_client/kafka/log_reader.py",
         "streams/runtime/consumer",
         "streams/runtime/request_reader.py",
     ),

@@ -10,18 +10,19 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
-from modestream_client.kafka.own_clients import OwnConsumer, OwnProducer
-from modestream_client.kafka.security import connection_options
+from modestream_client.kafka.log_reader import LogReader
+from modestream_client.kafka.own_clients import OwnProducer
 
 from gateway.service.dead_letter import LetterPlace, read_letter
 from gateway.service.dead_letter_list import MAX_KEPT, DeadLetterList
 from gateway.service.failures import unavailable
-from gateway.wire.follow import Cluster, Follower, record_of
+from gateway.wire.follow import Cluster, Follower
 from schemas.messages.records import Outgoing, Record
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,8 @@ TOPIC = "dead-letters"
 BEGIN_S = 8.0
 """Seconds that the first page waits for the letters that are there."""
 
-READ_S = 5.0
-"""Seconds that one record may take; none arrives for an offset that is gone at the end of the log."""
+READ_MS = 5000
+"""How long one record may take; none arrives for an offset that is gone at the end of the log."""
 
 
 class KafkaDeadLetters:
@@ -79,15 +80,11 @@ class KafkaDeadLetters:
         wanted: defaultdict[int, list[int]] = defaultdict(list)
         for place in sorted(places):
             wanted[place.partition].append(place.offset)
-        consumer = self._consumer()
         with _translated():
-            try:
-                await consumer.start()
+            async with self._cluster.open_reader() as reader:
                 for partition, offsets in wanted.items():
-                    async for record in self._read_partition(consumer, partition, offsets):
+                    async for record in self._read_partition(reader, partition, offsets):
                         yield record
-            finally:
-                await consumer.stop()
 
     async def publish(self, records: Sequence[Outgoing]) -> None:
         """Write records, each to the partition of its key."""
@@ -101,45 +98,23 @@ class KafkaDeadLetters:
             ]
             await asyncio.gather(*sent)
 
-    def _consumer(self) -> AIOKafkaConsumer:
-        return OwnConsumer(
-            bootstrap_servers=self._cluster.bootstrap,
-            **connection_options(self._cluster.security),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=2 * MAX_RECORD_BYTES,
-        )
-
-    async def _read_partition(
-        self, consumer: AIOKafkaConsumer, partition: int, offsets: Sequence[int]
-    ) -> AsyncIterator[Record]:
-        source = TopicPartition(self.topic_prefix + TOPIC, partition)
-        consumer.assign([source])
-        position = -1
+    async def _read_partition(self, reader: LogReader, partition: int, offsets: Sequence[int]) -> AsyncIterator[Record]:
+        source = (self.topic_prefix + TOPIC, partition)
+        following = 0
         for offset in offsets:
-            if position > offset:
+            if following > offset:
                 continue
-            if position != offset:
-                consumer.seek(source, offset)
-            try:
-                async with asyncio.timeout(READ_S):
-                    found = await consumer.getone(source)
-            except TimeoutError:
+            records, following = await reader.read(source, offset, 1, READ_MS)
+            if not records:
                 return
-            position = found.offset + 1
-            if found.offset == offset:
-                yield record_of(TOPIC, found)
+            if records[0].offset == offset:
+                yield replace(records[0], topic=TOPIC)
 
     async def _opened(self) -> AIOKafkaProducer:
         async with self._opening:
             if self._producer is None:
                 producer = OwnProducer(
-                    bootstrap_servers=self._cluster.bootstrap,
-                    **connection_options(self._cluster.security),
-                    acks="all",
-                    enable_idempotence=True,
-                    max_request_size=MAX_RECORD_BYTES,
+                    **self._cluster.connection, acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES
                 )
                 try:
                     await producer.start()

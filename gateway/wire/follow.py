@@ -7,12 +7,13 @@ records and loses none. Records arrive in the order of their partition, in batch
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from modestream_client.kafka.connection import MAX_RECORD_BYTES
-from modestream_client.kafka.own_clients import OwnConsumer
+from modestream_client.kafka.log_reader import LogReader, TopicAndPartition, open_log_reader
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
 from gateway.connection_settings import ConnectionSettings
@@ -22,9 +23,6 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 """The pause between two attempts to begin."""
-
-METADATA_S = 0.1
-"""The pause between two looks at the assignment."""
 
 MAX_BATCH = 200
 """Records that are handled without a pause: some milliseconds."""
@@ -41,6 +39,15 @@ class Cluster(NamedTuple):
     def of(cls, settings: ConnectionSettings) -> "Cluster":
         """Return that of the settings."""
         return cls(settings.bootstrap, settings.topic_prefix, settings.kafka_security)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The arguments of aiokafka's clients. Raises ValueError or OSError for a password or file of no use."""
+        return {"bootstrap_servers": self.bootstrap, **connection_options(self.security)}
+
+    def open_reader(self) -> AbstractAsyncContextManager[LogReader]:
+        """Connect to read topics. Raises KafkaError or OSError."""
+        return open_log_reader(self.connection, max_partition_fetch_bytes=2 * MAX_RECORD_BYTES)
 
 
 Handle = Callable[[Sequence[Record]], None]
@@ -83,59 +90,27 @@ class Follower:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        consumer = OwnConsumer(
-            bootstrap_servers=self._cluster.bootstrap,
-            **connection_options(self._cluster.security),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=2 * MAX_RECORD_BYTES,
-        )
-        try:
-            await consumer.start()
-            ends = await self._assign(consumer)
-            await self._read(consumer, ends)
-        finally:
-            await consumer.stop()
+        async with self._cluster.open_reader() as reader:
+            ends = await self._assign(reader)
+            while True:
+                if not self.is_caught_up.is_set() and _has_reached(reader, ends):
+                    self.is_caught_up.set()
+                for (topic, _), records in (await reader.poll(MAX_BATCH)).items():
+                    self._handle([replace(record, topic=topic.removeprefix(self._prefix)) for record in records])
+                await asyncio.sleep(0)
 
-    async def _assign(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
+    async def _assign(self, reader: LogReader) -> dict[TopicAndPartition, int]:
         """Assign all partitions; return the ends that were there."""
-        names = [self._prefix + topic for topic in self._topics]
-        # Asked for by name, a topic that is not there yet would be looked for again only after minutes.
-        while not set(names) <= await consumer.topics():  # noqa: ASYNC110
-            await asyncio.sleep(RETRY_S)
-        consumer.subscribe(names)
-        # Without a group all partitions of a topic are assigned as soon as it is there; nothing tells of that.
-        while {place.topic for place in consumer.assignment()} != set(names):  # noqa: ASYNC110
-            await asyncio.sleep(METADATA_S)
-        found = sorted(consumer.assignment())
-        ends: dict[TopicPartition, int] = await consumer.end_offsets(found)
-        starts = ends if self._start == "now" else await consumer.beginning_offsets(found)
+        partitions = await reader.subscribe([self._prefix + topic for topic in self._topics])
+        ends = await reader.ends(partitions)
+        starts = ends if self._start == "now" else await reader.begins(partitions)
         if isinstance(self._start, int):
-            starts = {place: max(at, ends[place] - self._start) for place, at in starts.items()}
-        for place, offset in starts.items():
-            consumer.seek(place, offset)
+            starts = {partition: max(at, ends[partition] - self._start) for partition, at in starts.items()}
+        reader.seek(starts)
         if self._on_begin is not None:
-            self._on_begin({(self._without_prefix(place.topic), place.partition): at for place, at in starts.items()})
+            self._on_begin({(topic.removeprefix(self._prefix), number): at for (topic, number), at in starts.items()})
         return ends
 
-    async def _read(self, consumer: AIOKafkaConsumer, ends: dict[TopicPartition, int]) -> None:
-        while True:
-            if not self.is_caught_up.is_set() and await self._has_reached(consumer, ends):
-                self.is_caught_up.set()
-            batches = await consumer.getmany(timeout_ms=500, max_records=MAX_BATCH)
-            for place, records in batches.items():
-                topic = self._without_prefix(place.topic)
-                self._handle([record_of(topic, one) for one in records])
-            await asyncio.sleep(0)
 
-    async def _has_reached(self, consumer: AIOKafkaConsumer, ends: dict[TopicPartition, int]) -> bool:
-        return all([await consumer.position(place) >= end for place, end in ends.items()])
-
-    def _without_prefix(self, topic: str) -> str:
-        return topic.removeprefix(self._prefix)
-
-
-def record_of(topic: str, read: ConsumerRecord[bytes, bytes]) -> Record:
-    """Return a record as Kafka's consumer reads it, of a topic without its prefix."""
-    return Record(topic, read.partition, read.offset, read.timestamp, read.key, read.value, tuple(read.headers))
+def _has_reached(reader: LogReader, ends: dict[TopicAndPartition, int]) -> bool:
+    return all((reader.position(partition) or 0) >= end for partition, end in ends.items())

@@ -20,7 +20,7 @@ TopicAndPartition = tuple[str, int]
 
 
 class TopicsReader(Protocol):
-    """Reads partitions of topics, as `streams.adapters.kafka.log_reader.LogReader`."""
+    """Reads partitions of topics, as `modestream_client.kafka.log_reader.LogReader`."""
 
     async def begin(self, place: TopicAndPartition, /) -> int:
         """Return the offset of the first record."""
@@ -31,7 +31,7 @@ class TopicsReader(Protocol):
     async def read(self, place: TopicAndPartition, offset: int, most: int, /) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
 
-    async def read_through(self, place: TopicAndPartition, take: Callable[[Record], None], /) -> int:
+    async def read_through(self, place: TopicAndPartition, take: Callable[[Record], None], /) -> None:
         """Call `take` with all records of a partition."""
 
 

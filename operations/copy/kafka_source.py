@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
+
 from operations.copy.archived_log import ArchivedLog
 from operations.copy.logs import LOGS, Log, LogPartition, Outcome, Positions
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets, count_partitions
-from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
+from streams.adapters.kafka.logs import open_reader, read_to_end
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.settings import Settings
 from streams.tables.memory_table import FORGOTTEN_TOMBSTONE
 from streams.topics import changelog, group_id, topics_with_prefix
@@ -65,10 +66,9 @@ async def read_outcome(settings: Settings) -> Outcome:
     consolidated = {number: offset for (topic, number), offset in committed.items() if topic == triggers}
     rows = _Rows()
     topic = changelog(settings, "memories")
-    places = [(topic, number) for number in range(await count_partitions(settings, topic))]
-    if places:
-        async with open_log_reader(settings, places) as reader:
-            await reader.read_all(rows.take)
+    async with open_reader(settings) as reader:
+        for number in range(await count_partitions(settings, topic)):
+            await reader.read_through((topic, number), rows.take)
     return Outcome(frozenset(rows.forgotten), frozenset(rows.distilled), consolidated)
 
 
@@ -98,7 +98,7 @@ def log_topics(prefix: str) -> Mapping[Log, str]:
     return {log: getattr(topics, log) for log in LOGS}
 
 
-def log_places(settings: Settings) -> list[TopicPlace]:
+def log_places(settings: Settings) -> list[TopicAndPartition]:
     """Return the partitions of the logs, and of the archive of turns."""
     read = (*log_topics(settings.topic_prefix).values(), topics_with_prefix(settings.topic_prefix).archive)
     return [(topic, number) for topic in read for number in range(settings.partitions)]
@@ -108,11 +108,11 @@ def log_places(settings: Settings) -> list[TopicPlace]:
 async def open_logs(settings: Settings) -> AsyncIterator[KafkaLogs]:
     """Open the logs of a deployment for reading. Raises Unavailable."""
     places = await existing_places(settings, log_places(settings))
-    async with open_log_reader(settings, places) as reader:
+    async with open_reader(settings, places) as reader:
         yield KafkaLogs(reader, settings)
 
 
-async def existing_places(settings: Settings, places: Sequence[TopicPlace]) -> list[TopicPlace]:
+async def existing_places(settings: Settings, places: Sequence[TopicAndPartition]) -> list[TopicAndPartition]:
     """Return those of which there is a topic: a release before this one has no archive. Raises Unavailable."""
     archive = topics_with_prefix(settings.topic_prefix).archive
     has_archive = bool(await count_partitions(settings, archive))

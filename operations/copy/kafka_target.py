@@ -8,6 +8,7 @@ from typing import Any, cast
 from modestream_client import MemoryServiceError, MemoryUnreachable
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.kafka.connection import Connection, open_connection
+from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
 from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies
 from pydantic_core import from_json, to_json
 
@@ -18,9 +19,8 @@ from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
-from streams.adapters.kafka.log_reader import LogReader, TopicPlace, open_log_reader
+from streams.adapters.kafka.logs import open_reader, read_to_end
 from streams.adapters.kafka.pipeline_log import PIPELINES_PARTITION
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.settings import Settings
 from streams.topics import group_id, topic_config, topics_with_prefix
 
@@ -206,11 +206,11 @@ class KafkaTarget:
         wanted = {(self._topics[log], partition): offset + 1}
         return await self._is_committed(wanted) and await self._is_committed(await self._settled_ends())
 
-    async def _settled_ends(self, *, turns: bool = False) -> Mapping[TopicPlace, int]:
+    async def _settled_ends(self, *, turns: bool = False) -> Mapping[TopicAndPartition, int]:
         log = self._topics["turns"]
         return {place: end for place, end in (await self._reader.ends()).items() if turns or place[0] != log}
 
-    async def _is_committed(self, ends: Mapping[TopicPlace, int]) -> bool:
+    async def _is_committed(self, ends: Mapping[TopicAndPartition, int]) -> bool:
         committed = await committed_offsets(self._settings, group_id(self._settings))
         return all(committed.get(place, 0) >= end for place, end in ends.items())
 
@@ -287,7 +287,7 @@ async def open_target(
     replies = PendingReplies()
     bootstrap = ",".join(settings.bootstrap_servers)
     async with (
-        open_log_reader(settings, places) as reader,
+        open_reader(settings, places) as reader,
         open_connection(
             bootstrap, settings.kafka_security, topics.replies, replies.deliver, OPEN_TIMEOUT_S
         ) as connection,

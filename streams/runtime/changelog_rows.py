@@ -6,10 +6,11 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 from faust.types import TP
+from modestream_client.kafka.log_reader import open_log_reader
 
 from schemas.failures import Unavailable
 from streams.runtime.follow_copies import Rows
-from streams.runtime.partition_reads import read_records
+from streams.topics import MAX_OUTPUT_BYTES
 
 
 class ChangelogRows:
@@ -27,14 +28,15 @@ class ChangelogRows:
 
     async def after(self, partition: int, position: int) -> AsyncIterator[tuple[Rows, int]]:
         """Yield the rows from an offset on, some at a time, each time with the next offset. Raises Unavailable."""
-        tp = TP(self.topic, partition)
-        persisted = self._app.tables[self._table].data.persisted_offset(tp)
+        persisted = self._app.tables[self._table].data.persisted_offset(TP(self.topic, partition))
         end = 0 if persisted is None else persisted + 1
         if position >= end:
             return
+        connection = self._app.kafka_connection
         try:
-            async for records in read_records(self._app.kafka_connection, tp, position, end):
-                if records:
-                    yield {record.key: record.value for record in records}, records[-1].offset + 1
+            async with open_log_reader(connection, max_partition_fetch_bytes=MAX_OUTPUT_BYTES) as reader:
+                async for records in reader.read_range((self.topic, partition), position, end, most=None):
+                    if records:
+                        yield {record.key or b"": record.value for record in records}, records[-1].offset + 1
         except KafkaError as problem:
             raise Unavailable(f"{self.topic} can't be read: {problem!r}") from problem

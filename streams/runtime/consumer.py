@@ -29,13 +29,13 @@ from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 from faust.types.tuples import Message
+from modestream_client.kafka.log_reader import open_log_reader
 
 from streams.runtime.consumer_thread import ShortPollThread
 from streams.runtime.delivery import Delivery
 from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.inbox import HeldEvent, Inbox
 from streams.runtime.isolation import READ_COMMITTED
-from streams.runtime.partition_reads import read_end, read_last_keys
 from streams.runtime.process_end import end_process
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 from streams.settings import IsolationLevel, KafkaConnection
@@ -45,6 +45,12 @@ log = structlog.get_logger()
 IN_FLIGHT_TIMEOUT_S = 8.0
 """How long a rebalance or a shutdown waits for events under way. All partitions of all workers stand still meanwhile,
 and an event may wait for a store that is away for hours."""
+
+LAST_KEYS = 50
+"""Records at the end of a changelog that tell whether it is that of a table: one key in common suffices."""
+
+LAST_KEYS_TIMEOUT_MS = 10_000
+"""How long they may take; a fetch from a broker in order takes some milliseconds."""
 
 UNDER_WAY_FOR_S = 0.05
 """How long the partitions with unacknowledged messages are looked up once for all: `health` asks for each."""
@@ -141,11 +147,16 @@ class SafeAssignmentConsumer(Consumer):
 
     async def written_end(self, tp: TP) -> int:
         """Return the end offset of a partition, open transactions included. Raises KafkaError."""
-        return await read_end(self._connection, tp)
+        async with open_log_reader(self._connection) as reader:
+            return (await reader.ends([tp]))[tp]
 
     async def last_keys(self, tp: TP, last: int) -> list[bytes]:
         """Return the keys of some records at the end of a partition, whose last offset is `last`. Raises KafkaError."""
-        return await read_last_keys(self._connection, tp, last)
+        if last < 0:
+            return []
+        async with open_log_reader(self._connection) as reader:
+            records, _ = await reader.read(tp, max(0, last + 1 - LAST_KEYS), wait_ms=LAST_KEYS_TIMEOUT_MS)
+        return [record.key or b"" for record in records]
 
     @property
     def hides_open_transactions(self) -> bool:

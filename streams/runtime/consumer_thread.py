@@ -6,9 +6,10 @@ from typing import Protocol, cast
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Transport
 from faust.types import TP
+from modestream_client.kafka.log_reader import next_offset
 
 from streams.runtime.fence import GroupFence
-from streams.runtime.isolation import next_offset, readable_end, set_isolation_level
+from streams.runtime.isolation import readable_end, set_isolation_level
 from streams.runtime.membership import Membership
 from streams.settings import IsolationLevel
 

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
+from modestream_client.kafka.log_reader import LogReader, open_log_reader
 
 from schemas.failures import Unavailable
 from streams.runtime.checked_store import is_disk_trouble
-from streams.runtime.isolation import next_offset
-from streams.runtime.partition_reads import changelog_consumer
+from streams.topics import MAX_OUTPUT_BYTES
 
 PAGE_RECORDS = 500
 """Records between two moments at which partitions may change hands: some 0.3 s with long texts."""
 
-POLL_MS = 500
 ENDS_EVERY_S = 1.0
 """Between two looks at the ends of the changelogs."""
 
@@ -144,25 +142,23 @@ class FollowCopies:
             return frozenset(self._open)
 
     async def _follow(self, partitions: frozenset[int]) -> None:
-        async with changelog_consumer(self._app.kafka_connection) as consumer:
-            topics = sorted(self._app.tables.changelog_topics)
-            places = [TopicPartition(topic, partition) for topic in topics for partition in partitions]
-            consumer.assign(places)
+        topics = sorted(self._app.tables.changelog_topics)
+        changelogs = [TP(topic, partition) for topic in topics for partition in partitions]
+        connection = self._app.kafka_connection
+        async with open_log_reader(connection, changelogs, max_partition_fetch_bytes=MAX_OUTPUT_BYTES) as reader:
             async with self._held:
                 # Otherwise partitions have changed hands meanwhile, and their files may be another process's.
                 if self._changed.is_set():
                     return
                 with _translate_disk_trouble():
-                    for place in places:
-                        consumer.seek(place, self._position(TP(*place)))
+                    reader.seek({changelog: self._position(changelog) for changelog in changelogs})
             looked = float("-inf")
             while not self._changed.is_set():
-                fetched = await consumer.getmany(timeout_ms=POLL_MS, max_records=PAGE_RECORDS)
-                for place, records in fetched.items():
-                    await self._apply(TP(*place), records)
+                for changelog, records in (await reader.poll(PAGE_RECORDS)).items():
+                    await self._apply(TP(*changelog), records)
                 if (now := asyncio.get_running_loop().time()) - looked > ENDS_EVERY_S:
                     looked = now
-                    await self._look(consumer, places)
+                    await self._look(reader, changelogs)
                     if await self._take() != partitions:
                         return
 
@@ -187,13 +183,13 @@ class FollowCopies:
                 await derived.apply(tp.partition, rows, records[-1].offset + 1)
         await asyncio.sleep(0)
 
-    async def _look(self, consumer: AIOKafkaConsumer, places: Collection[TopicPartition]) -> None:
+    async def _look(self, reader: LogReader, changelogs: Collection[TP]) -> None:
         """Note what the copies lack, and call back where this completes those that are due."""
-        ends = await consumer.end_offsets(places)
+        ends = await reader.ends()
         behind: dict[int, int] = {}
-        for place in places:
-            lacking = max(0, ends[place] - (next_offset(consumer, place) or 0))
-            behind[place.partition] = behind.get(place.partition, 0) + lacking
+        for changelog in changelogs:
+            lacking = max(0, ends[changelog] - (reader.position(changelog) or 0))
+            behind[changelog.partition] = behind.get(changelog.partition, 0) + lacking
         if self._changed.is_set():
             return
         self._behind, before = behind, self._ready

@@ -22,11 +22,3 @@ def readable_end(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int |
             return stable
     end: int | None = consumer.highwater(partition)
     return end
-
-
-def next_offset(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
-    """Return the offset that is read next, behind control records; None if it is not known yet."""
-    # aiokafka's own `position` may wait.
-    state = consumer._subscription.subscription.assignment.state_value(partition)  # noqa: SLF001
-    position: int | None = state.position if state.has_valid_position else None
-    return position

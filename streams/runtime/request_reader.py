@@ -19,9 +19,10 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
+from modestream_client.kafka.log_reader import log_consumer, next_offset
 
 from streams.runtime.fence import running_time
-from streams.runtime.isolation import next_offset, readable_end
+from streams.runtime.isolation import readable_end
 from streams.runtime.response_watch import SILENCE_S, ResponseWatch
 from streams.runtime.write_times import WriteTimes
 from streams.settings import KafkaConnection
@@ -190,10 +191,8 @@ class RequestReader:
 
 def create_request_consumer(connection: KafkaConnection, isolation_level: str) -> AIOKafkaConsumer:
     """Create a consumer without a group that starts at the oldest record where an offset does not exist."""
-    return AIOKafkaConsumer(
-        **connection,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
+    return log_consumer(
+        connection,
         fetch_max_wait_ms=IDLE_POLL_TIMEOUT_MS,
         max_partition_fetch_bytes=MAX_PARTITION_FETCH_BYTES,
         isolation_level=isolation_level,

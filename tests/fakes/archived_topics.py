@@ -90,10 +90,9 @@ class FakeArchivedTopics:
         records = [one for one in self.topics[known] if one.offset >= offset][: min(most, self._page)]
         return records, records[-1].offset + 1 if records else max(offset, self._ends[known])
 
-    async def read_through(self, place: tuple[str, int], take: Callable[[Record], None]) -> int:
+    async def read_through(self, place: tuple[str, int], take: Callable[[Record], None]) -> None:
         for record in list(self.topics[place]):
             take(record)
-        return self._ends[place]
 
     def texts(self, topic: str, partition: int) -> Sequence[bytes]:
         """Return the values that a topic has."""

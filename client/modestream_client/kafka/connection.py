@@ -20,7 +20,8 @@ from aiokafka.structs import RecordMetadata
 from modestream_client.failures import MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.clock import KafkaClock
 from modestream_client.kafka.ended_fetches import READ_BACKOFF_S
-from modestream_client.kafka.own_clients import OwnConsumer, OwnProducer
+from modestream_client.kafka.log_reader import log_consumer
+from modestream_client.kafka.own_clients import OwnProducer
 from modestream_client.kafka.producer import RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
 
@@ -133,13 +134,7 @@ async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: fl
 
 
 async def _consumer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaConsumer:
-    consumer = OwnConsumer(
-        **how,
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="latest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
-    )
+    consumer = log_consumer(how, auto_offset_reset="latest", max_partition_fetch_bytes=MAX_RECORD_BYTES)
     stack.push_async_callback(_stop, consumer.stop, consumer._client.close, timeout_s)  # noqa: SLF001 (no other way)
     await consumer.start()
     return consumer

@@ -10,16 +10,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+from modestream_client.kafka.log_reader import TopicAndPartition
 
+from schemas.failures import Unavailable
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin_connection import connected_admin
+from streams.adapters.kafka.logs import open_reader
 from streams.adapters.kafka.topic_metadata import partitions_of_topics
-from streams.adapters.kafka.topic_reading import record_of
 from streams.flow.support.awaiting import await_all
 from streams.settings import Settings
 from streams.topics import group_id
+
+WAIT_MS = 1000
+"""How long the end of an added partition is waited at for further records."""
 
 LOOKUP_INTERVAL_S = 10.0
 """How long a record may lie in a new partition before it is seen; a lookup takes the broker a millisecond."""
@@ -49,35 +53,27 @@ class MoveAddedPartitions:
             try:
                 if added := await self._added():
                     await self._move(added)
-            except (KafkaError, OSError) as problem:
+            except (KafkaError, OSError, Unavailable) as problem:
                 log.warning("added partitions could not be read", problem=repr(problem))
             await asyncio.sleep(LOOKUP_INTERVAL_S)
 
-    async def _added(self) -> set[TopicPartition]:
+    async def _added(self) -> list[TopicAndPartition]:
         async with connected_admin(self._settings) as admin:
-            found = await partitions_of_topics(admin, self._pipelines)
-        every = {TopicPartition(topic, partition) for topic, partitions in found.items() for partition in partitions}
-        return {one for one in every if self._is_mine(one.partition)}
+            numbers = await partitions_of_topics(admin, self._pipelines)
+        return [(topic, number) for topic, each in numbers.items() for number in each if self._is_mine(number)]
 
     def _is_mine(self, partition: int) -> bool:
         count = self._settings.partitions
         return partition >= count and partition % count in self._served()
 
-    async def _move(self, added: Collection[TopicPartition]) -> None:
+    async def _move(self, added: Collection[TopicAndPartition]) -> None:
         """Read to the present end."""
-        async with AIOKafkaConsumer(
-            **self._settings.kafka_connection,
-            # Assigned by hand: the group has the offsets alone.
-            group_id=f"{group_id(self._settings)}-added",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            isolation_level=self._settings.isolation_level,
-        ) as consumer:
-            consumer.assign(added)
-            while moved := await consumer.getmany(timeout_ms=1000, max_records=MAX_RECORDS):
-                records = [record_of(one) for several in moved.values() for one in several]
+        # Assigned by hand: the group has the offsets alone.
+        async with open_reader(self._settings, added, group_id=f"{group_id(self._settings)}-added") as reader:
+            while moved := await reader.poll(MAX_RECORDS, WAIT_MS):
+                records = [record for several in moved.values() for record in several]
                 await await_all([await self._pipelines[record.topic](record) for record in records])
-                await consumer.commit()
+                await reader.commit()
             # Again where nothing was moved: Kafka drops the offsets of a group without members a week after a commit,
             # and old commands would be moved, and executed, once more.
-            await consumer.commit()
+            await reader.commit()

@@ -1,7 +1,8 @@
 """The topic `boundaries` in Kafka: what it tells of the boundaries of a partition."""
 
-from schemas.messages.records import Record
-from streams.adapters.kafka.topic_reading import read_each
+from functools import partial
+
+from streams.adapters.kafka.logs import read_each
 from streams.flow.background.boundary_pages import note_told
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
@@ -17,10 +18,5 @@ class KafkaBoundaryLog:
     async def told(self, partition: int) -> dict[str, int]:
         """Return the digests of the last values by boundary, none for tombstones. Raises Unavailable."""
         told: dict[str, int] = {}
-
-        def take(record: Record) -> bool:
-            note_told(told, record)
-            return False
-
-        await read_each(self._settings, self._topic, [partition], take)
+        await read_each(self._settings, self._topic, [partition], partial(note_told, told))
         return told

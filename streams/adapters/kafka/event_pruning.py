@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.errors import KafkaError
 
+from schemas.failures import Unavailable
 from streams.adapters.kafka.admin import committed_offsets
 from streams.adapters.kafka.admin_connection import connected_admin
+from streams.adapters.kafka.logs import open_reader
 from streams.retention import MAX_PASS_INTERVAL_S
 from streams.settings import Settings
 from streams.topics import group_id, topics_with_prefix
@@ -40,11 +42,11 @@ class PruneEvents:
             await asyncio.sleep(self._interval_s)
             try:
                 await self.prune()
-            except (KafkaError, OSError) as problem:
+            except (KafkaError, OSError, Unavailable) as problem:
                 log.warning("handled events could not be deleted", problem=repr(problem))
 
     async def prune(self) -> None:
-        """Delete the events that are handled and old. Raises KafkaError or OSError while Kafka does not answer."""
+        """Delete the events that are handled and old. Raises KafkaError, OSError or Unavailable without Kafka."""
         committed = await committed_offsets(self._settings, group_id(self._settings))
         handled = {
             TopicPartition(topic, partition): offset
@@ -57,14 +59,14 @@ class PruneEvents:
     async def _deletable(self, handled: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the end of what may be deleted, by partition; partitions without such records are left out."""
         oldest_kept_ms = round((time.time() - self._kept.total_seconds()) * 1000)
-        async with AIOKafkaConsumer(**self._settings.kafka_connection) as consumer:
-            begins = await consumer.beginning_offsets(list(handled))
-            kept_from = await consumer.offsets_for_times(dict.fromkeys(handled, oldest_kept_ms))
+        async with open_reader(self._settings) as reader:
+            begins = await reader.begins(handled)
+            kept_from = await reader.first_since(handled, oldest_kept_ms)
         ends: dict[TopicPartition, int] = {}
         for partition, offset in handled.items():
             # None: every record is older.
-            kept = kept_from.get(partition)
-            ends[partition] = offset if kept is None else min(offset, kept.offset)
+            kept = kept_from[partition]
+            ends[partition] = offset if kept is None else min(offset, kept)
         return {partition: end for partition, end in ends.items() if end > begins[partition]}
 
     async def _delete_before(self, ends: Mapping[TopicPartition, int]) -> None:

@@ -6,15 +6,16 @@ the first one counts for every reader.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import AsyncExitStack
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+from modestream_client.kafka.log_reader import LogReader
 
 from schemas.failures import Unavailable
 from schemas.messages.records import Outgoing
 from schemas.state.pipelines import Revision
-from streams.adapters.kafka.topic_reading import READ_TIMEOUT_S, log_consumer
+from streams.adapters.kafka.logs import READ_TIMEOUT_S, open_reader
 from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
@@ -38,7 +39,8 @@ class KafkaPipelineLog:
         self._settings = settings
         self._publisher = publisher
         self._topic = topics_with_prefix(settings.topic_prefix).pipelines
-        self._consumer: AIOKafkaConsumer | None = None
+        self._reader: LogReader | None = None
+        self._opened = AsyncExitStack()
 
     async def write(self, revision: Revision) -> None:
         """Write a revision, and wait until Kafka has it."""
@@ -51,43 +53,32 @@ class KafkaPipelineLog:
 
         Of a topic that was `created` just now nothing is read yet: its partition may have no leader.
         """
+        source = (self._topic, PIPELINES_PARTITION)
         # Where nothing comes, the broker answers after this time: each answer costs both some processor time.
-        consumer = log_consumer(self._settings, fetch_max_wait_ms=POLL_MS)
+        opening = open_reader(self._settings, [source], fetch_max_wait_ms=POLL_MS)
         try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                await consumer.start()
-                await self._read_to_end(consumer, take, is_new=self._topic in created)
+            async with AsyncExitStack() as opened, asyncio.timeout(READ_TIMEOUT_S):
+                reader = await opened.enter_async_context(opening)
+                if self._topic not in created:
+                    async for records in reader.read_to_end(source):
+                        for record in records:
+                            await take(record.value)
+                self._reader, self._opened = reader, opened.pop_all()
         except (KafkaError, OSError) as problem:
-            await consumer.stop()
             raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
-        self._consumer = consumer
 
     async def run(self, take: Take) -> None:
         """Read what is written from now on, until cancelled."""
-        assert self._consumer is not None
+        assert self._reader is not None
         while True:
             try:
-                await _read_some(self._consumer, take)
+                for records in (await self._reader.poll(wait_ms=POLL_MS)).values():
+                    for record in records:
+                        await take(record.value)
             except (KafkaError, OSError) as problem:
                 log.warning("the topic of pipelines can't be read", problem=repr(problem))
                 await asyncio.sleep(RETRY_S)
 
     async def stop(self) -> None:
         """Disconnect."""
-        if self._consumer is not None:
-            await self._consumer.stop()
-
-    async def _read_to_end(self, consumer: AIOKafkaConsumer, take: Take, *, is_new: bool) -> None:
-        partition = TopicPartition(self._topic, PIPELINES_PARTITION)
-        consumer.assign([partition])
-        if is_new:
-            return
-        end = (await consumer.end_offsets([partition]))[partition]
-        while await consumer.position(partition) < end:
-            await _read_some(consumer, take)
-
-
-async def _read_some(consumer: AIOKafkaConsumer, take: Take) -> None:
-    for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
-        for record in records:
-            await take(record.value)
+        await self._opened.aclose()

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from modestream_client.kafka.log_reader import LogReader
 from modestream_client.runs import Run
 
 from agents.ports.run_log import RunPage
 from schemas.failures import Unavailable
-from streams.adapters.kafka.topic_reading import log_consumer
+from streams.adapters.kafka.logs import open_reader
 from streams.flow.runs.found import RunsFound
 from streams.flow.support.fair_turns import FairTurns
 from streams.settings import Settings
@@ -24,9 +23,11 @@ MAX_READ = 20_000
 READ_S = 3.0
 """Seconds that one list may take; what was found until then is shown."""
 
-POLL_MS = 200
 POLL_RECORDS = 100
 """Records between two pauses for the event loop."""
+
+FETCH_BYTES = 1 << 20
+"""Bytes of one response: a window's end is not known to the broker."""
 
 AT_ONCE = 4
 """Lists that are read at a time, two of one user."""
@@ -46,42 +47,28 @@ class KafkaRunLog:
         """Return the newest runs, as far as `MAX_READ` records and `READ_S` seconds go. Raises Unavailable."""
         async with self._turns.turn(boundary):
             found = RunsFound(boundary.encode(), admits, limit, since_ms)
-            consumer = log_consumer(self._settings)
             try:
-                async with asyncio.timeout(READ_S):
-                    await consumer.start()
-                    await _read_backwards(consumer, TopicPartition(self._topic, partition), found)
+                async with (
+                    asyncio.timeout(READ_S),
+                    open_reader(self._settings, max_partition_fetch_bytes=FETCH_BYTES) as reader,
+                ):
+                    await self._read_backwards(reader, partition, found)
             except TimeoutError:
                 found.is_complete = False
-            except (KafkaError, OSError) as problem:
+            except OSError as problem:
                 raise Unavailable(f"{self._topic} can't be read: {problem!r}") from problem
-            finally:
-                await consumer.stop()
         return found.page()
 
-
-async def _read_backwards(consumer: AIOKafkaConsumer, source: TopicPartition, found: RunsFound) -> None:
-    consumer.assign([source])
-    end = (await consumer.end_offsets([source]))[source]
-    begin = (await consumer.beginning_offsets([source]))[source]
-    last, until, window = end, end, WINDOW
-    while until > begin and not found.is_enough:
-        if last - until >= MAX_READ:
-            found.is_complete = False
-            return
-        start = max(begin, until - window)
-        await _read_window(consumer, source, start, until, found)
-        found.finish_window()
-        until, window = start, last - start
-
-
-async def _read_window(
-    consumer: AIOKafkaConsumer, source: TopicPartition, start: int, until: int, found: RunsFound
-) -> None:
-    consumer.seek(source, start)
-    while await consumer.position(source) < until:
-        fetched = await consumer.getmany(source, timeout_ms=POLL_MS, max_records=POLL_RECORDS)
-        for record in fetched.get(source, ()):
-            if record.offset < until:
-                found.take(record.key, record.value, record.timestamp)
-        await asyncio.sleep(0)
+    async def _read_backwards(self, reader: LogReader, partition: int, found: RunsFound) -> None:
+        source, end = (self._topic, partition), 0
+        async for window in reader.windows_backwards(source, WINDOW):
+            end = max(end, window.stop)
+            if found.is_enough:
+                return
+            if end - window.stop >= MAX_READ:
+                found.is_complete = False
+                return
+            async for records in reader.read_range(source, window.start, window.stop, POLL_RECORDS):
+                for record in records:
+                    found.take(record.key, record.value, record.timestamp_ms)
+            found.finish_window()

@@ -10,8 +10,8 @@ from schemas.internal.general_embedder import GENERAL_EMBEDDER_KEY, GeneralEmbed
 from schemas.internal.model_record import MODEL_KEY, ModelRecord
 from schemas.internal.release import RELEASE_KEY, Release
 from schemas.messages.records import Outgoing, Record
+from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.flow.support.backoff import until_available
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from schemas.internal.service import SERVICE_KEY
 from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing, Record
-from streams.adapters.kafka.topic_reading import read_to_end
+from streams.adapters.kafka.logs import read_to_end
 from streams.flow.support.publisher import Publisher
 from streams.settings import Settings
 from streams.topics import topics_with_prefix

@@ -6,9 +6,9 @@ from schemas.failures import Unavailable
 from schemas.internal.successor import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing
 from streams.adapters.kafka.admin import count_partitions
+from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.producers import create_producer, hand_over
 from streams.adapters.kafka.service_log import SERVICE_PARTITION, last_successor
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 

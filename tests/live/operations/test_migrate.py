@@ -11,7 +11,7 @@ from modestream_client import MemoryClient
 from modestream_client.vocabulary import MemoryType
 
 from operations.copy.kafka_source import log_places
-from streams.adapters.kafka.log_reader import open_log_reader
+from streams.adapters.kafka.logs import open_reader, read_to_end
 from tests.worlds.live.processes import ROOT, Deployment, eventually
 
 USERS = ("ana", "ben", "cleo")
@@ -61,7 +61,7 @@ async def shown(client: MemoryClient, user: str) -> dict[str, tuple[str, str]]:
 
 async def copied_turns(deployment: Deployment) -> int:
     """Count the turns in a deployment's log."""
-    async with open_log_reader(deployment.settings, log_places(deployment.settings)) as reader:
+    async with open_reader(deployment.settings, log_places(deployment.settings)) as reader:
         return sum(end for (topic, _), end in (await reader.ends()).items() if topic == deployment.topics.turns)
 
 
@@ -90,8 +90,7 @@ async def test_killed_migration_continues_and_leaves_the_same_memories(deploymen
             former = await shown(former_client, user)
             assert len(former) > TURNS  # turns and items
             assert await shown(new_client, user) == former
-    async with open_log_reader(new.settings, log_places(new.settings)) as reader:
-        values: list[bytes] = []
-        await reader.read_all(lambda record: values.append(record.value or b"") if "turns" in record.topic else None)
+    turns = await read_to_end(new.settings, new.topics.turns, range(new.partitions))
+    values = [record.value or b"" for record in turns]
     assert sum(b"week 4 is" in value for value in values) == 0
     assert sum(b"[forgotten]" in value for value in values) == len(USERS) * 3

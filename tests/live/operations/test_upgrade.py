@@ -16,9 +16,9 @@ from schemas.internal.model_record import MODEL_KEY, ModelRecord
 from schemas.internal.release import RELEASE_KEY, Release
 from schemas.internal.service import ServiceRecord
 from schemas.state.modes import ENGLISH_EMBEDDER
+from streams.adapters.kafka.logs import read_to_end
 from streams.adapters.kafka.service_entries import entries_of
 from streams.adapters.kafka.service_log import SERVICE_PARTITION
-from streams.adapters.kafka.topic_reading import read_to_end
 from streams.bootstrap.release_guard import OWN
 from streams.bootstrap.service_guard import service_record
 from streams.settings import Settings

@@ -1,6 +1,7 @@
 """The rows of a table that a copy lacks."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ def rows(tmp_path: Path) -> Iterator[ChangelogRows]:
 
 
 async def test_nothing_is_read_where_nothing_is_lacking(rows: ChangelogRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changelog_rows, "read_records", lambda *_: pytest.fail("connected"))
+    monkeypatch.setattr(changelog_rows, "open_log_reader", lambda *_: pytest.fail("connected"))
     assert [found async for found in rows.after(PARTITION, 5)] == []
     assert [found async for found in rows.after(PARTITION + 1, 0)] == []
 
@@ -43,22 +44,28 @@ async def test_rows_come_with_the_next_offset_as_far_as_the_table_is_filled(
 ) -> None:
     asked = []
 
-    async def read(_connection: object, tp: TP, start: int, end: int) -> AsyncIterator[list[Any]]:
-        asked.append((tp.topic, tp.partition, start, end))
+    async def read_range(partition: TP, start: int, end: int, most: int | None) -> AsyncIterator[list[Any]]:
+        asked.append((*partition, start, end))
+        assert most is None
         yield [SimpleNamespace(key=b"a", value=b"1", offset=2), SimpleNamespace(key=b"a", value=None, offset=3)]
         yield []
         yield [SimpleNamespace(key=b"b", value=b"2", offset=4)]
 
-    monkeypatch.setattr(changelog_rows, "read_records", read)
+    @asynccontextmanager
+    async def connect(*_: object, **_options: int) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(read_range=read_range)
+
+    monkeypatch.setattr(changelog_rows, "open_log_reader", connect)
     assert [found async for found in rows.after(PARTITION, 2)] == [({b"a": None}, 4), ({b"b": b"2"}, 5)]
     assert asked == [(rows.topic, PARTITION, 2, 5)]
 
 
 async def test_outage_of_kafka_is_unavailable(rows: ChangelogRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(*_: object) -> AsyncIterator[list[Any]]:
+    @asynccontextmanager
+    async def connect(*_: object, **_options: int) -> AsyncIterator[SimpleNamespace]:
         raise KafkaConnectionError
-        yield []
+        yield SimpleNamespace()
 
-    monkeypatch.setattr(changelog_rows, "read_records", read)
+    monkeypatch.setattr(changelog_rows, "open_log_reader", connect)
     with pytest.raises(Unavailable):
         [found async for found in rows.after(PARTITION, 2)]

@@ -2,17 +2,16 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
+from schemas.messages.records import Record
 from streams.runtime import follow_copies
 from streams.runtime.awaited_table import create_table
 from streams.runtime.follow_copies import Rows
@@ -24,7 +23,7 @@ CHANGELOG = "memory.worker-memories-changelog"
 
 
 class Log:
-    """In place of Kafka and its consumer: the records of one partition, a place for the reader."""
+    """In place of Kafka and a `LogReader`: the records of one partition, a position for the reader."""
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
@@ -32,30 +31,26 @@ class Log:
         self._next = 0
 
     @asynccontextmanager
-    async def connect(self, _connection: object) -> AsyncIterator["Log"]:
+    async def connect(self, _connection: object, partitions: Sequence[TP], **_options: int) -> AsyncIterator["Log"]:
+        self._partitions = partitions
         yield self
 
-    def assign(self, places: Sequence[TopicPartition]) -> None:
-        self._places = places
+    def seek(self, offsets: Mapping[TP, int]) -> None:
+        self.sought += offsets.values()
+        self._next = max(offsets.values())
 
-    def seek(self, _place: TopicPartition, offset: int) -> None:
-        self.sought.append(offset)
-        self._next = offset
+    async def poll(self, most: int) -> dict[TP, list[Record]]:
+        await asyncio.sleep(0.001)
+        source = self._partitions[0]
+        read = enumerate(self.records[self._next : self._next + most], self._next)
+        records = [Record(*source, offset, 0, key, value) for offset, (key, value) in read]
+        self._next += len(records)
+        return {source: records} if records else {}
 
-    async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Any]]:
-        await asyncio.sleep(0.001 * (timeout_ms > 0))
-        read = self.records[self._next : self._next + max_records]
-        found = [
-            SimpleNamespace(key=key, value=value, offset=self._next + number)
-            for number, (key, value) in enumerate(read)
-        ]
-        self._next += len(found)
-        return {self._places[0]: found} if found else {}
+    async def ends(self) -> dict[TP, int]:
+        return dict.fromkeys(self._partitions, len(self.records))
 
-    async def end_offsets(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        return dict.fromkeys(places, len(self.records))
-
-    def next_offset(self, _consumer: object, _place: TopicPartition) -> int:
+    def position(self, _partition: TP) -> int:
         return self._next
 
 
@@ -145,8 +140,7 @@ class Keeper:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     kafka = Log()
-    monkeypatch.setattr(follow_copies, "changelog_consumer", kafka.connect)
-    monkeypatch.setattr(follow_copies, "next_offset", kafka.next_offset)
+    monkeypatch.setattr(follow_copies, "open_log_reader", kafka.connect)
     monkeypatch.setattr(follow_copies, "ENDS_EVERY_S", 0.0)
     return kafka
 
@@ -277,12 +271,13 @@ async def test_outage_of_kafka_is_waited_for(keeper: Keeper, log: Log, monkeypat
     outages = iter([KafkaError("away")])
 
     @asynccontextmanager
-    async def connect(_connection: object) -> AsyncIterator[Log]:
+    async def connect(*arguments: Any, **options: int) -> AsyncIterator[Log]:
         for problem in outages:
             raise problem
-        yield log
+        async with log.connect(*arguments, **options):
+            yield log
 
-    monkeypatch.setattr(follow_copies, "changelog_consumer", connect)
+    monkeypatch.setattr(follow_copies, "open_log_reader", connect)
     log.records = [(b"a", b"1")]
     await keeper.keep([0])
     await keeper.until(lambda: keeper.derived.at == 1)
