@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.messages.boundaries import Boundary
 from schemas.state.policies import OPERATOR
-from streams.adapters.kafka.admin import count_partitions
-from streams.adapters.kafka.logs import read_to_end
-from streams.adapters.kafka.service_log import SERVICE_PARTITION
+from streams.adapters.kafka.deployment_log import read_values
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
@@ -40,14 +38,11 @@ async def deployment_at(settings: Settings) -> Settings:
 
 async def read_service_record(settings: Settings) -> ServiceRecord | None:
     """Return the record of the deployment; None if there is none. Raises Unavailable."""
-    topic = topics_with_prefix(settings.topic_prefix).service
-    if not await count_partitions(settings, topic):
-        return None
-    records = await read_to_end(settings, topic, [SERVICE_PARTITION])
-    values = [record.value for record in records if record.key == SERVICE_KEY]
+    values = (await read_values(settings)).get(SERVICE_KEY)
     try:
-        return ServiceRecord.model_validate_json(values[-1]) if values and values[-1] else None
+        return ServiceRecord.model_validate_json(values[-1]) if values else None
     except ValidationError as problem:
+        topic = topics_with_prefix(settings.topic_prefix).service
         raise NoDeployment(f"{topic} has a record that this release can't read: start a later one") from problem
 
 

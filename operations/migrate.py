@@ -26,7 +26,7 @@ from operations.switch import NotSwitched, check_replaced, drop, is_replaced, sw
 from schemas.internal.service import check_topic_prefix
 from schemas.internal.successor import Successor
 from schemas.scopes import Scope
-from streams.adapters.kafka.successor_log import read_successor
+from streams.adapters.kafka.deployment_log import read_successor
 from streams.settings import Settings
 
 COUNTED = (

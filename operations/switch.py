@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 
 from schemas.internal.successor import PAUSE_S, Successor, SuccessorState
 from streams.adapters.kafka.deleted_topics import delete_topics, topics_of_deployment
+from streams.adapters.kafka.deployment_log import read_successor, write_successor
 from streams.adapters.kafka.group_members import hosts_of_members
-from streams.adapters.kafka.successor_log import read_successor, write_successor
 from streams.settings import Settings
 from streams.topics import group_id
 

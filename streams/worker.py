@@ -19,11 +19,11 @@ from schemas.internal.changes import Change
 from streams.adapters.embedding.catalog.recorded_models import RecordedModels
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
+from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor
 from streams.adapters.kafka.event_pruning import PruneEvents
 from streams.adapters.kafka.group_members import hosts_of_members
 from streams.adapters.kafka.pipeline_log import KafkaPipelineLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.successor_log import read_successor
 from streams.adapters.kafka.topic_watch import WatchTopics
 from streams.adapters.lexical.boundary_counts import SqliteBoundaryCounts
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -39,7 +39,7 @@ from streams.bootstrap.agents import build_agents
 from streams.bootstrap.arrivals import build_preparer
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.bootstrap.context import build_context
-from streams.bootstrap.deployment_records import DeploymentRecords
+from streams.bootstrap.deployment_records import agree_on_records
 from streams.bootstrap.general_mode import GeneralMode
 from streams.bootstrap.member_file import MemberFile
 from streams.bootstrap.member_guard import check_member
@@ -127,8 +127,8 @@ class WorkerParts:
         self.publisher = KafkaPublisher(
             settings.kafka_connection, self.topics.replies, self.topics.dead_letters, self.meters, fence_of(self.app)
         )
-        self.records = DeploymentRecords(settings, self.publisher, self.meters)
-        self.embedders.recorded = RecordedModels(self.records.models)
+        self.deployment_log = KafkaDeploymentLog(settings, self.publisher, self.meters)
+        self.embedders.recorded = RecordedModels(self.deployment_log)
         self.general = GeneralMode(settings.general_embedder, self.embedders)
         self.language = open_language_models(settings, self.meters)
         self.cross_encoder = open_cross_encoder(settings)
@@ -214,7 +214,7 @@ class WorkerParts:
         refuse_replaced(self.topics.service, successor)
         created = await prepare_topics(self.settings, self._topic_settings(), self.meters)
         await self.publisher.start()
-        self.service = await self.records.agree(created, self.general)
+        self.service = await agree_on_records(self.settings, self.deployment_log, created, self.general)
         history = self.pipelines.history
         await until_available(lambda: self.pipeline_log.begin(history.take, created), "kafka", self.meters)
         await self.pipelines.start()

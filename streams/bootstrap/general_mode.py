@@ -5,27 +5,17 @@ setting names another embedder. Guaranteed: workers that start after one another
 """
 
 import sys
-from typing import Protocol
 
 import structlog
 
 from agents.ports.embedder import Embedders
-from schemas.internal.general_embedder import GeneralEmbedder
+from schemas.internal.general_embedder import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, EmbedderDescription, FormerEmbedder, ModeDeclarations, general_by
+from streams.deployment_log import DeploymentLog, readable
 
 SETTING = "MODESTREAM_GENERAL_EMBEDDER"
 
 log = structlog.get_logger()
-
-
-class GeneralEmbedderLog(Protocol):
-    """The record in the topic `service`."""
-
-    async def read(self) -> GeneralEmbedder | None:
-        """Return the last record; None without one."""
-
-    async def write(self, chosen: GeneralEmbedder) -> None:
-        """Write a record."""
 
 
 class GeneralMode:
@@ -37,14 +27,15 @@ class GeneralMode:
         self._wanted = None if wanted is None else self._described(wanted, f"setting {SETTING}").name
         self._mode = GENERAL_MODE
 
-    async def agree(self, records: GeneralEmbedderLog) -> None:
+    async def agree(self, records: DeploymentLog) -> None:
         """Take the recorded embedder, or record that of the setting. Ends the process where this worker lacks it."""
-        chosen = await records.read()
+        recorded = readable((await records.values()).get(GENERAL_EMBEDDER_KEY, ()), GeneralEmbedder)
+        chosen = recorded[-1] if recorded else None
         before = GENERAL if chosen is None else chosen.embedder
         if self._wanted is not None and self._wanted != before:
             chosen = GeneralEmbedder(embedder=self._wanted, former=before)
             log.warning("general has another embedder: restart every worker", embedder=self._wanted, before=before)
-            await records.write(chosen)
+            await records.write(GENERAL_EMBEDDER_KEY, chosen)
         if chosen is not None:
             embedder = self._described(chosen.embedder, f"the deployment's general embedder (see {SETTING})")
             self._mode = general_by(embedder, self._former(chosen.former))

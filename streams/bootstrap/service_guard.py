@@ -6,17 +6,17 @@ where several workers start first at once, with different settings, one of the s
 """
 
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol
-
-import structlog
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from schemas.failures import Rejected
-from schemas.internal.service import ServiceRecord
+from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.internal.successor import Successor
 from schemas.messages.decoding import decode
+from streams.adapters.kafka.deployment_log import last_successor
 from streams.bootstrap.scope_guard import MIGRATE
 from streams.channels import input_channels
+from streams.deployment_log import DeploymentLog, agree
 from streams.flow.steps.embed import REMEMBERED_EVENTS
 from streams.flow.steps.learned import LEARNED_EVENTS
 from streams.flow.steps.remember import MEMORY_EVENTS
@@ -32,23 +32,6 @@ REFUSALS = {
 }
 """Why a worker does not start, by field of the record."""
 
-log = structlog.get_logger()
-
-
-class ServiceLog(Protocol):
-    """The topic `service`, and what else Kafka tells about how a deployment was made."""
-
-    topic: str
-
-    async def values(self) -> Sequence[bytes]:
-        """Return the values of the record, first to last, with all that were written before the call."""
-
-    async def write(self, value: bytes) -> None:
-        """Write a value."""
-
-    async def successor(self) -> Successor | None:
-        """Return the deployment that replaces this one; None if none does."""
-
 
 def service_record(settings: Settings) -> ServiceRecord:
     """Return what a deployment with these settings is made with."""
@@ -60,22 +43,24 @@ def service_record(settings: Settings) -> ServiceRecord:
     return ServiceRecord.of(settings.scope_model, settings.partitions, settings.topic_prefix, schemas)
 
 
-async def agree_on_service(own: ServiceRecord, service: ServiceLog) -> ServiceRecord:
+async def agree_on_service(own: ServiceRecord, records: DeploymentLog) -> ServiceRecord:
     """Return the deployment's record; write `own` if there is none. Ends the process where `own` contradicts it."""
-    refuse_replaced(service.topic, await service.successor())
-    records = await _records(service)
-    if not records:
-        await _write(own, service)
-        # Another worker may have written before, with other settings: the first record counts.
-        records = await _records(service)
-    made = records[0].with_schemas(kind for record in records for kind in record.schemas)
-    conflicts = made.conflicts(own)
-    agreed = made if conflicts else made.with_schemas(own.schemas)
-    if records[-1] != agreed:
-        # Compaction keeps the last record, so it has to be the one that counts.
-        await _write(agreed, service)
-    if conflicts:
-        _refuse(service.topic, made, own, conflicts)
+    refuse_replaced(records.topic, last_successor(await records.values()))
+
+    def merge(services: Sequence[ServiceRecord]) -> ServiceRecord:
+        # The first record counts, with the schemas of all, and those of a worker that may join.
+        made = services[0].with_schemas(kind for service in services for kind in service.schemas)
+        return made if made.conflicts(own) else made.with_schemas(own.schemas)
+
+    def read(values: Iterable[bytes], _kind: type[ServiceRecord]) -> list[ServiceRecord]:
+        try:
+            return [decode(value, {"service.v1": ServiceRecord}) for value in values]
+        except Rejected as problem:
+            sys.exit(f"{records.topic} has a record that this release can't read, start a later one: {problem}")
+
+    agreed = await agree(records, SERVICE_KEY, own, merge, read)
+    if conflicts := agreed.conflicts(own):
+        _refuse(records.topic, agreed, own, conflicts)
     return agreed
 
 
@@ -84,18 +69,6 @@ def refuse_replaced(topic: str, successor: Successor | None) -> None:
     if successor is not None and successor.state == "dropped":
         at = f" on {successor.broker}" if successor.broker else ""
         sys.exit(f"the deployment of {topic} was replaced: set MODESTREAM_TOPIC_PREFIX={successor.topic_prefix}{at}")
-
-
-async def _records(service: ServiceLog) -> list[ServiceRecord]:
-    try:
-        return [decode(value, {"service.v1": ServiceRecord}) for value in await service.values()]
-    except Rejected as problem:
-        sys.exit(f"{service.topic} has a record that this release can't read, start a later one: {problem}")
-
-
-async def _write(record: ServiceRecord, service: ServiceLog) -> None:
-    await service.write(record.model_dump_json(by_alias=True).encode())
-    log.info("deployment recorded", topic=service.topic, **record.model_dump(by_alias=True))
 
 
 def _refuse(topic: str, made: ServiceRecord, own: ServiceRecord, conflicts: Sequence[str]) -> NoReturn:

@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from schemas.internal.release import Release
 from schemas.internal.service import ServiceRecord
 from schemas.scope_models import deployed_scope
 from streams.adapters.kafka.admin import ensure_topics
+from streams.adapters.kafka.deployment_log import KafkaDeploymentLog
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.service_log import KafkaServiceLog
-from streams.bootstrap.service_guard import ServiceLog, agree_on_service, service_record
+from streams.bootstrap.service_guard import agree_on_service, service_record
+from streams.deployment_log import DeploymentLog, readable
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters
 from streams.settings import Settings
 from streams.topics import CHANGELOG
 from tests.builders.scopes import AgentScope
-from tests.fakes.service_log import FakeServiceLog
+from tests.fakes.deployment_log import FakeDeploymentLog
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.processes import Deployment, Worker, eventually
 
@@ -75,7 +77,9 @@ async def agreement(bootstrap: str, prefix: str, **changed: Any) -> ServiceRecor
     publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", f"{prefix}dead-letters", Meters())
     await publisher.start()
     try:
-        return await agree_on_service(service_record(settings), KafkaServiceLog(settings, publisher, created))
+        log = KafkaDeploymentLog(settings, publisher, meters)
+        log.is_new = log.topic in created
+        return await agree_on_service(service_record(settings), log)
     except SystemExit as refused:
         return str(refused.code)
     finally:
@@ -105,37 +109,42 @@ async def test_workers_of_the_same_settings_may_start_at_once(live_broker: Runni
 
 
 @pytest.fixture
-async def kafka_log(live_broker: RunningBroker, prefix: str) -> AsyncIterator[KafkaServiceLog]:
-    """The log of a deployment whose topics exist."""
+async def kafka_log(live_broker: RunningBroker, prefix: str) -> AsyncIterator[KafkaDeploymentLog]:
+    """The log of a deployment whose topic exists."""
     settings = Settings(_env_file=None, broker=f"kafka://{live_broker.bootstrap}", topic_prefix=prefix)
     await ensure_topics(settings, {f"{prefix}service": CHANGELOG})
     publisher = KafkaPublisher(settings.kafka_connection, f"{prefix}replies", f"{prefix}dead-letters", Meters())
     await publisher.start()
-    yield KafkaServiceLog(settings, publisher, ())
+    yield KafkaDeploymentLog(settings, publisher, Meters())
     await publisher.stop()
 
 
 @pytest.fixture(params=["fake", "kafka"])
-def log(request: pytest.FixtureRequest) -> ServiceLog:
+def log(request: pytest.FixtureRequest) -> DeploymentLog:
     """The port over memory and over Kafka."""
-    found: ServiceLog = FakeServiceLog() if request.param == "fake" else request.getfixturevalue("kafka_log")
-    return found
+    logs: DeploymentLog = FakeDeploymentLog() if request.param == "fake" else request.getfixturevalue("kafka_log")
+    return logs
 
 
-async def test_log_has_every_acknowledged_value_in_order(log: ServiceLog) -> None:
-    assert await log.values() == []
+async def numbers(log: DeploymentLog, key: bytes = b"a") -> list[int]:
+    return [record.number for record in readable((await log.values()).get(key, ()), Release)]
+
+
+async def test_log_has_every_acknowledged_value_in_order(log: DeploymentLog) -> None:
+    assert await numbers(log) == []
     for number in range(1, 6):
-        await log.write(str(number).encode())
-        assert await log.values() == [str(one).encode() for one in range(1, number + 1)]
+        await log.write(b"a", Release(number=number, oldest=1))
+        assert await numbers(log) == [*range(1, number + 1)]
 
 
-async def test_log_ignores_other_keys_and_what_is_before_a_tombstone(
-    kafka_log: KafkaServiceLog, live_broker: RunningBroker
+async def test_log_has_the_values_of_each_key_since_its_tombstone(
+    kafka_log: KafkaDeploymentLog, live_broker: RunningBroker
 ) -> None:
-    await kafka_log.write(b"1")
+    await kafka_log.write(b"a", Release(number=1, oldest=1))
+    await kafka_log.write(b"b", Release(number=2, oldest=1))
     async with AIOKafkaProducer(bootstrap_servers=live_broker.bootstrap, acks="all") as producer:
-        await producer.send_and_wait(kafka_log.topic, None, key=b"service", partition=0)
-        await producer.send_and_wait(kafka_log.topic, b"2", key=b"another", partition=0)
-    assert await kafka_log.values() == []
-    await kafka_log.write(b"3")
-    assert await kafka_log.values() == [b"3"]
+        await producer.send_and_wait(kafka_log.topic, None, key=b"a", partition=0)
+    assert await numbers(kafka_log) == []
+    await kafka_log.write(b"a", Release(number=3, oldest=1))
+    assert await numbers(kafka_log) == [3]
+    assert await numbers(kafka_log, b"b") == [2]

@@ -16,11 +16,10 @@ from schemas.internal.model_record import MODEL_KEY, ModelRecord
 from schemas.internal.release import RELEASE_KEY, Release
 from schemas.internal.service import ServiceRecord
 from schemas.state.modes import ENGLISH_EMBEDDER
-from streams.adapters.kafka.logs import read_to_end
-from streams.adapters.kafka.service_entries import entries_of
-from streams.adapters.kafka.service_log import SERVICE_PARTITION
+from streams.adapters.kafka.deployment_log import read_values
 from streams.bootstrap.release_guard import OWN
 from streams.bootstrap.service_guard import service_record
+from streams.deployment_log import readable
 from streams.settings import Settings
 from tests.builders.release_data import LATE_USER, SAID, USERS, dead_letters, hits, make, memories, seen_by, until_ready
 from tests.worlds.live.processes import ROOT
@@ -73,9 +72,10 @@ async def _is_of_this_release(client: MemoryClient, bootstrap: str) -> None:
     async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
         assert await consumer.topics() >= {"memory.pipelines", "memory.runs"}
     deployment = Settings(_env_file=None, broker=f"kafka://{bootstrap}")
-    records = await read_to_end(deployment, "memory.service", [SERVICE_PARTITION])
-    assert [*entries_of(records, RELEASE_KEY, Release)][-1] == OWN
-    assert {one.embedder for one in entries_of(records, MODEL_KEY, ModelRecord)} >= {ENGLISH_EMBEDDER}
+    recorded = await read_values(deployment)
+    assert readable(recorded[RELEASE_KEY], Release) == [OWN], "the data of the former one had no record"
+    models = [values for key, values in recorded.items() if key.startswith(MODEL_KEY)]
+    assert {model.embedder for values in models for model in readable(values, ModelRecord)} >= {ENGLISH_EMBEDDER}
 
 
 async def _goes_on(client: MemoryClient) -> None:

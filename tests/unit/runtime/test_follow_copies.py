@@ -31,7 +31,7 @@ class Log:
         self._next = 0
 
     @asynccontextmanager
-    async def connect(self, _connection: object, partitions: Sequence[TP], **_options: int) -> AsyncIterator["Log"]:
+    async def connect(self, _connection: object, partitions: Sequence[TP], **_options: Any) -> AsyncIterator["Log"]:
         self._partitions = partitions
         yield self
 
@@ -271,7 +271,7 @@ async def test_outage_of_kafka_is_waited_for(keeper: Keeper, log: Log, monkeypat
     outages = iter([KafkaError("away")])
 
     @asynccontextmanager
-    async def connect(*arguments: Any, **options: int) -> AsyncIterator[Log]:
+    async def connect(*arguments: Any, **options: Any) -> AsyncIterator[Log]:
         for problem in outages:
             raise problem
         async with log.connect(*arguments, **options):

@@ -24,7 +24,7 @@ from streams.tables.json_table import scope_from_key, scope_key
 from streams.wire.scope_key import boundary_in
 from tests.builders.boundary_scopes import OrganizationScope, SharedScope, TenantScope
 from tests.builders.turns import record
-from tests.fakes.service_log import FakeServiceLog
+from tests.fakes.deployment_log import FakeDeploymentLog
 
 EXAMPLES = "tests.builders.boundary_scopes"
 
@@ -183,7 +183,7 @@ def made_with(model: type[Scope]) -> ServiceRecord:
 
 
 async def test_worker_with_another_boundary_is_refused_with_both() -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     await agree_on_service(made_with(TENANTS), service)
     assert json.loads(service.written[0])["boundary"] == ["organization_id", "user_id"]
     with pytest.raises(SystemExit) as refused:

@@ -2,26 +2,19 @@
 
 import pytest
 
-from schemas.internal.general_embedder import GeneralEmbedder
+from schemas.internal.general_embedder import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, FormerEmbedder, Mode, ModeDeclarations
 from streams.bootstrap.general_mode import GeneralMode
+from streams.deployment_log import readable
+from tests.fakes.deployment_log import FakeDeploymentLog
 from tests.fakes.embedders import FakeEmbedders
 
 
-class FakeGeneralEmbedderLog:
-    """Implements `streams.bootstrap.general_mode.GeneralEmbedderLog`."""
-
-    def __init__(self) -> None:
-        self.written: list[GeneralEmbedder] = []
-
-    async def read(self) -> GeneralEmbedder | None:
-        return self.written[-1] if self.written else None
-
-    async def write(self, chosen: GeneralEmbedder) -> None:
-        self.written.append(chosen)
+def empty_log() -> FakeDeploymentLog:
+    return FakeDeploymentLog(GENERAL_EMBEDDER_KEY)
 
 
-async def general_by_start(log: FakeGeneralEmbedderLog, wanted: str | None = None) -> Mode | None:
+async def general_by_start(log: FakeDeploymentLog, wanted: str | None = None) -> Mode | None:
     """Return what users have that declare no `general`, after a worker's start."""
     general = GeneralMode(wanted, FakeEmbedders())
     await general.agree(log)
@@ -29,18 +22,18 @@ async def general_by_start(log: FakeGeneralEmbedderLog, wanted: str | None = Non
 
 
 async def test_without_setting_and_record_it_is_the_built_in_one() -> None:
-    log = FakeGeneralEmbedderLog()
+    log = empty_log()
     assert (await general_by_start(log), log.written) == (GENERAL_MODE, [])
 
 
 async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
-    log = FakeGeneralEmbedderLog()
+    log = empty_log()
     for wanted in ("tiny48", "tiny48", None):
         general = await general_by_start(log, wanted)
         assert general is not None
         assert (general.embedder, general.embedding_dim) == ("tiny48", 48)
         assert general.former == FormerEmbedder(embedder=GENERAL, embedding_dim=384)
-    assert log.written == [GeneralEmbedder(embedder="tiny48")]
+    assert readable(log.written, GeneralEmbedder) == [GeneralEmbedder(embedder="tiny48")]
     for wanted in ("all-MiniLM-L6-v2", None):
         back = await general_by_start(log, wanted)
         assert back is not None
@@ -50,7 +43,7 @@ async def test_setting_of_one_worker_is_that_of_all_later_starts() -> None:
 
 async def test_completed_declarations_are_stored_without_it() -> None:
     general = GeneralMode("tiny48", FakeEmbedders())
-    await general.agree(FakeGeneralEmbedderLog())
+    await general.agree(empty_log())
     completed = general.complete(ModeDeclarations(user_default="code"))
     assert completed.model_dump_json() == ModeDeclarations(user_default="code").model_dump_json()
     assert [one.embedder for one in completed.visible(None)] == ["tiny48"]
@@ -59,7 +52,7 @@ async def test_completed_declarations_are_stored_without_it() -> None:
 async def test_embedder_that_a_worker_lacks_is_refused_with_the_way_out() -> None:
     with pytest.raises(SystemExit, match=r"MODESTREAM_GENERAL_EMBEDDER: 'nope' .* MODESTREAM_EMBEDDERS: add it"):
         GeneralMode("nope", FakeEmbedders())
-    log = FakeGeneralEmbedderLog()
-    log.written.append(GeneralEmbedder(embedder="nope"))
+    log = empty_log()
+    log.put(GENERAL_EMBEDDER_KEY, GeneralEmbedder(embedder="nope"))
     with pytest.raises(SystemExit, match="the deployment's general embedder"):
         await general_by_start(log)

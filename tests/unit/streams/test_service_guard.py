@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from schemas.internal.service import ServiceRecord
-from schemas.internal.successor import Successor, SuccessorState
+from schemas.internal.successor import SUCCESSOR_KEY, Successor, SuccessorState
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from streams.bootstrap.service_guard import agree_on_service, service_record
 from streams.settings import Settings
 from tests.builders.scopes import AgentScope
-from tests.fakes.service_log import FakeServiceLog
+from tests.fakes.deployment_log import FakeDeploymentLog
 
 AGENTS = deployed_scope(AgentScope)
 
@@ -25,14 +25,14 @@ def value(own: ServiceRecord) -> bytes:
     return own.model_dump_json(by_alias=True).encode()
 
 
-async def refusal(own: ServiceRecord, service: FakeServiceLog) -> str:
+async def refusal(own: ServiceRecord, service: FakeDeploymentLog) -> str:
     with pytest.raises(SystemExit) as refused:
         await agree_on_service(own, service)
     return str(refused.value.code)
 
 
 async def test_first_start_writes_the_record() -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     assert await agree_on_service(record(), service) == record()
     [written] = service.written
     found = json.loads(written)
@@ -47,7 +47,7 @@ async def test_first_start_writes_the_record() -> None:
 
 
 async def test_later_start_with_the_same_settings_writes_nothing() -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     await agree_on_service(record(), service)
     await agree_on_service(record(), service)
     assert len(service.written) == 1
@@ -68,7 +68,7 @@ async def test_later_start_with_the_same_settings_writes_nothing() -> None:
     ],
 )
 async def test_other_settings_are_refused_with_both_values(settings: dict[str, Any], message: str) -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     await agree_on_service(record(), service)
     refused = await refusal(record(**settings), service)
     assert message in refused
@@ -77,30 +77,30 @@ async def test_other_settings_are_refused_with_both_values(settings: dict[str, A
 
 
 async def test_first_record_counts_where_two_workers_start_at_once() -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     service.before_write = lambda: service.written.append(value(record())) if not service.written else None
     assert "not agent_id" in await refusal(record(scope_model=AGENTS), service)
     assert await agree_on_service(record(), service) == record()
 
 
 async def test_record_that_counts_is_the_last_one_for_compaction() -> None:
-    service = FakeServiceLog()
-    service.written = [value(record()), value(record(scope_model=AGENTS))]
+    service = FakeDeploymentLog()
+    service.written.extend([value(record()), value(record(scope_model=AGENTS))])
     await refusal(record(scope_model=AGENTS), service)
     assert service.written[-1] == value(record())
 
 
 async def test_later_release_adds_the_schemas_that_it_writes() -> None:
-    service = FakeServiceLog()
+    service = FakeDeploymentLog()
     earlier = record().model_copy(update={"schemas": ("turn.v1",)})
-    service.written = [value(earlier)]
+    service.written.append(value(earlier))
     assert await agree_on_service(record(), service) == record()
     assert service.written == [value(earlier), value(record())]
 
 
 async def test_earlier_release_is_refused_where_topics_hold_later_schemas() -> None:
-    service = FakeServiceLog()
-    service.written = [value(record().with_schemas(["turn.v2"]))]
+    service = FakeDeploymentLog()
+    service.written.append(value(record().with_schemas(["turn.v2"])))
     refused = await refusal(record(), service)
     assert "written by a later release" in refused
     assert "turn.v2" in refused
@@ -108,15 +108,15 @@ async def test_earlier_release_is_refused_where_topics_hold_later_schemas() -> N
 
 @pytest.mark.parametrize("written", [b"nonsense", b'{"schema":"service.v2"}', b'{"schema":"service.v1"}'])
 async def test_unreadable_record_is_refused_and_kept(written: bytes) -> None:
-    service = FakeServiceLog()
-    service.written = [written]
+    service = FakeDeploymentLog()
+    service.written.append(written)
     assert "memory.service has a record that this release can't read" in await refusal(record(), service)
     assert service.written == [written]
 
 
 async def test_unknown_fields_of_a_record_are_ignored() -> None:
-    service = FakeServiceLog()
-    service.written = [json.dumps({**json.loads(value(record())), "later": 1}).encode()]
+    service = FakeDeploymentLog()
+    service.written.append(json.dumps({**json.loads(value(record())), "later": 1}).encode())
     assert await agree_on_service(record(), service) == record()
 
 
@@ -128,13 +128,13 @@ def test_hash_of_the_scope_is_that_of_data_directories() -> None:
 
 @pytest.mark.parametrize("state", ["pausing", "withdrawn", "serving"])
 async def test_worker_of_a_replaced_deployment_serves_while_its_topics_are_there(state: SuccessorState) -> None:
-    service = FakeServiceLog()
-    service.replaced_by = Successor(state=state, topic_prefix="memory2.")
+    service = FakeDeploymentLog()
+    service.put(SUCCESSOR_KEY, Successor(state=state, topic_prefix="memory2."))
     assert await agree_on_service(record(), service) == record()
 
 
 async def test_worker_of_a_deployment_without_topics_is_refused() -> None:
-    service = FakeServiceLog()
-    service.replaced_by = Successor(state="dropped", topic_prefix="memory2.")
+    service = FakeDeploymentLog()
+    service.put(SUCCESSOR_KEY, Successor(state="dropped", topic_prefix="memory2."))
     assert "set MODESTREAM_TOPIC_PREFIX=memory2." in await refusal(record(), service)
     assert service.written == []

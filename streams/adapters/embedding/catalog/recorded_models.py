@@ -6,13 +6,11 @@ which all is embedded again. Guaranteed: every worker comes to the same space fo
 files, whichever loads the model first.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import structlog
 
-from schemas.internal.model_record import ModelRecord
+from schemas.internal.model_record import MODEL_KEY, ModelRecord
 from schemas.state.modes import Fingerprint
+from streams.deployment_log import DeploymentLog, agree, readable
 
 WAY_OUT = (
     "memories are found by their words until they are embedded again; to avoid that, put the former files back,"
@@ -22,20 +20,10 @@ WAY_OUT = (
 log = structlog.get_logger()
 
 
-class ModelLog(Protocol):
-    """Where the records of models are kept."""
-
-    async def records(self) -> Sequence[ModelRecord]:
-        """Return all records, first to last, with all that were written before the call."""
-
-    async def write(self, record: ModelRecord) -> None:
-        """Write a record."""
-
-
 class RecordedModels:
     """Compares loaded models with the records, and records new ones."""
 
-    def __init__(self, records: ModelLog) -> None:
+    def __init__(self, records: DeploymentLog) -> None:
         self._log = records
 
     async def agreed(self, loaded: Fingerprint) -> Fingerprint:
@@ -53,20 +41,9 @@ class RecordedModels:
 
     async def _first_record(self, own: ModelRecord) -> ModelRecord:
         """Return the first record of the model; without one write `own`."""
-        records = await self._log.records()
-        of_model = _of_model(records, own)
-        if not of_model:
-            if any(one.embedder == own.embedder for one in records):
+        recorded = await self._log.values()
+        if own.key not in recorded:
+            spaces = [values for key, values in recorded.items() if key.startswith(MODEL_KEY)]
+            if any(model.embedder == own.embedder for values in spaces for model in readable(values, ModelRecord)):
                 log.warning("embedder makes other vectors than before", embedder=own.embedder, consequence=WAY_OUT)
-            await self._log.write(own)
-            # Another worker may have written before, with other files: the first record counts.
-            of_model = _of_model(await self._log.records(), own)
-        first = of_model[0]
-        if of_model[-1] != first:
-            # Compaction keeps the last record, so it has to be the one that counts.
-            await self._log.write(first)
-        return first
-
-
-def _of_model(records: Sequence[ModelRecord], own: ModelRecord) -> list[ModelRecord]:
-    return [one for one in records if one.space == own.space]
+        return await agree(self._log, own.key, own)

@@ -14,8 +14,9 @@ from streams.adapters.embedding.catalog.recorded_models import RecordedModels
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.deployment_log import readable
 from tests.builders.tiny_models import write_tiny_model
-from tests.fakes.model_log import FakeModelLog
+from tests.fakes.deployment_log import FakeDeploymentLog
 from tests.unit.adapters.embedding.test_fingerprint import PLAIN
 
 FIRST, OTHER = (PLAIN.model_copy(update={"files": files}) for files in ("a" * 12, "b" * 12))
@@ -25,16 +26,24 @@ def record(loaded: Fingerprint) -> ModelRecord:
     return ModelRecord(embedder=loaded.embedder, space=PLAIN.digest, files=loaded.files or "")
 
 
+def model_log() -> FakeDeploymentLog:
+    return FakeDeploymentLog(record(FIRST).key)
+
+
+def written(log: FakeDeploymentLog) -> list[ModelRecord]:
+    return readable(log.written, ModelRecord)
+
+
 async def test_first_files_of_a_model_are_recorded_and_have_the_space_that_they_had_without_a_record() -> None:
-    log = FakeModelLog()
+    log = model_log()
     assert await RecordedModels(log).agreed(FIRST) == PLAIN
-    assert log.written == [record(FIRST)]
+    assert written(log) == [record(FIRST)]
     assert await RecordedModels(log).agreed(FIRST) == PLAIN
     assert len(log.written) == 1
 
 
 async def test_other_files_are_another_space_for_every_worker_and_the_former_ones_have_theirs_again() -> None:
-    log = FakeModelLog()
+    log = model_log()
     await RecordedModels(log).agreed(FIRST)
     with capture_logs() as logs:
         changed = [await RecordedModels(log).agreed(OTHER) for _ in range(2)]
@@ -45,19 +54,19 @@ async def test_other_files_are_another_space_for_every_worker_and_the_former_one
 
 
 async def test_of_two_workers_that_load_a_model_first_the_first_record_counts_and_stays_behind_the_other() -> None:
-    log = FakeModelLog()
+    log = model_log()
 
     def write_first() -> None:
         log.before_write = lambda: None
-        log.written.append(record(FIRST))
+        log.put(record(FIRST).key, record(FIRST))
 
     log.before_write = write_first
     assert (await RecordedModels(log).agreed(OTHER)).files == OTHER.files
-    assert log.written == [record(FIRST), record(OTHER), record(FIRST)]
+    assert written(log) == [record(FIRST), record(OTHER), record(FIRST)]
 
 
 async def test_another_model_file_under_the_same_name_is_told() -> None:
-    log = FakeModelLog()
+    log = model_log()
     await RecordedModels(log).agreed(FIRST)
     replaced = FIRST.model_copy(update={"file_sha256": "another"})
     with capture_logs() as logs:
@@ -66,9 +75,9 @@ async def test_another_model_file_under_the_same_name_is_told() -> None:
 
 
 async def test_model_without_a_digest_of_its_files_is_as_before() -> None:
-    log = FakeModelLog()
+    log = model_log()
     assert await RecordedModels(log).agreed(PLAIN) == PLAIN
-    assert log.written == []
+    assert written(log) == []
 
 
 @pytest.mark.parametrize("replaced", ["tokenizer.json", "special_tokens_map.json", "model.onnx_data"])
@@ -88,7 +97,7 @@ def test_each_file_that_decides_vectors_has_its_part_in_the_digest(tmp_path: Pat
 
 
 async def test_replaced_tokenizer_gives_a_mode_another_space_at_the_next_start(tmp_path: Path) -> None:
-    log, folder = FakeModelLog(), tmp_path / "tiny"
+    log, folder = model_log(), tmp_path / "tiny"
     write_tiny_model(folder, 32, words=("red",))
     before = await fingerprint_of(tmp_path, log)
     assert (before.files, await fingerprint_of(tmp_path, log)) == (None, before)
@@ -99,7 +108,7 @@ async def test_replaced_tokenizer_gives_a_mode_another_space_at_the_next_start(t
     assert (after.file_sha256, after.digest == before.digest) == (before.file_sha256, False)
 
 
-async def fingerprint_of(models: Path, log: FakeModelLog) -> Fingerprint:
+async def fingerprint_of(models: Path, log: FakeDeploymentLog) -> Fingerprint:
     """Return the fingerprint of the embedder `tiny` after a start of the registry."""
     general = CatalogEntry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(models / "general", 8), 8, "fp32"))
     entries = build_catalog(models, {"tiny": ConfiguredEmbedder(path=models / "tiny", dim=32)}, "int8")
