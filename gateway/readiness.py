@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
-from modestream_client.vocabulary import command_topic
+from modestream_client.operations import command_topic
 
 from gateway.service.wire import Wire
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
-from modestream_client.vocabulary import command_topic
+from modestream_client.operations import command_topic
 
 from operations.boundaries import list_boundaries
 from operations.deployment import client_of, deployment_at

@@ -7,8 +7,8 @@ from typing import Any
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
+from modestream_client.operations import command_topic
 from modestream_client.results.upkeep import ServiceHealth
-from modestream_client.vocabulary import command_topic
 
 from operations.boundaries import list_boundaries
 from operations.deployment import client_of, deployment_at, scope_of

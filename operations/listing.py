@@ -5,7 +5,7 @@ from typing import Any
 
 from modestream_client import MemoryClient
 from modestream_client.answers import Json
-from modestream_client.vocabulary import command_topic
+from modestream_client.operations import command_topic
 
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope

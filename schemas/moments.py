@@ -1,30 +1,8 @@
-"""Times on the wire: ISO-8601 with a zone, nothing else (docs/contract.md)."""
+"""Convert times on the wire."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
-
-MIN_MOMENT = datetime.min.replace(tzinfo=UTC)
-MAX_MOMENT = datetime.max.replace(tzinfo=UTC)
-"""The years 1 to 9999 in UTC: the range of times on the wire."""
-
-
-def _iso(value: object) -> object:
-    """Refuse numbers, which Pydantic would read as seconds since the epoch."""
-    if isinstance(value, datetime) or (isinstance(value, str) and value[4:5] == "-"):
-        return value
-    raise ValueError("a time is ISO-8601 with a zone, such as 2026-03-01T09:30:00Z")
-
-
-def _within_range(moment: datetime) -> datetime:
-    """Refuse times that a zone moves out of the calendar: they have no form in UTC."""
-    if MIN_MOMENT <= moment <= MAX_MOMENT:
-        return moment
-    raise ValueError("a time lies in the years 1 to 9999 in UTC")
-
-
-Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_iso), AfterValidator(_within_range)]
+from modestream_client.fields import MAX_MOMENT, MIN_MOMENT
 
 
 def moment_of(milliseconds: int) -> datetime:

@@ -7,6 +7,8 @@ leaves a `Change` and is answered when that has been applied.
 from collections.abc import Mapping
 from itertools import islice
 
+from modestream_client.arguments import DeclareCategory, DeleteCategory, GetCategory, ListCategories, RenameCategory
+
 from agents.categories.matching import CategoryMatcher
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
@@ -25,13 +27,6 @@ from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, b
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Learned
-from schemas.messages.command_arguments import (
-    DeclareCategory,
-    DeleteCategory,
-    GetCategory,
-    ListCategories,
-    RenameCategory,
-)
 from schemas.messages.commands import Command
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from modestream_client.vocabulary import READING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
 from agents.ports.authorizer import Authorizer
 from agents.rules.access.grants import require_operator
 from agents.rules.access.limits import RequestLimits
-from schemas.messages.commands import OPERATING_COMMANDS, Command
+from schemas.messages.commands import Command
 from schemas.state.policies import Permission
 
 

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
+from modestream_client.arguments import SetInteractionMode
+
 from agents.ports.command_types import parse_arguments
 from agents.ports.stores import Memories
 from schemas.failures import Rejected
 from schemas.internal.changes import Change
-from schemas.messages.command_arguments import SetInteractionMode
 from schemas.messages.commands import Command
 
 

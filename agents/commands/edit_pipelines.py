@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from pydantic_core import to_json
 
 from agents.ports.clock import Clock
@@ -16,7 +17,6 @@ from agents.ports.pipelines import Revisions, RunnablePipelines
 from agents.rules.pipelines.editing import apply_edits
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
-from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from schemas.state.pipelines import Revision, Topology
 
 MAX_ATTEMPTS = 5

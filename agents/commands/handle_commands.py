@@ -7,6 +7,19 @@ request sees its effect. A redelivered command gives the same result.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
+from modestream_client.arguments import (
+    DeclareMode,
+    DeleteMode,
+    Forget,
+    GetMemory,
+    RenameMode,
+    RunJob,
+    RunRefresh,
+    SetDefaultMode,
+    SetMemoryMode,
+    SetMemoryVisibility,
+)
+
 from agents.commands.correct_interaction import request_correction
 from agents.commands.set_visibility import request_visibility
 from agents.ports.clock import Clock
@@ -26,18 +39,6 @@ from agents.rules.modes.declaring import (
 )
 from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
-from schemas.messages.command_arguments import (
-    DeclareMode,
-    DeleteMode,
-    Forget,
-    GetMemory,
-    RenameMode,
-    RunJob,
-    RunRefresh,
-    SetDefaultMode,
-    SetMemoryMode,
-    SetMemoryVisibility,
-)
 from schemas.messages.commands import Command
 from schemas.state.memories import Memory
 from schemas.state.modes import Mode, ModeDeclarations
@@ -219,7 +220,7 @@ class HandleCommands:
         )
         return CommandResult({}, job=job)
 
-    async def show_health(self, command: Command, _offset: int) -> CommandResult:
+    async def health(self, command: Command, _offset: int) -> CommandResult:
         """Report the health of the boundary and of the deployment."""
         return CommandResult(await self._health(command))
 

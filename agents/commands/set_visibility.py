@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from modestream_client.arguments import SetMemoryVisibility
+
 from schemas.failures import Rejected
 from schemas.internal.changes import Change
-from schemas.messages.command_arguments import SetMemoryVisibility
 from schemas.messages.commands import Command
 from schemas.state.memories import Memory
 

@@ -2,11 +2,12 @@
 
 import re
 
+from modestream_client.arguments import GetJob
+
 from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.jobs import Jobs
 from schemas.failures import Rejected
 from schemas.internal.job_history import StoredJob
-from schemas.messages.command_arguments import GetJob
 from schemas.messages.commands import Command
 
 JOB_ID = re.compile(r"([a-z_]{1,32})-(\d{1,9})-(\d{1,18})")
@@ -19,7 +20,7 @@ class ShowJob:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
 
-    async def __call__(self, command: Command, _offset: int) -> CommandResult:
+    async def get_job(self, command: Command, _offset: int) -> CommandResult:
         """Show a job of the command's boundary. Raises Rejected, `not_found`, for any other.
 
         A sender that may not read all projects sees the jobs of those that it may read. A request for a job that is

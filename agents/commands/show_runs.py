@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from modestream_client.arguments import ListRuns
 from modestream_client.runs import Run
 
 from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.run_log import RunLog
-from schemas.messages.command_arguments import ListRuns
 from schemas.messages.commands import Command
 from schemas.scopes import PROJECT_FIELD
 
@@ -18,7 +18,7 @@ class ShowRuns:
         self._partition = partition
         self._log = log
 
-    async def __call__(self, command: Command, _offset: int) -> CommandResult:
+    async def list_runs(self, command: Command, _offset: int) -> CommandResult:
         """Show the newest runs, of all projects that the sender may read. Raises Unavailable.
 
         A sender that may not read all projects sees no runs of several of which it may not read one, and none of

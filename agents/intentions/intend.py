@@ -6,6 +6,8 @@ Idempotent. Views contain only entries that derive from existing memories which 
 from collections.abc import Mapping
 from functools import cache
 
+from modestream_client.arguments import SetIntention
+
 from agents.ports.clock import Clock
 from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.intentions import IntentionWriter
@@ -19,7 +21,6 @@ from agents.rules.intentions.transitions import (
 )
 from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
 from schemas.internal.events import Learned
-from schemas.messages.command_arguments import SetIntention
 from schemas.messages.commands import Command
 from schemas.state.intention import Intention, IntentionPart
 from schemas.state.memories import Memory

@@ -35,30 +35,3 @@ DEFAULT_BUDGET_TOKENS = 4000
 
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A probability that is calibrated: of all answers with confidence p, about p are right."""
-
-READING_COMMANDS = frozenset(
-    {
-        "get_category",
-        "get_intention",
-        "get_job",
-        "get_memory",
-        "health",
-        "list_categories",
-        "list_modes",
-        "list_runs",
-        "suggest_modes",
-    }
-)
-"""Commands that change nothing a client can see: they need the permission `read`, all others `manage` or `operate`."""
-
-QUERY_COMMANDS = READING_COMMANDS | {"get_pipeline", "list_revisions"}
-"""Commands that the topic `retrieve` takes, whose records are kept for a day; the topic `commands` is kept for ever."""
-
-
-def command_topic(command: str) -> str:
-    """Return the topic, without its prefix, that a command is sent to.
-
-    >>> command_topic("list_modes"), command_topic("declare_mode")
-    ('retrieve', 'commands')
-    """
-    return "retrieve" if command in QUERY_COMMANDS else "commands"

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from modestream_client.arguments import ModeName
 from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 
-from schemas.messages.command_arguments import ModeName
 from schemas.messages.turns import MAX_CONTENT_LENGTH
 
 

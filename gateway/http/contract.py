@@ -4,14 +4,7 @@ import inspect
 from collections.abc import Collection
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
-
-from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, NewName
-from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
-from schemas.internal.consolidation import ConsolidationTrigger
-from schemas.messages.assemble import AssembleRequest
-from schemas.messages.command_arguments import (
+from modestream_client.arguments import (
     DeclareCategory,
     DeclareMode,
     ListCategories,
@@ -21,9 +14,16 @@ from schemas.messages.command_arguments import (
     SetDefaultMode,
     SetIntention,
 )
+from modestream_client.pipeline_edits import EditPipeline, RollbackPipeline
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from gateway.http.bodies import Confirmed, Export, MemoryChange, ModeRemoval, NewName
+from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
+from schemas.internal.consolidation import ConsolidationTrigger
+from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
-from schemas.messages.pipelines import EditPipeline, RollbackPipeline
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.scope_models import selector_of

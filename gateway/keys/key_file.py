@@ -15,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Self
 
+from modestream_client.fields import Moment
 from pydantic import BaseModel, Field
 
-from schemas.moments import Moment
 from schemas.scopes import UserName
 
 KEY_PREFIX = "ms_"

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from modestream_client.arguments import MAX_MOVED_MEMORIES
+
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
 from gateway.service.answers import result_of
 from gateway.service.audit import audited
@@ -15,7 +17,6 @@ from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
 from gateway.service.turns import Turn, Turns
 from gateway.service.wire import Json
-from schemas.messages.command_arguments import MAX_MOVED_MEMORIES
 from schemas.scope_models import some_scope
 from schemas.scopes import ANY_VALUE, Scope
 

@@ -13,8 +13,8 @@ from modestream_client.answers import Reply
 from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
+from modestream_client.operations import READING_COMMANDS, command_topic
 from modestream_client.records import build_record
-from modestream_client.vocabulary import READING_COMMANDS, command_topic
 
 from gateway.service.access import require_operating, require_scope
 from gateway.service.calls import Call

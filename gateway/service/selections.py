@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from modestream_client.arguments import MAX_MOVED_MEMORIES
+
 from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.requests import CheckedRequests
-from schemas.messages.command_arguments import MAX_MOVED_MEMORIES
 
 MAX_SELECTED = MAX_MOVED_MEMORIES
 """Memories of one selection: as many as one command moves."""

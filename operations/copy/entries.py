@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modestream_client.vocabulary import READING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
@@ -18,7 +18,7 @@ from agents.rules.memory.versions import identify_turn
 from operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS
-from schemas.messages.commands import OPERATING_COMMANDS, Command
+from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
 from schemas.messages.records import Headers, Record
 from schemas.messages.turns import Turn

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from modestream_client import MemoryClient, MemoryServiceError
 from modestream_client.answers import Json
-from modestream_client.vocabulary import command_topic
+from modestream_client.operations import command_topic
 
 from operations.deployment import scope_of
 from operations.listing import UserListing

@@ -8,9 +8,6 @@ from schemas.failures import Rejected
 from schemas.scopes import Scope
 from schemas.state.forgotten import ForgottenBefore
 
-OPERATING_COMMANDS = frozenset({"get_pipeline", "list_revisions", "edit_pipeline", "rollback_pipeline"})
-"""Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
-
 BESIDE_COMMANDS = frozenset({"list_runs"})
 """Reading commands that read a log, and are handled beside the commands after them."""
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
+from modestream_client.fields import Moment
 from modestream_client.vocabulary import EmbeddingStatus, Role
 from pydantic import BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH, MemoryTypes, ModeNames
-from schemas.moments import Moment
 from schemas.scopes import Selector
 
 MAX_PAGE_ITEMS = 500

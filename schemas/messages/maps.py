@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from modestream_client.fields import Moment
 from pydantic import BaseModel, Field
 
 from schemas.messages.retrieval import ModeNames
-from schemas.moments import Moment
 from schemas.scopes import Selector
 
 MAX_MAP_POINTS = 20_000

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
+from modestream_client.fields import Moment
 from modestream_client.hits import Hit
 from modestream_client.vocabulary import MemoryType, Strategy
 from pydantic import BaseModel, Field
 
-from schemas.moments import Moment
 from schemas.scopes import Selector
 
 MAX_QUERY_LENGTH = 32768

@@ -2,19 +2,16 @@
 
 from typing import Annotated, Any
 
+from modestream_client.fields import MAX_ID_LENGTH, Identifier, Moment
 from modestream_client.vocabulary import ModeSource, Role
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError, to_json
 
-from schemas.moments import Moment
 from schemas.scopes import Scope
 from schemas.state.memories import Resource
 
 MAX_CONTENT_LENGTH = 32768
 """Code points of a turn's content (docs/contract.md)."""
-
-MAX_ID_LENGTH = 512
-"""Characters of an id chosen by a producer."""
 
 MAX_RESOURCES = 100
 """Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
@@ -27,8 +24,6 @@ MAX_METADATA_BYTES = 1024 * 1024
 
 MAX_METADATA_DEPTH = 64
 """Nesting depth of a turn's metadata: JSON parsers stop at 200, and events and replies add levels."""
-
-Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 
 
 def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -4,32 +4,11 @@ A category's summary and anchors derive from memories and must be filtered by `a
 before they are shown.
 """
 
-import unicodedata
 from collections.abc import Container
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, Field, RootModel
-
-MAX_CATEGORY_NAME_CHARS = 64
-"""Characters of a category's name; docs/contract.md sets no limit."""
-
-INVISIBLE_CATEGORIES = ("Cc", "Zl", "Zp", "Cs")
-"""Unicode categories of control characters, line ends and surrogates: a name fits on one line of a list."""
-
-
-def _printable(value: str) -> str:
-    if not value.strip() or len(value) > MAX_CATEGORY_NAME_CHARS:
-        raise ValueError(f"a name has 1 to {MAX_CATEGORY_NAME_CHARS} characters, not only white space")
-    if any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value):
-        raise ValueError("control characters are not allowed")
-    return value
-
-
-CategoryName = Annotated[str, AfterValidator(_printable)]
-"""Letters of any script, spaces and symbols; case-sensitive."""
-
-CategoryDescription = Annotated[str, Field(max_length=4096)]
-"""What belongs to a category, in the words of a user or an operator."""
+from modestream_client.fields import CategoryDescription, CategoryName
+from pydantic import BaseModel, Field, RootModel
 
 
 class NamedCategories(RootModel[dict[CategoryName, CategoryDescription]], frozen=True):

@@ -6,16 +6,14 @@ A revision holds the whole topology and configuration, so that any of them can b
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
+from modestream_client.fields import StepId
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 PipelineName = Literal["memorize", "retrieve", "evolve"]
 PIPELINE_NAMES: tuple[PipelineName, ...] = ("memorize", "retrieve", "evolve")
-
-StepId = Annotated[str, Field(pattern=r"^(memorize|retrieve|evolve)\.[a-z][a-z0-9_]{0,63}\z")]
-"""The name of a step, with that of its pipeline: `retrieve.rerank`."""
 
 SHIPPED = 0
 """The number of the revision that is part of the release; a deployment's own begin with 1."""

@@ -4,86 +4,35 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
+from modestream_client.arguments import Forget
 from modestream_client.assembled import AssembleResult
 from modestream_client.listed import ListResult
+from modestream_client.operations import COMMANDS
 from modestream_client.results.maps import MemoryMap
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
 
 from schemas.failures import ErrorCode
-from schemas.internal.changes import JOB_KINDS
 from schemas.internal.consolidation import Difference, ModeCounts
-from schemas.messages.command_arguments import (
-    DeclareCategory,
-    DeclareMode,
-    DeleteCategory,
-    DeleteMode,
-    Forget,
-    GetCategory,
-    GetJob,
-    GetMemory,
-    ListCategories,
-    ListRuns,
-    RenameCategory,
-    RenameMode,
-    RunJob,
-    RunRefresh,
-    SetDefaultMode,
-    SetIntention,
-    SetInteractionMode,
-    SetMemoryMode,
-    SetMemoryVisibility,
-)
 from schemas.messages.commands import Command
-from schemas.messages.pipelines import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from schemas.messages.replies import ReplyWarning
 from schemas.messages.retrieval import RetrieveResult
 from schemas.messages.turns import TurnAccepted
 from streams.flow.requests.channel import Channel
 
-COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
-    "declare_category": DeclareCategory,
-    "declare_mode": DeclareMode,
-    "delete_category": DeleteCategory,
-    "delete_mode": DeleteMode,
-    "forget": Forget,
-    "get_category": GetCategory,
-    "get_intention": None,
-    "get_job": GetJob,
-    "get_memory": GetMemory,
-    "health": None,
-    "list_categories": ListCategories,
-    "list_modes": None,
-    "list_runs": ListRuns,
-    "rename_category": RenameCategory,
-    "rename_mode": RenameMode,
-    "set_default_mode": SetDefaultMode,
-    "set_intention": SetIntention,
-    "set_interaction_mode": SetInteractionMode,
-    "set_memory_mode": SetMemoryMode,
-    "set_memory_visibility": SetMemoryVisibility,
-    "suggest_modes": None,
-    "edit_pipeline": EditPipeline,
-    "get_pipeline": GetPipeline,
-    "list_revisions": ListRevisions,
-    "rollback_pipeline": RollbackPipeline,
-    **dict.fromkeys(JOB_KINDS, RunJob),
-    "refresh": RunRefresh,
-}
-"""The argument model of every command; None for a command without arguments."""
-
 
 def command_union(name: str, command: type[Command]) -> type[BaseModel]:
     """Create the model `name`, the union of all commands with their arguments."""
-    each = [_with_arguments(name, command, known, model) for known, model in sorted(COMMAND_ARGUMENTS.items())]
+    each = [_with_arguments(name, command, known) for known in sorted(COMMANDS)]
     union: Any = Union[tuple(each)]  # noqa: UP007 - their number is not fixed
     parent: Any = RootModel[union]
     made: type[BaseModel] = create_model(name, __base__=parent, __doc__=Command.__doc__)
     return made
 
 
-def _with_arguments(name: str, command: type[Command], known: str, model: type[BaseModel] | None) -> type[BaseModel]:
+def _with_arguments(name: str, command: type[Command], known: str) -> type[BaseModel]:
+    model = COMMANDS[known].arguments
     fields: dict[str, Any] = {"command": (Literal[known], ...)}
     if model is not None:
         is_needed = any(field.is_required() for field in model.model_fields.values()) or model is Forget

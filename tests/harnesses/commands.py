@@ -45,7 +45,7 @@ class CommandsHarness:
         self.remember = remember_over(stores, self.embedders)
         agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, FakeClock())
         others: dict[str, CommandHandler] = dict.fromkeys(JOB_KINDS, agent.start_job)
-        others["health"] = agent.show_health
+        others["health"] = agent.health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)
         self.offset = 0
         self.permitted: tuple[str, ...] | None = None

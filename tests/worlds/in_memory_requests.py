@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from schemas.messages.commands import OPERATING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS
+
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.state.policies import OPERATOR
 from streams.topics import Topics

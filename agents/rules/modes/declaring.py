@@ -6,10 +6,10 @@ least once. The mode of a turn: the caller's, then a model's, the project's defa
 
 from collections.abc import Mapping
 
+from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from modestream_client.vocabulary import ModeSource
 
 from schemas.failures import Rejected
-from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, EmbedderDescription, FormerEmbedder, Mode, ModeDeclarations

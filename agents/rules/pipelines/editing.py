@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from functools import reduce
 
+from modestream_client.pipeline_edits import ConfigureStep, Edit, InsertStep, RemoveStep, ReplaceStep
+
 from agents.rules.pipelines.built_in import BUILT_IN
 from agents.rules.pipelines.refusals import refuse
-from schemas.messages.pipelines import ConfigureStep, Edit, InsertStep, RemoveStep, ReplaceStep
 from schemas.state.pipelines import PlacedStep, Topology
 
 

@@ -7,9 +7,9 @@ from typing import Any, Self, TypedDict, Unpack
 from modestream_client.answers import Json, Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.offsets import Written
+from modestream_client.operations import command_topic
 from modestream_client.records import build_record
 from modestream_client.transport import Transport
-from modestream_client.vocabulary import command_topic
 
 DEFAULT_TIMEOUT_S = 10.0
 """A query takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""

@@ -43,6 +43,12 @@ class FinishedRefresh(BaseModel, frozen=True):
     changed: tuple[str, ...] = ()
 
 
+class Forgotten(BaseModel):
+    """How many memories were forgotten."""
+
+    forgotten: int
+
+
 class Consolidation(BaseModel, frozen=True):
     """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`.
 

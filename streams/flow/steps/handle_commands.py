@@ -10,12 +10,12 @@ user has declared; an earlier command that is redelivered afterwards is not carr
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from modestream_client.vocabulary import READING_COMMANDS
+from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
 from agents.commands.dispatch import DispatchCommands
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
-from schemas.messages.commands import BESIDE_COMMANDS, OPERATING_COMMANDS, Command
+from schemas.messages.commands import BESIDE_COMMANDS, Command
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import SuccessReply
 from schemas.scopes import ScopeFields

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
-from modestream_client.vocabulary import QUERY_COMMANDS, READING_COMMANDS
+from modestream_client.operations import QUERY_COMMANDS, READING_COMMANDS
 
 from gateway.readiness import readiness_of
 from schemas.state.policies import OPERATOR

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from modestream_client.operations import COMMANDS
 
 from schemas.messages.records import Record
 from streams.api_docs.asyncapi import build_asyncapi
-from streams.api_docs.payloads import COMMAND_ARGUMENTS
 from streams.flow.runs.recorder import RunOptions
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
@@ -116,4 +116,4 @@ async def test_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: 
     async with InMemoryPipeline(tmp_path).running() as pipeline:
         refused = await pipeline.command("no_such_command")
     known = refused["error"]["message"].partition("commands are: ")[2].split(", ")
-    assert known == sorted(COMMAND_ARGUMENTS)
+    assert known == sorted(COMMANDS)

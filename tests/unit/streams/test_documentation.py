@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from modestream_client.operations import COMMANDS
 
 from schemas.failures import ErrorCode
 from schemas.messages.assemble import AssembleRequest
@@ -19,7 +20,6 @@ from schemas.messages.maps import MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.api_docs.payloads import COMMAND_ARGUMENTS
 from streams.bootstrap.context import build_context
 from streams.flow.support.pipelines import shipped_pipelines
 from streams.foreground import Foreground
@@ -149,7 +149,7 @@ def test_operations_names_every_setting() -> None:
 
 def test_contract_names_every_command_and_error_code() -> None:
     text = (DOCS / "contract.md").read_text()
-    assert [name for name in (*COMMAND_ARGUMENTS, *get_args(ErrorCode)) if f"`{name}`" not in text] == []
+    assert [name for name in (*COMMANDS, *get_args(ErrorCode)) if f"`{name}`" not in text] == []
 
 
 def test_reference_names_every_topic() -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import faust
 import pytest
+from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode
 
 from agents.rules.memory.versions import MAX_VERSIONS, identify_turn, next_memory
 from agents.rules.memory.views import build_memory_view
@@ -17,7 +18,6 @@ from agents.rules.modes.declaring import (
 )
 from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.changes import MAX_ISSUED_BYTES, MAX_PAGE_ITEMS, Change, IssuedCommands
-from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from modestream_client.operations import OPERATING_COMMANDS
 
 from agents.commands.admit import Admit
 from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
-from schemas.messages.commands import OPERATING_COMMANDS, Command
+from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scopes import Scope
 from schemas.state.policies import OPERATOR, Policy

@@ -37,7 +37,7 @@ async def shown(log: JobLog, job_id: str, permitted: tuple[str, ...] | None = No
     """Return the state of a job, or the code of the error."""
     command = Command(command="get_job", scope=Scope(user_id=user), arguments={"job_id": job_id})
     try:
-        result = await ShowJob(log.at(PARTITION))(command.limited_to(permitted), 0)
+        result = await ShowJob(log.at(PARTITION)).get_job(command.limited_to(permitted), 0)
     except Rejected as error:
         return error.code
     return result.result["state"]

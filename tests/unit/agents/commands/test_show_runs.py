@@ -49,7 +49,7 @@ class FilledLog:
 
 async def shown(permitted: tuple[str, ...] | None = None, **arguments: Any) -> list[str]:
     command = Command(command="list_runs", scope=Scope(user_id="u1"), arguments=arguments)
-    result = (await ShowRuns(2, FilledLog())(command.limited_to(permitted), 0)).result
+    result = (await ShowRuns(2, FilledLog()).list_runs(command.limited_to(permitted), 0)).result
     assert result["is_complete"] is False
     return [one["run_id"] for one in result["runs"]]
 

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from modestream_client.fields import MAX_MOMENT, MIN_MOMENT
 from modestream_client.hits import Evidence
 
 from schemas.failures import Rejected
-from schemas.moments import MAX_MOMENT, MIN_MOMENT
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 
 from agents.rules.modes.declaring import declare_mode, delete_mode, needs_reembedding, rename_mode, set_default_mode
 from schemas.failures import Rejected
-from schemas.messages.command_arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 
 TINY = EmbedderDescription(name="tiny32", dim=32)

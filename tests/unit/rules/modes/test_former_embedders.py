@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from modestream_client.arguments import DeclareMode, RenameMode
 
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.modes.declaring import declare_mode, drop_former, rename_mode
 from agents.rules.modes.serving import awaits_declared
-from schemas.messages.command_arguments import DeclareMode, RenameMode
 from schemas.state.memories import Embedding, Memory
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations
 from tests.builders.memories import embedded_in, made

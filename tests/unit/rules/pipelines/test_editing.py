@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from modestream_client.pipeline_edits import Edit
 from pydantic import TypeAdapter
 
 from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY
@@ -11,7 +12,6 @@ from agents.rules.pipelines.configs import RerankConfig
 from agents.rules.pipelines.editing import apply_edits
 from agents.rules.pipelines.validation import Available, check_topology, contract_of, read_config
 from schemas.failures import Rejected
-from schemas.messages.pipelines import Edit
 from schemas.state.pipelines import Topology
 from streams.adapters.pipelines.installed_steps import PythonSteps
 

@@ -2,13 +2,11 @@
 
 from typing import Annotated, Literal, Self
 
-from modestream_client.runs import Pipeline
-from modestream_client.vocabulary import Decay, InteractionMode
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from schemas.messages.turns import Identifier
-from schemas.moments import Moment
-from schemas.state.categories import CategoryDescription, CategoryName
+from modestream_client.fields import CategoryDescription, CategoryName, Identifier, Moment
+from modestream_client.runs import Pipeline
+from modestream_client.vocabulary import Decay, InteractionMode
 
 
 class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):

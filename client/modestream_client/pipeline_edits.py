@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from schemas.state.pipelines import StepId
+from modestream_client.fields import StepId
 
 MAX_EDITS = 50
 """Edits of one command."""

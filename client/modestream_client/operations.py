@@ -1,0 +1,287 @@
+"""The table of operations: what can be asked of the service, one row each.
+
+From it come the topics and permissions of commands, the AsyncAPI document, the gateway's routes with their OpenAPI, and
+the requests of `HttpMemoryClient`. A new command is a row here, with its models, and the method of that name of an
+agent (`streams/command_handlers.py`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel
+
+from modestream_client import arguments as given
+from modestream_client.assembled import AssembleResult
+from modestream_client.listed import ListResult
+from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.results.layers import ShownCategories, ShownCategory, ShownIntention
+from modestream_client.results.maps import MemoryMap
+from modestream_client.results.memory import WholeMemory
+from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
+from modestream_client.results.upkeep import Consolidation, FinishedJob, FinishedRefresh, Forgotten, ServiceHealth
+from modestream_client.runs import RunList
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+Kind = Literal["turn", "question", "query", "command", "job", "trigger"]
+"""`query`: a command that only reads; `job`: a command that is answered when its job has ended."""
+
+TOPICS: Mapping[Kind, str] = {
+    "turn": "turns",
+    "question": "retrieve",
+    # The records of `retrieve` are kept for a day, those of `commands` for ever.
+    "query": "retrieve",
+    "command": "commands",
+    "job": "commands",
+    "trigger": "consolidate",
+}
+"""The topic of each kind, without its prefix."""
+
+USER = "/v1/users/{user_id}"
+
+
+class AnyResult(BaseModel, extra="allow"):
+    """A result of the service, as the contract describes it."""
+
+
+class Body(NamedTuple):
+    """The body of an HTTP request in the OpenAPI document. Without a description it has that of the arguments."""
+
+    component: str
+    example: dict[str, Any]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Where the gateway serves an operation. Names in braces are arguments; the others go into the query or the body.
+
+    Without a `tag` the gateway has a route of its own at that address.
+    """
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    tag: str | None = None
+    summary: str = ""
+    body: Body | None = None
+    id: str | None = None
+    """The operation's name in the OpenAPI document, if it has another one there."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The arguments in the path."""
+        return frozenset(re.findall(r"{(\w+)}", self.path)) - {"user_id"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation(Generic[ResultT]):
+    """A row: `arguments` are None where there are none, or where `record` has a model of its own in `schemas`."""
+
+    name: str
+    kind: Kind
+    permission: Literal["read", "write", "manage", "operate"]
+    arguments: type[BaseModel] | None
+    result: type[ResultT]
+    http: Http | None = None
+    record: str = "command.v1"
+    """The `schema` of its records."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Fields of its records that always have these values."""
+
+    @property
+    def topic(self) -> str:
+        """The topic of its records, without its prefix."""
+        return TOPICS[self.kind]
+
+    @property
+    def runs_long(self) -> bool:
+        """True if it may be answered later, at another address."""
+        return self.kind in ("job", "trigger")
+
+
+def _list(what: str) -> Operation[ListResult]:
+    http = Http("GET", f"{USER}/{what}", "reads", f"List {what}, page by page")
+    return Operation(f"list_{what}", "question", "read", None, ListResult, http, "list.v1", {"what": what})
+
+
+JOB_BODY = Body("JobBody", {"all_projects": True})
+
+
+def _job(
+    name: str,
+    result: type[ResultT],
+    arguments: type[BaseModel] = given.RunJob,
+    body: Body = JOB_BODY,
+    subject: str = "vectors",
+) -> Operation[ResultT]:
+    path, summary = f"{USER}/jobs/{name}", f"Run {name} over the user's {subject}"
+    return Operation(
+        name, "job", "manage", arguments, result, Http("POST", path, "jobs", summary, body, id=f"run_{name}")
+    )
+
+
+# fmt: off
+ADD_TURN = Operation("add_turns", "turn", "write", None, AnyResult, Http("POST", f"{USER}/turns"), record="turn.v1")
+
+SEARCH_MEMORIES = Operation(
+    "search_memories", "question", "read", None, AnyResult,
+    Http("POST", f"{USER}/memories/search", "reads", "Search memories, best first",
+         Body("SearchBody", {"query": "where do we deploy?", "project_id": "*"})),
+    record="retrieve.v1",
+)
+ASSEMBLE_CONTEXT = Operation(
+    "assemble_context", "question", "read", None, AssembleResult,
+    Http("POST", f"{USER}/contexts", "reads", "Assemble a prompt within a token budget",
+         Body("ContextBody", {"query": "fix the login", "budget_tokens": 2000})),
+    record="assemble.v1",
+)
+LIST_MEMORIES = _list("memories")
+LIST_CONVERSATIONS = _list("conversations")
+LIST_PROJECTS = _list("projects")
+GET_MAP = Operation(
+    "get_map", "question", "read", None, MemoryMap,
+    Http("GET", f"{USER}/map", "reads", "Where memories lie in a plane, by vector space"),
+    record="map.v1",
+)
+
+GET_MEMORY = Operation(
+    "get_memory", "query", "read", given.GetMemory, WholeMemory, Http("GET", f"{USER}/memories/{{memory_id}}")
+)
+SET_MEMORY_MODE = Operation(
+    "set_memory_mode", "command", "manage", given.SetMemoryMode, WholeMemory,
+    Http("PATCH", f"{USER}/memories/{{memory_id}}"),
+)
+SET_MEMORY_VISIBILITY = Operation(
+    "set_memory_visibility", "command", "manage", given.SetMemoryVisibility, WholeMemory,
+    Http("PATCH", f"{USER}/memories/{{memory_id}}"),
+)
+SET_INTERACTION_MODE = Operation(
+    "set_interaction_mode", "command", "manage", given.SetInteractionMode, WholeMemory,
+    Http("PATCH", f"{USER}/memories/{{memory_id}}"),
+)
+# The gateway has four addresses for it: of a memory, a conversation, a project and the user.
+FORGET = Operation("forget", "command", "manage", given.Forget, Forgotten)
+
+LIST_MODES = Operation(
+    "list_modes", "query", "read", None, DeclaredModes, Http("GET", f"{USER}/modes", "modes", "List modes")
+)
+DECLARE_MODE = Operation(
+    "declare_mode", "command", "manage", given.DeclareMode, ShownMode,
+    Http("PUT", f"{USER}/modes/{{name}}", "modes", "Declare or update a mode",
+         Body("ModeBody", {"embedder": "general"})),
+)
+RENAME_MODE = Operation(
+    "rename_mode", "command", "manage", given.RenameMode, ShownMode,
+    Http("POST", f"{USER}/modes/{{name}}/rename", "modes", "Rename a mode; its memories follow",
+         Body("NewNameBody", {"new_name": "diary"}, "The new name of a mode.")),
+)
+DELETE_MODE = Operation(
+    "delete_mode", "command", "manage", given.DeleteMode, DeletedMode,
+    Http("DELETE", f"{USER}/modes/{{name}}", "modes", "Delete a mode; its memories are forgotten or moved"),
+)
+SET_DEFAULT_MODE = Operation(
+    "set_default_mode", "command", "manage", given.SetDefaultMode, DefaultModes,
+    Http("PUT", f"{USER}/default-mode", "modes", "Set or clear the default mode",
+         Body("DefaultModeBody", {"name": "journal"})),
+)
+SUGGEST_MODES = Operation(
+    "suggest_modes", "query", "read", None, ModeSuggestions,
+    Http("GET", f"{USER}/mode-suggestions", "modes", "Groups of turns that fit no mode"),
+)
+
+LIST_CATEGORIES = Operation(
+    "list_categories", "query", "read", given.ListCategories, ShownCategories,
+    Http("GET", f"{USER}/categories", "layers", "List categories"),
+)
+GET_CATEGORY = Operation(
+    "get_category", "query", "read", given.GetCategory, ShownCategory,
+    Http("GET", f"{USER}/categories/{{name}}", "layers", "Show a category"),
+)
+DECLARE_CATEGORY = Operation(
+    "declare_category", "command", "manage", given.DeclareCategory, ShownCategory,
+    Http("PUT", f"{USER}/categories/{{name}}", "layers", "Declare a category",
+         Body("CategoryBody", {"description": "servers and deploys"})),
+)
+RENAME_CATEGORY = Operation("rename_category", "command", "manage", given.RenameCategory, ShownCategory)
+DELETE_CATEGORY = Operation(
+    "delete_category", "command", "manage", given.DeleteCategory, ShownCategory,
+    Http("DELETE", f"{USER}/categories/{{name}}", "layers", "Delete a category"),
+)
+GET_INTENTION = Operation(
+    "get_intention", "query", "read", None, ShownIntention,
+    Http("GET", f"{USER}/intention", "layers", "Show the intention"),
+)
+SET_INTENTION = Operation(
+    "set_intention", "command", "manage", given.SetIntention, ShownIntention,
+    Http("PUT", f"{USER}/intention", "layers", "Set goals or constraints",
+         Body("IntentionBody", {"goals": ["ship the beta"]})),
+)
+HEALTH = Operation(
+    "health", "query", "read", None, ServiceHealth,
+    Http("GET", f"{USER}/health", "layers", "Health of a user's part", id="get_health"),
+)
+LIST_RUNS = Operation(
+    "list_runs", "query", "read", given.ListRuns, RunList,
+    Http("GET", f"{USER}/runs", "runs", "How requests of a user went: the newest recorded runs"),
+)
+
+CONSOLIDATE = Operation(
+    "consolidate", "trigger", "manage", None, Consolidation,
+    Http("POST", f"{USER}/consolidations", "jobs", "Consolidate memories",
+         Body("ConsolidationBody", {"mode": "journal"})),
+    record="consolidate.v1",
+)
+BACKFILL = _job("backfill", FinishedJob)
+REBUILD = _job("rebuild", FinishedJob)
+RECONCILE = _job("reconcile", FinishedJob)
+RETRY_FAILED = _job("retry_failed", FinishedJob)
+COMPARE_EMBEDDERS = _job("compare_embedders", AnyResult)
+REFRESH = _job("refresh", FinishedRefresh, given.RunRefresh, Body("RefreshBody", {"max_calls": 100}), "turns")
+VERIFY = Operation("verify", "job", "manage", given.RunJob, AnyResult)
+GET_JOB = Operation("get_job", "query", "read", given.GetJob, AnyResult)
+
+GET_PIPELINE = Operation("get_pipeline", "query", "operate", GetPipeline, AnyResult, Http("GET", "/v1/pipelines"))
+LIST_REVISIONS = Operation(
+    "list_revisions", "query", "operate", ListRevisions, AnyResult, Http("GET", "/v1/pipelines/revisions")
+)
+EDIT_PIPELINE = Operation(
+    "edit_pipeline", "command", "operate", EditPipeline, AnyResult,
+    Http("POST", "/v1/pipelines/edits", "pipelines",
+         "Edit the pipelines: all edits are accepted, as a revision, or none",
+         Body("PipelineEditsBody", {
+             "edits": [{"op": "config", "step_id": "retrieve.rerank", "config": {"candidates": 10}}],
+             "note": "fewer hits for the model",
+         })),
+)
+ROLLBACK_PIPELINE = Operation(
+    "rollback_pipeline", "command", "operate", RollbackPipeline, AnyResult,
+    Http("POST", "/v1/pipelines/rollback", "pipelines", "Make an earlier revision count again",
+         Body("PipelineRollbackBody", {"revision": 0})),
+)
+# fmt: on
+
+OPERATIONS: tuple[Operation[Any], ...] = tuple(row for row in globals().values() if isinstance(row, Operation))
+"""All rows, in their order above."""
+
+COMMANDS: Mapping[str, Operation[Any]] = {row.name: row for row in OPERATIONS if row.record == "command.v1"}
+"""The commands by their names."""
+
+READING_COMMANDS = frozenset(row.name for row in OPERATIONS if (row.kind, row.permission) == ("query", "read"))
+"""Commands that change nothing a client can see: they need the permission `read`, all others `manage` or `operate`."""
+
+QUERY_COMMANDS = frozenset(row.name for row in OPERATIONS if row.kind == "query")
+"""Commands that the topic `retrieve` takes."""
+
+OPERATING_COMMANDS = frozenset(row.name for row in OPERATIONS if row.permission == "operate")
+"""Commands of operators, on the whole deployment: they need the permission `operate` for all users."""
+
+
+def command_topic(command: str) -> str:
+    """Return the topic, without its prefix, that a command is sent to.
+
+    >>> command_topic("list_modes"), command_topic("declare_mode")
+    ('retrieve', 'commands')
+    """
+    return COMMANDS[command].topic if command in COMMANDS else "commands"
