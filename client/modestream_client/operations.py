@@ -16,6 +16,7 @@ from modestream_client import arguments as given
 from modestream_client.assembled import AssembleResult
 from modestream_client.listed import ListResult
 from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.records import build_record
 from modestream_client.results.layers import ShownCategories, ShownCategory, ShownIntention
 from modestream_client.results.maps import MemoryMap
 from modestream_client.results.memory import WholeMemory
@@ -38,6 +39,9 @@ TOPICS: Mapping[Kind, str] = {
     "trigger": "consolidate",
 }
 """The topic of each kind, without its prefix."""
+
+COMMAND = "command.v1"
+"""The `schema` of commands."""
 
 USER = "/v1/users/{user_id}"
 
@@ -85,7 +89,7 @@ class Operation(Generic[ResultT]):
     arguments: type[BaseModel] | None
     result: type[ResultT]
     http: Http | None = None
-    record: str = "command.v1"
+    record: str = COMMAND
     """The `schema` of its records."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Fields of its records that always have these values."""
@@ -99,6 +103,12 @@ class Operation(Generic[ResultT]):
     def runs_long(self) -> bool:
         """True if it may be answered later, at another address."""
         return self.kind in ("job", "trigger")
+
+    def record_of(self, scope: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Build a record with these fields, or arguments. Raises ValueError for a time without a zone."""
+        if self.record == COMMAND:
+            return build_record(COMMAND, command=self.name, scope=scope, arguments=fields)
+        return build_record(self.record, **{**fields, **self.fixed, "scope": scope})
 
 
 def _list(what: str) -> Operation[ListResult]:
@@ -265,7 +275,7 @@ ROLLBACK_PIPELINE = Operation(
 OPERATIONS: tuple[Operation[Any], ...] = tuple(row for row in globals().values() if isinstance(row, Operation))
 """All rows, in their order above."""
 
-COMMANDS: Mapping[str, Operation[Any]] = {row.name: row for row in OPERATIONS if row.record == "command.v1"}
+COMMANDS: Mapping[str, Operation[Any]] = {row.name: row for row in OPERATIONS if row.record == COMMAND}
 """The commands by their names."""
 
 READING_COMMANDS = frozenset(row.name for row in OPERATIONS if (row.kind, row.permission) == ("query", "read"))

@@ -3,17 +3,16 @@
 Answers are sent as the service gives them, and may grow; a test holds them against these models.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from modestream_client.assembled import AssembleResult
 from modestream_client.hits import Hit
 from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
-from modestream_client.results.layers import ShownCategories, ShownCategory
+from modestream_client.operations import COMMANDS, AnyResult
 from modestream_client.results.maps import MemoryMap
 from modestream_client.results.memory import WholeMemory
-from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
-from modestream_client.results.upkeep import ServiceHealth
-from modestream_client.runs import RunList
+from modestream_client.results.upkeep import Forgotten
 from modestream_client.vocabulary import Strategy
 from pydantic import BaseModel
 
@@ -116,12 +115,6 @@ class MapAnswer(MemoryMap, WithWarnings):
     """A cloud for each vector space."""
 
 
-class Forgotten(BaseModel):
-    """How many memories were forgotten."""
-
-    forgotten: int
-
-
 class UserPage(BaseModel):
     """A page of users."""
 
@@ -164,11 +157,10 @@ class RunningJob(BaseModel):
     state: str
 
 
-class AnyResult(BaseModel, extra="allow"):
-    """A result of the service, as the contract describes it."""
+OPEN = frozenset({"delete_category", "get_intention", "set_intention"})
+"""Commands whose answers the document leaves open, as those of long work."""
 
-
-ANSWERS: dict[str, type[BaseModel]] = {
+OWN_ANSWERS: dict[str, type[BaseModel]] = {
     "live": Status,
     "ready": Status,
     "get_me": Me,
@@ -184,19 +176,15 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "forget_conversation": Forgotten,
     "forget_project": Forgotten,
     "forget_user": Forgotten,
-    "list_modes": DeclaredModes,
-    "declare_mode": ShownMode,
-    "rename_mode": ShownMode,
-    "delete_mode": DeletedMode,
-    "set_default_mode": DefaultModes,
-    "suggest_modes": ModeSuggestions,
-    "list_categories": ShownCategories,
-    "get_category": ShownCategory,
-    "declare_category": ShownCategory,
-    "get_health": ServiceHealth,
-    "list_runs": RunList,
     "list_users": UserPage,
     "get_deployment": Deployment,
+}
+"""Answers of the gateway's own routes, and those of questions, which have warnings besides."""
+
+ANSWERS: Mapping[str, type[BaseModel]] = OWN_ANSWERS | {
+    row.http.id or row.name: row.result
+    for row in COMMANDS.values()
+    if row.http is not None and row.http.tag and not row.runs_long and row.name not in OPEN
 }
 """The model of the answer with status 200, by operation; others are `AnyResult`."""
 

@@ -24,13 +24,9 @@ from gateway.http.paths import RawPaths
 from gateway.http.problems import handle_problems
 from gateway.http.request_bodies import ReadBodies
 from gateway.http.routes.health import IsReady, health_routes
-from gateway.http.routes.jobs import job_routes
-from gateway.http.routes.layers import category_routes, layer_routes
 from gateway.http.routes.memories import forget_routes, memory_routes
-from gateway.http.routes.modes import mode_routes
+from gateway.http.routes.operations import job_routes, operation_routes
 from gateway.http.routes.pipelines import pipeline_routes
-from gateway.http.routes.reads import read_routes
-from gateway.http.routes.runs import run_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes
@@ -94,16 +90,14 @@ def create_app(
     for router in (
         health_routes(is_ready),
         turn_routes(service, shapes),
-        read_routes(service, shapes),
+        operation_routes(service, shapes, ["reads"]),
         memory_routes(service, shapes),
         forget_routes(service, shapes),
-        mode_routes(service, shapes),
-        category_routes(service, shapes),
-        layer_routes(service, shapes),
-        run_routes(service, shapes),
-        job_routes(service, shapes),
+        operation_routes(service, shapes, ["modes", "layers", "runs", "jobs"]),
+        job_routes(service),
         user_routes(service),
-        pipeline_routes(service, shapes),
+        pipeline_routes(service),
+        operation_routes(service, shapes, ["pipelines"]),
         event_routes(service),
         export_routes(service, shapes),
     ):

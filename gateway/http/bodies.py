@@ -1,4 +1,4 @@
-"""Bodies of commands over HTTP: the arguments of the wire, without what the path says."""
+"""Bodies and queries of the routes that are no operation of the table."""
 
 from typing import Annotated
 
@@ -7,12 +7,6 @@ from modestream_client.vocabulary import InteractionMode
 from pydantic import BaseModel, Field
 
 from schemas.messages.turns import MAX_CONTENT_LENGTH
-
-
-class NewName(BaseModel):
-    """The new name of a mode."""
-
-    new_name: ModeName
 
 
 class MemoryChange(BaseModel):
@@ -32,12 +26,6 @@ class Confirmed(BaseModel):
     """The name again, of what is to be forgotten."""
 
     confirm: Annotated[str, Field(description="The same name again.")]
-
-
-class ModeRemoval(BaseModel):
-    """What becomes of the memories of a deleted mode: `forget`, or `move:<mode>`."""
-
-    memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
 
 
 class Export(BaseModel):

@@ -4,14 +4,14 @@ Dependencies are coroutines, though they await nothing: the framework runs any o
 the rest of the door.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import Depends, Header, Path, Request
 from pydantic import AfterValidator
 
-from gateway.http.preferences import is_async, wait_of
+from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
 from gateway.readiness import PROBE_USER_ID
 from gateway.service.access import require_operating, require_user
@@ -58,11 +58,6 @@ def _call_for(permission: Permission) -> Callable[..., Awaitable[Call]]:
     return call_of
 
 
-ReadCall = Annotated[Call, Depends(_call_for("read"))]
-WriteCall = Annotated[Call, Depends(_call_for("write"))]
-ManageCall = Annotated[Call, Depends(_call_for("manage"))]
-
-
 async def _operating(request: Request, prefer: Preference = None) -> Call:
     """Return a call about the whole deployment, if the caller may operate it."""
     caller = caller_of(request)
@@ -71,7 +66,18 @@ async def _operating(request: Request, prefer: Preference = None) -> Call:
     return Call.within(caller, PROBE_USER_ID, wait_of(prefer), request_id_of(request))
 
 
-OperateCall = Annotated[Call, Depends(_operating)]
+CALL_FOR: Mapping[Permission, Any] = {
+    "read": Depends(_call_for("read")),
+    "write": Depends(_call_for("write")),
+    "manage": Depends(_call_for("manage")),
+    "operate": Depends(_operating),
+}
+"""The dependency that makes a call with a permission."""
+
+ReadCall = Annotated[Call, CALL_FOR["read"]]
+WriteCall = Annotated[Call, CALL_FOR["write"]]
+ManageCall = Annotated[Call, CALL_FOR["manage"]]
+OperateCall = Annotated[Call, CALL_FOR["operate"]]
 
 
 async def _caller_of(request: Request) -> Caller:
@@ -79,11 +85,3 @@ async def _caller_of(request: Request) -> Caller:
 
 
 CallerOf = Annotated[Caller, Depends(_caller_of)]
-
-
-async def wants_async(prefer: Preference = None) -> bool:
-    """True if the caller asks to be answered before the work is done."""
-    return is_async(prefer)
-
-
-AnswerLater = Annotated[bool, Depends(wants_async)]

@@ -6,12 +6,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from modestream_client.operations import AnyResult
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway.http.answers import ANSWERS, FURTHER, AnyResult
+from gateway.http.answers import ANSWERS, FURTHER
 from gateway.http.contract import REF, Shapes
 from gateway.http.identity import OPEN_PATHS
 from gateway.http.links import add_links

@@ -71,14 +71,15 @@ async def parsed(body: bytes, parse: Callable[[bytes], ParsedT]) -> ParsedT:
 class BodyReader:
     """Reads bodies of one shape."""
 
-    def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str]) -> None:
+    def __init__(self, shape: type[BaseModel], scope_fields: frozenset[str], *, is_optional: bool = False) -> None:
         self.shape = shape
         self._scope_fields = scope_fields
+        self._is_optional = is_optional
 
-    async def read(self, request: Request, *, is_optional: bool = False) -> Sent:
+    async def read(self, request: Request) -> Sent:
         """Read and check the body; an optional one may be empty. Raises Refused."""
         body = await request.body()
-        return await parsed(b"{}" if is_optional and not body else body, self.parse)
+        return await parsed(b"{}" if self._is_optional and not body else body, self.parse)
 
     def parse(self, body: bytes) -> Sent:
         """Check a body. Raises Refused."""
@@ -93,9 +94,9 @@ class BodyReader:
         scope = {name: value for name, value in message.items() if name in self._scope_fields and value is not None}
         return Sent(scope, {name: value for name, value in message.items() if name not in self._scope_fields})
 
-    def openapi(self, *, is_optional: bool = False) -> Json:
+    def openapi(self) -> Json:
         """Return what the document says of the body."""
-        return body_of(self.shape.__name__, is_optional=is_optional)
+        return body_of(self.shape.__name__, is_optional=self._is_optional)
 
     def _refused(self, error: Rejected) -> Refused:
         refused = refused_of(error)

@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from modestream_client.operations import LIST_CONVERSATIONS, LIST_MEMORIES, LIST_PROJECTS, SEARCH_MEMORIES
 from pydantic_core import to_json
 
 from gateway.http.contract import Shapes
@@ -39,6 +40,7 @@ class Mem0Calls:
 
     def __init__(self, service: MemoryService, shapes: Shapes, places: Places) -> None:
         self._service = service
+        self._operations = service.operations
         self._shapes = shapes
         self._places = places
 
@@ -59,7 +61,7 @@ class Mem0Calls:
             if number > 1 and listed["next"] is None:
                 return {"items": [], "total": listed["total"], "next": None}
             fields = {**asked, "cursor": listed["next"]}
-            listed = await self._service.reads.list(call, "memories", self._places.selector(ids), fields)
+            listed = await self._operations.run(LIST_MEMORIES, call, self._places.selector(ids), fields)
         return {**listed, "items": [memory_of(self._places, one) for one in listed["items"]]}
 
     async def search(self, call: Call, ids: Ids, query: str, top_k: int, threshold: float) -> list[Json]:
@@ -67,7 +69,7 @@ class Mem0Calls:
         asked: Json = {"query": query, "mode": "*", "top_k": top_k, "min_score": threshold}
         run = self._places.conversation(ids)
         if run is None:
-            hits = (await self._service.reads.search(call, self._places.selector(ids), asked))["hits"]
+            hits = (await self._operations.run(SEARCH_MEMORIES, call, self._places.selector(ids), asked))["hits"]
         else:
             hits = await self._hits_of_run(call, ids, run, asked)
         # Hits have no metadata, and programs of mem0 filter by it.
@@ -119,7 +121,7 @@ class Mem0Calls:
                 break
             since, until = windows.pop()
             fields = {**asked, "top_k": MAX_HITS, "since": since.isoformat(), "until": until.isoformat()}
-            found = (await self._service.reads.search(call, self._places.selector(ids), fields))["hits"]
+            found = (await self._operations.run(SEARCH_MEMORIES, call, self._places.selector(ids), fields))["hits"]
             mine = [hit for hit in found if hit["conversation_id"] == run]
             if len(found) < MAX_HITS or len(mine) >= asked["top_k"] or until - since <= SHORTEST:
                 hits += mine
@@ -132,7 +134,7 @@ class Mem0Calls:
     async def _window(self, call: Call, ids: Ids, run: str) -> Window | None:
         """Return the time of a run, so that a search of it meets little else; None if there is none."""
         fields = {"conversation_id": run, "limit": MAX_PAGE_ITEMS, "include_superseded": True}
-        listed = await self._service.reads.list(call, "conversations", self._places.selector(ids), fields)
+        listed = await self._operations.run(LIST_CONVERSATIONS, call, self._places.selector(ids), fields)
         if not listed["items"]:
             return None
         first = min(datetime.fromisoformat(one["first"]) for one in listed["items"])
@@ -154,7 +156,7 @@ class Mem0Calls:
         fields: Json = {"conversation_id": run, "limit": MAX_PAGE_ITEMS, "include_superseded": True, "cursor": None}
         scopes: list[Json] = []
         while True:
-            page = await self._service.reads.list(call, "projects", self._places.selector(ids), fields)
+            page = await self._operations.run(LIST_PROJECTS, call, self._places.selector(ids), fields)
             scopes += (self._places.boundary_fields.others(one["scope"]) for one in page["items"])
             if (cursor := page["next"]) is None:
                 return scopes

@@ -56,7 +56,8 @@ def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter
 
 
 def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
-    body, search, filters = (_body(one) for one in (Mem0Add, Mem0Search, Mem0Filter))
+    body, search = _body(Mem0Add), _body(Mem0Search)
+    filters = BodyReader(Mem0Filter, frozenset(), is_optional=True)
     query, pages, owner = (QueryReader(one, frozenset()) for one in (Mem0ListQuery, Mem0PageQuery, Mem0Ids))
 
     async def add(request: Request, idempotency_key: IdempotencyKey = None) -> JSONResponse:
@@ -76,7 +77,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     async def list_pages(request: Request) -> JSONResponse:
         asked = pages.read(request).fields
         page = Mem0PageQuery(**asked)
-        ids = ids_of(asked, (await filters.read(request, is_optional=True)).fields)
+        ids = ids_of(asked, (await filters.read(request)).fields)
         listed = await calls.list_page(_call(request, ids, "read"), ids, page.page_size, page.page)
         return JSONResponse(_page(request, page, listed))
 
@@ -98,7 +99,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     both = ("/memories", "/v1/memories")
     _serve(router, "POST", (*both, "/v3/memories/add"), add, "mem0_add", "Store messages", body.openapi())
     _serve(router, "GET", both, list_all, "mem0_list", "List memories, newest first", query.openapi())
-    paged = {**filters.openapi(is_optional=True), **pages.openapi()}
+    paged = {**filters.openapi(), **pages.openapi()}
     _serve(router, "POST", ("/v3/memories", "/v2/memories"), list_pages, "mem0_pages", "List a page", paged)
     searches = ("/search", "/v1/memories/search", "/v2/memories/search", "/v3/memories/search")
     _serve(router, "POST", searches, find, "mem0_search", "Search memories", search.openapi())

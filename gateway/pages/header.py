@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from modestream_client.operations import LIST_PROJECTS
+
 from gateway.pages.notices import notice_of
 from gateway.pages.view import View
 from gateway.service.access import PROJECT
@@ -77,7 +79,7 @@ async def header_of(service: MemoryService, view: View, title: str, active: str)
 async def projects_of(service: MemoryService, view: View, call: Call) -> frozenset[str]:
     """Return the projects of a user, whichever is chosen. Raises Refused."""
     scope = {**view.selector, PROJECT: ANY_VALUE}
-    listed = await service.reads.list(call, "projects", scope, {"limit": MAX_PROJECTS})
+    listed = await service.operations.run(LIST_PROJECTS, call, scope, {"limit": MAX_PROJECTS})
     return frozenset(str(one["scope"][PROJECT]) for one in listed["items"])
 
 

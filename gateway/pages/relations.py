@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from modestream_client.operations import SEARCH_MEMORIES
+
 from gateway.pages.marks import Piece, excerpt, pieces_of
 from gateway.pages.records import get_all, get_or_none
 from gateway.service.calls import Call
@@ -92,7 +94,7 @@ async def similar_to(service: MemoryService, call: Call, record: Record, *, supe
     }
     if record["origin"] == "extracted":
         fields["types"] = [record["type"]]
-    found = await service.reads.search(call, service.boundary_fields.others(record["scope"]), fields)
+    found = await service.operations.run(SEARCH_MEMORIES, call, service.boundary_fields.others(record["scope"]), fields)
     return [hit for hit in found["hits"] if hit["memory_id"] != record["memory_id"]]
 
 

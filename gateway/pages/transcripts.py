@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from modestream_client.operations import LIST_MEMORIES
+
 from gateway.pages.paging import Pager, pager_of
 from gateway.pages.view import View
 from gateway.service.service import MemoryService
@@ -47,4 +49,4 @@ async def transcript_of(service: MemoryService, view: View, conversation_id: str
 
 
 async def _turns(service: MemoryService, view: View, fields: dict[str, Any]) -> Json:
-    return await service.reads.list(view.call(), "memories", view.selector, fields)
+    return await service.operations.run(LIST_MEMORIES, view.call(), view.selector, fields)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -25,8 +25,6 @@ MAX_NAME_CHARS = 256
 
 MAX_FILE_BYTES, MAX_FILES = 10_000_000, 20
 """Bytes of one file of the log, some 30,000 lines, and files that are kept beside it."""
-
-Action = Literal["forget", "delete_mode", "delete_category", "export", "replay", "edit_pipeline", "rollback_pipeline"]
 
 log = logging.getLogger(AUDIT)
 
@@ -46,7 +44,7 @@ class AuditFile(RotatingFileHandler):
 
 
 @contextmanager
-def audited(call: Call, action: Action, scope: Mapping[str, Any], **what: Any) -> Iterator[dict[str, int]]:
+def audited(call: Call, action: str, scope: Mapping[str, Any], **what: Any) -> Iterator[dict[str, int]]:
     """Log what the block does, at its end. It puts its counts into the dictionary that it gets."""
     counts: dict[str, int] = {}
     outcome = "ended"

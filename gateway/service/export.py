@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from modestream_client.operations import LIST_MEMORIES
+
 from gateway.service.audit import audited
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
-from gateway.service.reads import Reads
+from gateway.service.operations import Operations
 from gateway.service.wire import Json
 
 PAGE_ITEMS = 200
@@ -27,8 +29,8 @@ FILTERS = ("searchable", "private")
 class Export:
     """Pages of turns in, records out."""
 
-    def __init__(self, reads: Reads) -> None:
-        self._reads = reads
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
 
     async def turns(self, call: Call, scope: Json, fields: Mapping[str, Any]) -> AsyncGenerator[list[Json]]:
         """Return the turns, oldest first, in pages. Raises Refused where not even the first page can be had."""
@@ -37,7 +39,7 @@ class Export:
 
     async def _first(self, call: Call, scope: Json, asked: Json) -> Json:
         try:
-            return await self._reads.list(call, "memories", scope, asked)
+            return await self._operations.run(LIST_MEMORIES, call, scope, asked)
         except Refused:
             with audited(call, "export", scope):
                 raise
@@ -55,7 +57,7 @@ class Export:
             if page["next"] is None:
                 return
             later = replace(call, deadline=time.monotonic() + PAGE_WAIT_S)
-            page = await self._reads.list(later, "memories", scope, {**asked, "cursor": page["next"]})
+            page = await self._operations.run(LIST_MEMORIES, later, scope, {**asked, "cursor": page["next"]})
 
 
 def turn_of(item: Json) -> Json:

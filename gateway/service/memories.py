@@ -8,6 +8,15 @@ from itertools import product
 from typing import Any
 
 from modestream_client.arguments import MAX_MOVED_MEMORIES
+from modestream_client.operations import (
+    FORGET,
+    GET_MEMORY,
+    LIST_PROJECTS,
+    SET_INTERACTION_MODE,
+    SET_MEMORY_MODE,
+    SET_MEMORY_VISIBILITY,
+    Operation,
+)
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
 from gateway.service.answers import result_of
@@ -48,7 +57,7 @@ class Memories:
         require_scope(call.caller, call.user_id, {PROJECT: ANY_VALUE, **scope}, "read")
         # The service finds it by its id, among what the sender may read: the project of the command is any of those.
         where = {**self._any_scope, PROJECT: readable_project(call.caller, call.user_id)}
-        record = await self._command(call, "get_memory", where, {"memory_id": memory_id, "any_project": True})
+        record = await self._command(GET_MEMORY, call, where, {"memory_id": memory_id, "any_project": True})
         its_scope = record["scope"]
         is_asked_for = all(_admits(value, its_scope.get(name)) for name, value in scope.items())
         if not is_asked_for or not may_read_project(call.caller, call.user_id, its_scope.get(PROJECT)):
@@ -58,7 +67,7 @@ class Memories:
     async def move(self, call: Call, scope: Json, memory_id: str, mode: str) -> Json:
         """Move a memory to another mode; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(call, "set_memory_mode", where, {"memory_id": memory_id, "mode": mode})
+        await self._command(SET_MEMORY_MODE, call, where, {"memory_id": memory_id, "mode": mode})
         return await self._get(call, where, memory_id)
 
     async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
@@ -80,13 +89,13 @@ class Memories:
         """Correct what a turn is for; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
         arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
-        await self._command(call, "set_interaction_mode", where, arguments)
+        await self._command(SET_INTERACTION_MODE, call, where, arguments)
         return await self._get(call, where, memory_id)
 
     async def filter(self, call: Call, scope: Json, memory_id: str, filters: Mapping[str, bool]) -> Json:
         """Say whether searches find a memory and whether a language model may read it; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(call, "set_memory_visibility", where, {"memory_id": memory_id, **filters})
+        await self._command(SET_MEMORY_VISIBILITY, call, where, {"memory_id": memory_id, **filters})
         return await self._get(call, where, memory_id)
 
     async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:
@@ -117,7 +126,7 @@ class Memories:
 
     async def _forgotten(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
         with audited(call, "forget", self._others(scope), what=dict(what)) as counts:
-            result = await self._command(call, "forget", scope, what)
+            result = await self._command(FORGET, call, scope, what)
             counts["forgotten"] = result["forgotten"]
         return result
 
@@ -126,25 +135,25 @@ class Memories:
         if self._scope_fields == {PROJECT} and project != ANY_VALUE:
             return [{PROJECT: project}]
         asked = {**dict.fromkeys(self._scope_fields, ANY_VALUE), PROJECT: project}
-        fields = {"what": "projects", "limit": MAX_PROJECTS, "include_superseded": True}
-        listed = (await self._requests.ask(call, "list.v1", asked, fields)).result["items"]
+        fields = {"limit": MAX_PROJECTS, "include_superseded": True}
+        listed = (await self._requests.ask(LIST_PROJECTS, call, asked, fields)).result["items"]
         return sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != DEFAULT_PROJECT)
 
     async def _move_in(self, call: Call, scope: Json, memory_ids: Sequence[str], mode: str) -> int:
         arguments = {"memory_ids": list(memory_ids), "mode": mode}
         try:
-            return int((await self._command(call, "set_memory_mode", scope, arguments))["moved"])
+            return int((await self._command(SET_MEMORY_MODE, call, scope, arguments))["moved"])
         except Refused as refused:
             if refused.code != "not_found":
                 raise
             return 0
 
     async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
-        return await self._command(call, "get_memory", scope, {"memory_id": memory_id})
+        return await self._command(GET_MEMORY, call, scope, {"memory_id": memory_id})
 
-    async def _command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Json:
+    async def _command(self, operation: Operation[Any], call: Call, scope: Json, arguments: Mapping[str, Any]) -> Json:
         try:
-            return result_of(await self._requests.command(call, name, self._others(scope), arguments))
+            return result_of(await self._requests.ask(operation, call, self._others(scope), arguments))
         except Refused as refused:
             if refused.code == "not_found":
                 raise _not_found() from None

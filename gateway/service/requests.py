@@ -13,8 +13,7 @@ from modestream_client.answers import Reply
 from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.offsets import Written
-from modestream_client.operations import READING_COMMANDS, command_topic
-from modestream_client.records import build_record
+from modestream_client.operations import Operation
 
 from gateway.service.access import require_operating, require_scope
 from gateway.service.calls import Call
@@ -51,26 +50,25 @@ class CheckedRequests:
         except ValueError as problem:
             raise Refused("invalid_value", str(problem), "user_id") from None
 
-    async def ask(self, call: Call, schema: str, scope: Json, fields: Mapping[str, Any]) -> Reply:
-        """Ask a question on the topic `retrieve`, such as `retrieve.v1`. Raises Refused."""
-        record = build_record(schema, **{**fields, "scope": self.full_scope(call, scope)})
-        reply, _ = await self.send(call, "retrieve", record, "read")
+    def record_of(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
+        """Return the record of an operation. Raises Refused, `invalid_value`."""
+        return operation.record_of(self.full_scope(call, scope), fields)
+
+    async def ask(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Reply:
+        """Carry out an operation; one of operators has no scope. Raises Refused."""
+        if operation.permission == "operate":
+            return await self._operate(operation, call, fields)
+        record = self.record_of(operation, call, scope, fields)
+        reply, _ = await self.send(call, operation.topic, record, operation.permission)
         return reply
 
-    async def command(self, call: Call, name: str, scope: Json, arguments: Mapping[str, Any]) -> Reply:
-        """Send a command. Raises Refused."""
-        full = self.full_scope(call, scope)
-        record = build_record("command.v1", command=name, scope=full, arguments=arguments)
-        reply, _ = await self.send(call, command_topic(name), record, "read" if name in READING_COMMANDS else "manage")
-        return reply
-
-    async def operate(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
-        """Send a command on the whole deployment. Raises Refused."""
+    async def _operate(self, operation: Operation[Any], call: Call, arguments: Mapping[str, Any]) -> Reply:
         require_operating(call.caller)
-        record = build_record("command.v1", command=name, scope=self._any_scope, arguments=_without_nulls(arguments))
+        given = {name: value for name, value in arguments.items() if value is not None}
+        record, principal = operation.record_of(self._any_scope, given), call.caller.principal or OPERATOR
         with _translated_errors(call, "operate"):
             reply, _ = await self._wire.request(
-                command_topic(name), record, principal=call.caller.principal or OPERATOR, timeout=call.remaining_s()
+                operation.topic, record, principal=principal, timeout=call.remaining_s()
             )
         return reply
 
@@ -105,10 +103,6 @@ class CheckedRequests:
         except MemoryClientError as error:
             log.warning("no partitions: %s", error)
             raise unavailable() from None
-
-
-def _without_nulls(arguments: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from modestream_client.arguments import MAX_MOVED_MEMORIES
+from modestream_client.operations import FORGET, SET_MEMORY_MODE
 
 from gateway.service.audit import audited
 from gateway.service.calls import Call
@@ -59,13 +60,13 @@ class Selections:
 
     async def _move(self, call: Call, scope: dict[str, str], memory_ids: list[str], mode: str) -> int:
         arguments = {"memory_ids": memory_ids, "mode": mode}
-        return int((await self._requests.command(call, "set_memory_mode", scope, arguments)).result["moved"])
+        return int((await self._requests.ask(SET_MEMORY_MODE, call, scope, arguments)).result["moved"])
 
     async def _forget(self, call: Call, one: tuple[str, tuple[tuple[str, str], ...]]) -> int:
         memory_id, scope = one
         what = {"memory_id": memory_id}
         with audited(call, "forget", dict(scope), what=what) as counts:
-            reply = await self._requests.command(call, "forget", dict(scope), what)
+            reply = await self._requests.ask(FORGET, call, dict(scope), what)
             counts["forgotten"] = int(reply.result["forgotten"])
         return counts["forgotten"]
 

@@ -8,14 +8,9 @@ from gateway.service.dead_letters import DeadLetters, NoDeadLetters
 from gateway.service.event_streams import EventStreams, already_begun
 from gateway.service.export import Export
 from gateway.service.feed import Feed
-from gateway.service.jobs import Jobs
-from gateway.service.layers import Layers
 from gateway.service.memories import Memories
-from gateway.service.modes import Modes
-from gateway.service.pipelines import Pipelines
-from gateway.service.reads import Reads
+from gateway.service.operations import Operations
 from gateway.service.requests import CheckedRequests
-from gateway.service.run_records import RunRecords
 from gateway.service.runs import Runs
 from gateway.service.selections import Selections
 from gateway.service.turns import Turns
@@ -42,17 +37,12 @@ class MemoryService:
         self.boundary_fields = scope.boundary_fields
         requests = CheckedRequests(wire, self.boundary_fields, some_scope(scope))
         self.turns = Turns(requests)
-        self.reads = Reads(requests)
+        self.operations = Operations(requests)
         self.memories = Memories(requests, self.turns, scope)
         self.selections = Selections(requests)
-        self.modes = Modes(requests)
-        self.layers = Layers(requests)
-        self.jobs = Jobs(requests)
-        self.pipelines = Pipelines(requests)
         others = self.boundary_fields.others(scope.model_fields)
-        self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.layers, self.reads, others)
-        self.export = Export(self.reads)
-        self.run_records = RunRecords(requests)
+        self.users = Users(boundaries or Boundaries(fields=self.boundary_fields), self.operations, others)
+        self.export = Export(self.operations)
         self.runs = runs or Runs(already_begun, self.boundary_fields)
         self.events = EventStreams(requests, feed or Feed(), begin_events)
         self.dead_letters = dead_letters or DeadLetters(DeadLetterList(), NoDeadLetters())

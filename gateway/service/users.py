@@ -7,14 +7,15 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
+from modestream_client.operations import HEALTH, LIST_PROJECTS
+
 from gateway.service.access import may_read_project, may_see
 from gateway.service.boundaries import Boundaries, sum_up
 from gateway.service.calls import Call, Caller
 from gateway.service.cursors import cursor_of, place_of
 from gateway.service.failures import Refused
 from gateway.service.granted_users import granted_users
-from gateway.service.layers import Layers
-from gateway.service.reads import Reads
+from gateway.service.operations import Operations
 from gateway.service.wire import Json
 from schemas.scopes import ANY_VALUE
 from schemas.version import VERSION
@@ -39,12 +40,11 @@ class Users:
     it may; they are asked of the worker, since the topic of boundaries has all projects together.
     """
 
-    def __init__(self, boundaries: Boundaries, layers: Layers, reads: Reads, scope_fields: Iterable[str]) -> None:
+    def __init__(self, boundaries: Boundaries, operations: Operations, scope_fields: Iterable[str]) -> None:
         """`scope_fields` are those of the deployment's scopes without the boundary's."""
         self._any_project = dict.fromkeys(scope_fields, ANY_VALUE)
         self._boundaries = boundaries
-        self._layers = layers
-        self._reads = reads
+        self._operations = operations
 
     async def list(self, call: Call, prefix: str, limit: int, cursor: str | None, *, asks_worker: bool = True) -> Json:
         """Return a page of `boundary.v1` in the order of names, whichever user the call is about.
@@ -110,7 +110,7 @@ class Users:
     async def _shown(self, call: Call, boundary: Json) -> Json:
         if may_read_project(call.caller, call.user_id, None):
             return boundary
-        listed = await self._reads.list(call, "projects", self._any_project, {"limit": MAX_PROJECTS})
+        listed = await self._operations.run(LIST_PROJECTS, call, self._any_project, {"limit": MAX_PROJECTS})
         return _summed(boundary, listed["items"])
 
     @property
@@ -131,7 +131,7 @@ class Users:
 
     async def _state(self, call: Call) -> Json:
         try:
-            health = await self._layers.health(call, {})
+            health = await self._operations.run(HEALTH, call, {})
         except Refused:
             return UNKNOWN_STATE
         shown = {name: value for name, value in health.items() if name not in OF_THE_USER}

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 from starlette.requests import Request
 from starlette.responses import Response
@@ -68,7 +69,7 @@ class Questions:
     async def hits(self, view: View) -> Json:
         """Search in the chosen mode, or in the one that the scope is in; each hit has its contributions."""
         fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
-        answer = await self._service.reads.search(view.call(), view.selector, fields)
+        answer = await self._service.operations.run(SEARCH_MEMORIES, view.call(), view.selector, fields)
         hits = [{**_cut(hit), **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
         sent = {name: value for name, value in fields.items() if value is not None}
         return {"answer": answer, "hits": hits, "sent": _body(view, sent)}
@@ -81,7 +82,10 @@ class Questions:
         fields = {**_question(view), "top_k": BESIDE_TOP_K}
         call = view.call()
         answers = await asyncio.gather(
-            *(self._service.reads.search(call, view.selector, {**fields, "mode": name}) for name in names)
+            *(
+                self._service.operations.run(SEARCH_MEMORIES, call, view.selector, {**fields, "mode": name})
+                for name in names
+            )
         )
         hits = [[_cut(hit) for hit in answer["hits"]] for answer in answers]
         return {"columns": [{"mode": name, "hits": found} for name, found in zip(names, hits, strict=True)]}
@@ -92,7 +96,7 @@ class Questions:
         fields = {**_question(view), "mode": view.mode, "budget_tokens": budget}
         if conversation := view.query.get("conversation_id"):
             fields["conversation_id"] = conversation
-        context = await self._service.reads.assemble(view.call(), view.selector, fields)
+        context = await self._service.operations.run(ASSEMBLE_CONTEXT, view.call(), view.selector, fields)
         sent = {name: value for name, value in fields.items() if value is not None}
         left_out = await asyncio.gather(*(self._text(view, one) for one in context["dropped"][:MAX_DROPPED]))
         packed = PackedContext(context, budget)

@@ -2,6 +2,13 @@
 
 from collections.abc import Sequence
 
+from modestream_client.operations import (
+    DECLARE_CATEGORY,
+    DELETE_CATEGORY,
+    GET_CATEGORY,
+    LIST_CATEGORIES,
+    RENAME_CATEGORY,
+)
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -14,35 +21,36 @@ from gateway.pages.view import PAGES
 
 def category_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
-    layers = pages.service.layers
+    operations = pages.service.operations
     path, one_path = f"{PAGES}/categories", f"{PAGES}/categories/one/{{name}}"
 
     async def show(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        listed = await layers.list_categories(view.call(), view.place, {"include_summary": True})
+        listed = await operations.run(LIST_CATEGORIES, view.call(), view.place, {"include_summary": True})
         return await pages.render(view, "categories.html", "Categories", "categories", listed=listed)
 
     async def show_one(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        category = await layers.get_category(view.call(), view.place, name_of(request, "name"))
+        category = await operations.run(GET_CATEGORY, view.call(), view.place, {"name": name_of(request, "name")})
         return await pages.render(view, "category.html", category["name"], "categories", category=category)
 
     async def declare(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("name")
-        fields = {"description": form.optional("description") or ""}
-        await layers.declare_category(view.call(), view.place, name, fields)
+        fields = {"name": name, "description": form.optional("description") or ""}
+        await operations.run(DECLARE_CATEGORY, view.call(), view.place, fields)
         return see(view.address("categories", "one", name, notice="saved", name=name))
 
     async def rename(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("new_name")
-        await layers.rename_category(view.call(), view.place, name_of(request, "name"), name)
+        fields = {"name": name_of(request, "name"), "new_name": name}
+        await operations.run(RENAME_CATEGORY, view.call(), view.place, fields)
         return see(view.address("categories", "one", name, notice="renamed", name=name))
 
     async def delete(request: Request) -> Response:
         view, name = await pages.in_one_project(pages.view(request)), name_of(request, "name")
-        await layers.delete_category(view.call(), view.place, name)
+        await operations.run(DELETE_CATEGORY, view.call(), view.place, {"name": name})
         return see(view.address("categories", notice="deleted", name=name))
 
     return [

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from modestream_client.operations import CONSOLIDATE
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -55,7 +56,7 @@ class ConsolidationPages:
         """Start a run in the chosen project, and lead to its progress."""
         view, form = self._pages.view(request), await read_form(request)
         place = {PROJECT: form.text("project")}
-        job = await self._service.jobs.start_consolidation(view.call(), place, {"mode": form.optional("mode")})
+        job = await self._service.operations.start(CONSOLIDATE, view.call(), place, {"mode": form.optional("mode")})
         return see(view.address("consolidations", job=job))
 
     async def show_one(self, request: Request) -> Response:
@@ -74,7 +75,7 @@ class ConsolidationPages:
         job = view.query.get("job")
         if not job:
             return {"job": None, "result": None}
-        return {"job": job, "result": await self._service.jobs.result(view.call(), job)}
+        return {"job": job, "result": await self._service.operations.result(view.call(), job)}
 
     async def _with_memories(self, view: View, run: Run) -> list[tuple[Change, Json | None]]:
         scope: Json = {} if run.project_id is None else {"project_id": run.project_id}

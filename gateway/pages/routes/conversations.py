@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from modestream_client.operations import LIST_CONVERSATIONS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -37,7 +38,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show_all(request: Request) -> Response:
         view = pages.view(request)
         fields = {**list_fields(view.query), "mode": view.mode or "*"}
-        listed = await pages.service.reads.list(view.call(), "conversations", view.selector, fields)
+        listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.selector, fields)
         return await pages.render(
             view,
             "conversations.html",
@@ -92,7 +93,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
 async def _found(pages: Pages, view: View, conversation_id: str) -> list[Json]:
     """Return the conversations of this id, one of each project, whatever their modes. Raises Refused, `not_found`."""
     fields = {"conversation_id": conversation_id, "include_superseded": True, "limit": MAX_PLACES}
-    listed = await pages.service.reads.list(view.call(), "conversations", view.selector, fields)
+    listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.selector, fields)
     if not listed["items"]:
         where = "" if view.project is None else f" in the project {view.project}"
         message = f"this user has no conversation of that id{where}: it may have been forgotten"

@@ -1,8 +1,10 @@
 """Forget a project, or a user in all projects: a page that asks, with the counts, and takes the name as consent."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
+from modestream_client.listed import ListResult
+from modestream_client.operations import LIST_CONVERSATIONS, LIST_MEMORIES, Operation
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -43,17 +45,17 @@ async def _question(pages: Pages, view: View, error: str | None = None) -> Respo
         "forget.html",
         "Forget a project" if view.project else "Forget a user",
         "",
-        turns=await _count(pages, view, "memories"),
-        conversations=await _count(pages, view, "conversations"),
+        turns=await _count(pages, view, LIST_MEMORIES),
+        conversations=await _count(pages, view, LIST_CONVERSATIONS),
         error=error,
     )
 
 
-async def _count(pages: Pages, view: View, what: Literal["memories", "conversations"]) -> int:
+async def _count(pages: Pages, view: View, listed: Operation[ListResult]) -> int:
     """Return how many there are, those included that something supersedes."""
     scope = view.selector if view.project is None else view.place
     fields: dict[str, Any] = {"mode": "*", "include_superseded": True, "limit": 1}
-    return int((await pages.service.reads.list(view.call(), what, scope, fields))["total"])
+    return int((await pages.service.operations.run(listed, view.call(), scope, fields))["total"])
 
 
 def _require_manage(view: View) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from modestream_client.operations import GET_INTENTION, SET_INTENTION
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -23,11 +24,11 @@ SETTABLE = ("goals", "constraints")
 
 def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
-    layers, path = pages.service.layers, f"{PAGES}/intention"
+    operations, path = pages.service.operations, f"{PAGES}/intention"
 
     async def show(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        intention = await layers.get_intention(view.call(), view.place)
+        intention = await operations.run(GET_INTENTION, view.call(), view.place)
         given = {name: [one["text"] for one in intention[name] if one["source"] == "set"] for name in SETTABLE}
         return await pages.render(
             view, "intention.html", "Intention", "intention", intention=intention, given=given, lists=LISTS
@@ -35,7 +36,8 @@ def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def change(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
-        await layers.set_intention(view.call(), view.place, {name: _lines(form, name) for name in SETTABLE})
+        lists = {name: _lines(form, name) for name in SETTABLE}
+        await operations.run(SET_INTENTION, view.call(), view.place, lists)
         return see(view.address("intention", notice="saved", name="the intention"))
 
     return [Route(path, show, methods=["GET"]), Route(path, change, methods=["POST"])]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 
+from modestream_client.operations import DECLARE_MODE, GET_MAP, LIST_MEMORIES, LIST_MODES, SUGGEST_MODES
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -50,7 +51,7 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def points(request: Request) -> Response:
         view = pages.view(request)
         fields = {"mode": view.mode or ANY_VALUE, "limit": MAX_POINTS}
-        result = await pages.service.reads.map(view.call(), view.selector, fields)
+        result = await pages.service.operations.run(GET_MAP, view.call(), view.selector, fields)
         is_compressed = "gzip" in request.headers.get("accept-encoding", "")
         body = await asyncio.to_thread(encode_map, result, compressed=is_compressed)
         headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if is_compressed else {})}
@@ -58,7 +59,7 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def suggestions(request: Request) -> Response:
         view = pages.view(request)
-        found = await _if_allowed(pages.service.modes.suggest(view.call(), view.place))
+        found = await _if_allowed(pages.service.operations.run(SUGGEST_MODES, view.call(), view.place))
         shown = [one for one in (found or {}).get("suggestions", ()) if view.mode in (None, one["in_mode"])]
         return pages.part(
             view, "parts/map_suggestions.html", suggestions=shown, modes=shown and await _modes(pages, view)
@@ -73,8 +74,8 @@ def map_pages(pages: Pages) -> Sequence[BaseRoute]:
         name, embedder = form.text("name"), form.text("embedder")
         _selected(form)
         description = form.optional("description")
-        fields = {"embedder": embedder} | ({"description": description} if description else {})
-        await pages.service.modes.declare(view.call(), view.place, name, fields)
+        fields = {"name": name, "embedder": embedder} | ({"description": description} if description else {})
+        await pages.service.operations.run(DECLARE_MODE, view.call(), view.place, fields)
         return await _move(pages, view, form, name)
 
     return [
@@ -104,12 +105,12 @@ def _selected(form: Form) -> list[str]:
 
 async def _newest(pages: Pages, view: View) -> Json:
     fields = {"mode": view.mode or ANY_VALUE, "limit": LISTED_WITHOUT_SCRIPT}
-    return await pages.service.reads.list(view.call(), "memories", view.selector, fields)
+    return await pages.service.operations.run(LIST_MEMORIES, view.call(), view.selector, fields)
 
 
 async def _modes(pages: Pages, view: View) -> Json | None:
     """Return the modes that memories can be moved to, and embedders; None where the caller may not see them here."""
-    return await _if_allowed(pages.service.modes.list(view.call(), view.place))
+    return await _if_allowed(pages.service.operations.run(LIST_MODES, view.call(), view.place))
 
 
 async def _if_allowed(answer: Awaitable[Json]) -> Json | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from modestream_client.operations import LIST_MEMORIES
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -48,7 +49,7 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
     fields = {**list_fields(view.query), "mode": view.mode or "*"}
-    listed = await pages.service.reads.list(view.call(), "memories", view.selector, fields)
+    listed = await pages.service.operations.run(LIST_MEMORIES, view.call(), view.selector, fields)
     shown = {
         "rows": [(one, choice_of(one, pages.place_of(one["scope"])).value) for one in listed["items"]],
         "total": listed["total"],

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from modestream_client.operations import LIST_MODES
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -85,7 +86,7 @@ async def _memory_page(pages: Pages, view: View, record: Json, text_before: str 
     similar = None
     if view.query.get("similar"):
         similar = (await similar_to(pages.service, call, record))[:SIMILAR]
-    declared = await pages.service.modes.list(call, place)
+    declared = await pages.service.operations.run(LIST_MODES, call, place)
     return await pages.render(
         view,
         "memory.html",

@@ -3,6 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 
+from modestream_client.operations import (
+    DECLARE_MODE,
+    DELETE_MODE,
+    HEALTH,
+    LIST_MODES,
+    RENAME_MODE,
+    SET_DEFAULT_MODE,
+    SUGGEST_MODES,
+)
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -43,7 +52,7 @@ class ModePages:
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
-        self._modes = pages.service.modes
+        self._operations = pages.service.operations
 
     async def show(self, request: Request) -> Response:
         """List the modes; with `suggest`, look for undeclared ones as well."""
@@ -51,7 +60,7 @@ class ModePages:
         values = await self._listed(view)
         suggested = None
         if view.query.get("suggest"):
-            suggested = await self._modes.suggest(view.call(LONG_WAIT_S), view.place)
+            suggested = await self._operations.run(SUGGEST_MODES, view.call(LONG_WAIT_S), view.place)
         title = "Modes"
         return await self._pages.render(
             view, "modes.html", title, "modes", suggested=suggested, decays=DECAYS, **values
@@ -75,7 +84,7 @@ class ModePages:
         """Declare a mode, or change one."""
         view, form = self._pages.view(request), await read_form(request)
         name = form.text("name")
-        await self._modes.declare(view.call(), view.place, name, _declaration(form))
+        await self._operations.run(DECLARE_MODE, view.call(), view.place, {"name": name, **_declaration(form)})
         return see(view.address("modes", notice="saved", name=name))
 
     async def set_default(self, request: Request) -> Response:
@@ -83,14 +92,15 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name = form.optional("name")
         fields = {"name": name, "for_project": form.is_set("for_project")}
-        await self._modes.set_default(view.call(), view.place, fields)
+        await self._operations.run(SET_DEFAULT_MODE, view.call(), view.place, fields)
         return see(view.address("modes", notice="saved", name=f"the default {name or 'general'}"))
 
     async def rename(self, request: Request) -> Response:
         """Rename a mode; its memories follow, and so does the picker."""
         view, form = self._pages.view(request), await read_form(request)
         name, new_name = name_of(request, "name"), form.text("new_name")
-        await self._modes.rename(view.call(LONG_WAIT_S), view.place, name, new_name)
+        fields = {"name": name, "new_name": new_name}
+        await self._operations.run(RENAME_MODE, view.call(LONG_WAIT_S), view.place, fields)
         picked = new_name if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
 
@@ -99,14 +109,16 @@ class ModePages:
         view, form, name = self._pages.view(request), await read_form(request), name_of(request, "name")
         if form.optional("confirm") != name:
             raise Refused("invalid_value", "to delete the mode, type its name", "confirm")
-        await self._modes.delete(view.call(LONG_WAIT_S), view.place, name, form.text("memories"))
+        fields = {"name": name, "memories": form.text("memories")}
+        await self._operations.run(DELETE_MODE, view.call(LONG_WAIT_S), view.place, fields)
         picked = None if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="deleted", name=name))
 
     async def _listed(self, view: View) -> Json:
         """Return modes with the counts of their memories, defaults, and embedders."""
         listed, health = await asyncio.gather(
-            self._modes.list(view.call(), view.place), self._pages.service.layers.health(view.call(), view.place)
+            self._operations.run(LIST_MODES, view.call(), view.place),
+            self._operations.run(HEALTH, view.call(), view.place),
         )
         counts = health["modes"]
         modes = [{**one, "counts": _counts_of(counts.get(one["name"]))} for one in listed["modes"]]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from modestream_client.operations import COMPARE_EMBEDDERS, HEALTH
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -57,7 +58,7 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
         view = pages.view(request)
         mode = (await read_form(request)).text("of")
         arguments = {"mode": mode, "all_projects": view.project is None}
-        await pages.service.jobs.start(view.call(), "compare_embedders", view.place, arguments)
+        await pages.service.operations.start(COMPARE_EMBEDDERS, view.call(), view.place, arguments)
         return see(view.address(notice="started"))
 
     return [
@@ -129,7 +130,7 @@ async def _state(pages: Pages, view: View) -> Json | None:
         call = Call.within(view.caller, probe_user(service.boundary_fields), WAIT_S, view.request_id)
         return await service.users.deployment(call)
     try:
-        return await service.layers.health(view.call(WAIT_S), view.place)
+        return await service.operations.run(HEALTH, view.call(WAIT_S), view.place)
     except Refused:
         return None
 

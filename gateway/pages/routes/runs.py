@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from modestream_client.operations import LIST_RUNS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -36,12 +37,12 @@ FAILED = {"": "all", "true": "failed", "false": "not failed"}
 
 def run_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
-    records = pages.service.run_records
+    operations = pages.service.operations
 
     async def show(request: Request) -> Response:
         view = pages.view(request)
         filters = _filters(view)
-        found = await records.list(view.call(), view.place, {**filters, "limit": RUNS_SHOWN})
+        found = await operations.run(LIST_RUNS, view.call(), view.place, {**filters, "limit": RUNS_SHOWN})
         return await pages.render(
             view,
             "runs.html",
@@ -58,7 +59,7 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show_one(request: Request) -> Response:
         view = pages.view(request)
-        found = await records.list(view.call(), view.place, {"run_id": name_of(request, "run")})
+        found = await operations.run(LIST_RUNS, view.call(), view.place, {"run_id": name_of(request, "run")})
         if not found["runs"]:
             raise Refused("not_found", "there is no such run, or it was kept long enough", "run", names_resource=True)
         [run, *_] = found["runs"]
@@ -71,7 +72,7 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
         """Return the other runs of the same turn, oldest first."""
         if run.get("memory_id") is None:
             return []
-        found = await records.list(view.call(), view.place, {"memory_id": run["memory_id"]})
+        found = await operations.run(LIST_RUNS, view.call(), view.place, {"memory_id": run["memory_id"]})
         return sorted((one for one in found["runs"] if one["run_id"] != run["run_id"]), key=lambda one: str(one["at"]))
 
     return [

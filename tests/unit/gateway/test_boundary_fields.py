@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from modestream_client.boundary import BoundaryFields
+from modestream_client.operations import LIST_MODES
 from pydantic import ValidationError
 
 from gateway.connection_settings import StdioSettings
@@ -44,7 +45,9 @@ def kept(topic: str, value: Any, key: bytes | None = None, offset: int = 0) -> R
 async def test_requests_have_the_boundary_of_the_path_and_no_other() -> None:
     wire = FakeWire()
     service = MemoryService(wire, TENANTS)
-    await service.modes.list(call_of("acme/u1"), {"project_id": "p1", "organization_id": "globex", "user_id": "x"})
+    await service.operations.run(
+        LIST_MODES, call_of("acme/u1"), {"project_id": "p1", "organization_id": "globex", "user_id": "x"}
+    )
     assert wire.records[0]["scope"] == {**ACME, "project_id": "p1"}
 
 

@@ -1,0 +1,85 @@
+"""The routes of the table of operations; long work at once or, with `Prefer: respond-async`, later."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from modestream_client.operations import OPERATIONS, Http, Operation
+
+from gateway.http.calls import CALL_FOR, PathName, ReadCall
+from gateway.http.contract import Shapes
+from gateway.http.json_answer import JSONAnswer
+from gateway.http.preferences import is_async
+from gateway.http.shapes import BodyReader
+from gateway.service.calls import Call
+from gateway.service.service import MemoryService
+
+POLL_AFTER_S = 1
+"""Seconds until the next question about a job that runs."""
+
+ACCEPTED: Mapping[int | str, dict[str, Any]] = {202: {"description": "It runs; `Location` has the address to ask."}}
+
+
+def operation_routes(service: MemoryService, shapes: Shapes, tags: Collection[str]) -> APIRouter:
+    """Return the routes of the rows with one of these tags."""
+    router = APIRouter()
+    for operation in OPERATIONS:
+        if operation.http is not None and operation.http.tag in tags:
+            _add_route(router, service, shapes, operation, operation.http)
+    return router
+
+
+def job_routes(service: MemoryService) -> APIRouter:
+    """Return the route about a run that was left alone."""
+    router = APIRouter(tags=["jobs"])
+
+    @router.get(
+        "/v1/users/{user_id}/jobs/{job_id}",
+        operation_id="get_job",
+        summary="The answer of a run that was left alone, or 202 while it runs",
+        responses=dict(ACCEPTED),
+    )
+    async def get_job(call: ReadCall, job_id: PathName) -> Response:
+        result = await service.operations.result(call, job_id)
+        return _started(call, job_id) if result is None else JSONAnswer(result)
+
+    return router
+
+
+def _add_route(
+    router: APIRouter, service: MemoryService, shapes: Shapes, operation: Operation[Any], http: Http
+) -> None:
+    reader, call_for = shapes.of(operation), CALL_FOR[operation.permission]
+
+    async def answer(request: Request, named: Mapping[str, str], call: Call) -> Response:
+        sent = await reader.read(request) if isinstance(reader, BodyReader) else reader.read(request)
+        fields = {**sent.fields, **named}
+        if operation.runs_long and is_async(request.headers.get("Prefer")):
+            return _started(call, await service.operations.start(operation, call, sent.scope, fields))
+        return JSONAnswer(await service.operations.run(operation, call, sent.scope, fields))
+
+    # The framework takes the parameters of a path from the signature.
+    async def answer_unnamed(request: Request, call: Call = call_for) -> Response:
+        return await answer(request, {}, call)
+
+    async def answer_named(request: Request, name: PathName, call: Call = call_for) -> Response:
+        return await answer(request, {"name": name}, call)
+
+    router.add_api_route(
+        http.path,
+        answer_named if http.names else answer_unnamed,
+        methods=[http.method],
+        tags=[http.tag or ""],
+        operation_id=http.id or operation.name,
+        summary=http.summary,
+        responses=dict(ACCEPTED) if operation.runs_long else {},
+        openapi_extra=reader.openapi(),
+    )
+
+
+def _started(call: Call, job_id: str) -> JSONResponse:
+    location = f"/v1/users/{quote(call.user_id, safe='')}/jobs/{quote(job_id, safe='')}"
+    headers = {"Location": location, "Retry-After": str(POLL_AFTER_S)}
+    return JSONResponse({"job_id": job_id, "state": "running"}, 202, headers=headers)

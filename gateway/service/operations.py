@@ -1,0 +1,108 @@
+"""Carry out the operations of the table: questions, commands, and long work that may be asked about later.
+
+A job's id is its kind, and the place of its request in its topic: known as soon as the request is written.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from modestream_client.operations import GET_JOB, Operation
+
+from gateway.service.answers import result_of, with_warnings
+from gateway.service.audit import audited
+from gateway.service.calls import Call
+from gateway.service.failures import Refused
+from gateway.service.positions import with_offset
+from gateway.service.requests import CheckedRequests, refused_by_service
+from gateway.service.wire import Json
+
+AUDITED: Mapping[str, Mapping[str, str]] = {
+    "delete_mode": {"mode": "name", "memories": "memories"},
+    "delete_category": {"category": "name"},
+    "edit_pipeline": {},
+    "rollback_pipeline": {"revision": "revision"},
+}
+"""Operations that the audit log has lines of: the argument behind each name in a line."""
+
+AUDITED_COUNTS = ("forgotten", "moved")
+"""Counts of results that stand in those lines."""
+
+
+class Operations:
+    """An operation, `scope` without the user, and fields or arguments in; the result out.
+
+    A question's `scope` is a selector, its `read_after` a place as writes answer it, and its result has `warnings`. All
+    raise Refused.
+    """
+
+    def __init__(self, requests: CheckedRequests) -> None:
+        self._requests = requests
+
+    async def run(
+        self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any] | None = None
+    ) -> Json:
+        """Return the result of an operation."""
+        fields = fields or {}
+        if operation.name not in AUDITED:
+            return await self._run(operation, call, scope, fields)
+        about = {name: fields[argument] for name, argument in AUDITED[operation.name].items()}
+        with audited(call, operation.name, scope, **about) as counts:
+            result = await self._run(operation, call, scope, fields)
+            counts |= {name: result[name] for name in AUDITED_COUNTS if name in result}
+        return result
+
+    async def start(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> str:
+        """Start long work, and return its id as soon as it is written."""
+        record = self._requests.record_of(operation, call, scope, fields)
+        written = await self._requests.write(call, operation.topic, record, operation.permission)
+        return f"{operation.name}-{written.partition}-{written.offset}"
+
+    async def result(self, call: Call, job_id: str) -> Json | None:
+        """Return what long work answers, None while it runs. Raises Refused as it would have."""
+        shown = (await self._requests.ask(GET_JOB, call, {}, {"job_id": job_id})).result
+        if shown["state"] == "running":
+            return None
+        if (error := shown.get("error")) is not None:
+            raise refused_by_service(error["code"], error["message"], error.get("field"))
+        result: Json = shown["result"]
+        warnings = shown.get("warnings") or ()
+        return {**result, "warnings": list(warnings)} if warnings else result
+
+    async def _run(self, operation: Operation[Any], call: Call, scope: Json, fields: Mapping[str, Any]) -> Json:
+        if operation.kind == "question":
+            located = await with_offset(call, self._requests, dict(fields))
+            return with_warnings(await self._requests.ask(operation, call, scope, located))
+        try:
+            result = result_of(await self._requests.ask(operation, call, scope, fields))
+        except Refused as refused:
+            # A mode of the path that is not declared is a resource that is not there.
+            names = operation.http.names if operation.http else ()
+            refused.names_resource = refused.code == "unknown_mode" and refused.field in names
+            raise
+        return FOR_CALLERS[operation.name](result) if operation.name in FOR_CALLERS else result
+
+
+def _health_for_callers(health: Json) -> Json:
+    """Cut what names topics and addresses: lag is by the last word of a topic."""
+    shown = {name: value for name, value in health.items() if name != "service"}
+    if isinstance(state := health.get("vector_index"), str):
+        shown["vector_index"] = state.partition(":")[0]
+    if isinstance(lag := health.get("lag"), dict):
+        shown["lag"] = {topic.rpartition(".")[2]: behind for topic, behind in lag.items()}
+    return shown
+
+
+def _runs_for_callers(listed: Json) -> Json:
+    """Cut the prefix of topics' names, as health does."""
+
+    def shown(run: Json) -> Json:
+        request = run.get("request")
+        if not isinstance(request, dict):
+            return run
+        return {**run, "request": {**request, "topic": str(request.get("topic")).rpartition(".")[2]}}
+
+    return {**listed, "runs": [shown(run) for run in listed["runs"]]}
+
+
+FOR_CALLERS: Mapping[str, Callable[[Json], Json]] = {"health": _health_for_callers, "list_runs": _runs_for_callers}
+"""Results that name what callers of the gateway must not see."""
