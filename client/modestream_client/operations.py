@@ -295,3 +295,11 @@ def command_topic(command: str) -> str:
     ('retrieve', 'commands')
     """
     return COMMANDS[command].topic if command in COMMANDS else "commands"
+
+
+def operation_of(record: Mapping[str, Any]) -> Operation[Any] | None:
+    """Return the operation of a record; None if it is of none."""
+    if record["schema"] == COMMAND:
+        return COMMANDS.get(record["command"])
+    of_schema = (row for row in OPERATIONS if row.record == record["schema"])
+    return next((row for row in of_schema if row.fixed.items() <= record.items()), None)

@@ -25,7 +25,7 @@ from gateway.http.problems import handle_problems
 from gateway.http.request_bodies import ReadBodies
 from gateway.http.routes.health import IsReady, health_routes
 from gateway.http.routes.memories import forget_routes, memory_routes
-from gateway.http.routes.operations import job_routes, operation_routes
+from gateway.http.routes.operations import job_routes, operation_routes, tagged
 from gateway.http.routes.pipelines import pipeline_routes
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
@@ -90,14 +90,14 @@ def create_app(
     for router in (
         health_routes(is_ready),
         turn_routes(service, shapes),
-        operation_routes(service, shapes, ["reads"]),
+        operation_routes(service, shapes, tagged("reads")),
         memory_routes(service, shapes),
         forget_routes(service, shapes),
-        operation_routes(service, shapes, ["modes", "layers", "runs", "jobs"]),
+        operation_routes(service, shapes, tagged("modes", "layers", "runs", "jobs")),
         job_routes(service),
         user_routes(service),
         pipeline_routes(service),
-        operation_routes(service, shapes, ["pipelines"]),
+        operation_routes(service, shapes, tagged("pipelines")),
         event_routes(service),
         export_routes(service, shapes),
     ):

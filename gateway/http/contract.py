@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from modestream_client.operations import OPERATIONS, Body, Operation
+from modestream_client.operations import Body, Operation
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -49,11 +49,17 @@ class Shapes:
         self.projects = self._query(Nothing, self._selector)
         self.confirmed = self._query(Confirmed, scope)
         self.export = self._query(Export, self._selector)
-        self._readers = {row.name: self._reader(row) for row in OPERATIONS if row.http is not None and row.http.tag}
 
     def of(self, operation: Operation[Any]) -> BodyReader | QueryReader:
-        """Return the reader of an operation that has a route."""
-        return self._readers[operation.name]
+        """Return the reader of an operation's body or query."""
+        assert operation.http is not None
+        record = operation.arguments or RECORDS.get(operation.record, Nothing)
+        scope = self._selector if operation.kind == "question" else self._scope
+        own = None if operation.permission == "operate" else scope
+        body, names = operation.http.body, operation.http.names
+        if body is None:
+            return self._query(record, own, names)
+        return self._body(body, record, own, names, is_optional=operation.runs_long)
 
     def components(self) -> dict[str, Any]:
         """Return the JSON Schemas of all bodies."""
@@ -63,16 +69,6 @@ class Shapes:
         for component in self._bodies:
             admit_nulls(schemas[component])
         return schemas
-
-    def _reader(self, operation: Operation[Any]) -> BodyReader | QueryReader:
-        assert operation.http is not None
-        record = operation.arguments or RECORDS.get(operation.record, Nothing)
-        scopes = {"question": self._selector}
-        scope = None if operation.permission == "operate" else scopes.get(operation.kind, self._scope)
-        body, names = operation.http.body, operation.http.names
-        if body is None:
-            return self._query(record, scope, names)
-        return self._body(body, record, scope, names, is_optional=operation.runs_long)
 
     def _body(
         self,

@@ -7,16 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from modestream_client import operations as rows
 from modestream_client.arguments import MAX_MOVED_MEMORIES
-from modestream_client.operations import (
-    FORGET,
-    GET_MEMORY,
-    LIST_PROJECTS,
-    SET_INTERACTION_MODE,
-    SET_MEMORY_MODE,
-    SET_MEMORY_VISIBILITY,
-    Operation,
-)
+from modestream_client.operations import Operation
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT, may_read_project, readable_project, require_scope
 from gateway.service.answers import result_of
@@ -57,7 +50,7 @@ class Memories:
         require_scope(call.caller, call.user_id, {PROJECT: ANY_VALUE, **scope}, "read")
         # The service finds it by its id, among what the sender may read: the project of the command is any of those.
         where = {**self._any_scope, PROJECT: readable_project(call.caller, call.user_id)}
-        record = await self._command(GET_MEMORY, call, where, {"memory_id": memory_id, "any_project": True})
+        record = await self._command(rows.GET_MEMORY, call, where, {"memory_id": memory_id, "any_project": True})
         its_scope = record["scope"]
         is_asked_for = all(_admits(value, its_scope.get(name)) for name, value in scope.items())
         if not is_asked_for or not may_read_project(call.caller, call.user_id, its_scope.get(PROJECT)):
@@ -67,7 +60,7 @@ class Memories:
     async def move(self, call: Call, scope: Json, memory_id: str, mode: str) -> Json:
         """Move a memory to another mode; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(SET_MEMORY_MODE, call, where, {"memory_id": memory_id, "mode": mode})
+        await self._command(rows.SET_MEMORY_MODE, call, where, {"memory_id": memory_id, "mode": mode})
         return await self._get(call, where, memory_id)
 
     async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
@@ -89,13 +82,13 @@ class Memories:
         """Correct what a turn is for; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
         arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
-        await self._command(SET_INTERACTION_MODE, call, where, arguments)
+        await self._command(rows.SET_INTERACTION_MODE, call, where, arguments)
         return await self._get(call, where, memory_id)
 
     async def filter(self, call: Call, scope: Json, memory_id: str, filters: Mapping[str, bool]) -> Json:
         """Say whether searches find a memory and whether a language model may read it; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(SET_MEMORY_VISIBILITY, call, where, {"memory_id": memory_id, **filters})
+        await self._command(rows.SET_MEMORY_VISIBILITY, call, where, {"memory_id": memory_id, **filters})
         return await self._get(call, where, memory_id)
 
     async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:
@@ -126,7 +119,7 @@ class Memories:
 
     async def _forgotten(self, call: Call, scope: Json, what: Mapping[str, Any]) -> Json:
         with audited(call, "forget", self._others(scope), what=dict(what)) as counts:
-            result = await self._command(FORGET, call, scope, what)
+            result = await self._command(rows.FORGET, call, scope, what)
             counts["forgotten"] = result["forgotten"]
         return result
 
@@ -136,20 +129,20 @@ class Memories:
             return [{PROJECT: project}]
         asked = {**dict.fromkeys(self._scope_fields, ANY_VALUE), PROJECT: project}
         fields = {"limit": MAX_PROJECTS, "include_superseded": True}
-        listed = (await self._requests.ask(LIST_PROJECTS, call, asked, fields)).result["items"]
+        listed = (await self._requests.ask(rows.LIST_PROJECTS, call, asked, fields)).result["items"]
         return sorted((one["scope"] for one in listed), key=lambda one: one.get(PROJECT) != DEFAULT_PROJECT)
 
     async def _move_in(self, call: Call, scope: Json, memory_ids: Sequence[str], mode: str) -> int:
         arguments = {"memory_ids": list(memory_ids), "mode": mode}
         try:
-            return int((await self._command(SET_MEMORY_MODE, call, scope, arguments))["moved"])
+            return int((await self._command(rows.SET_MEMORY_MODE, call, scope, arguments))["moved"])
         except Refused as refused:
             if refused.code != "not_found":
                 raise
             return 0
 
     async def _get(self, call: Call, scope: Json, memory_id: str) -> Json:
-        return await self._command(GET_MEMORY, call, scope, {"memory_id": memory_id})
+        return await self._command(rows.GET_MEMORY, call, scope, {"memory_id": memory_id})
 
     async def _command(self, operation: Operation[Any], call: Call, scope: Json, arguments: Mapping[str, Any]) -> Json:
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from modestream_client.answers import parse_as
+from modestream_client import operations as rows
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.results.layers import ShownCategories, ShownCategory, ShownIntention
 
@@ -20,7 +20,7 @@ class LayerCalls(Session):
         True
         """
         arguments = {"name": name, "description": description}
-        return parse_as(ShownCategory, await self.command("declare_category", arguments, **options))
+        return await self._run(rows.DECLARE_CATEGORY, arguments, **options)
 
     async def list_categories(
         self, *, include_summary: bool = False, include_items: bool = False, **options: Unpack[CallOptions]
@@ -32,11 +32,11 @@ class LayerCalls(Session):
         ['hosting']
         """
         arguments = {"include_summary": include_summary, "include_items": include_items}
-        return parse_as(ShownCategories, await self.command("list_categories", arguments, **options))
+        return await self._run(rows.LIST_CATEGORIES, arguments, **options)
 
     async def get_category(self, name: str, **options: Unpack[CallOptions]) -> ShownCategory:
         """Return a category with its summary, its most typical items and its latest ones."""
-        return parse_as(ShownCategory, await self.command("get_category", {"name": name}, **options))
+        return await self._run(rows.GET_CATEGORY, {"name": name}, **options)
 
     async def rename_category(self, name: str, new_name: str, **options: Unpack[CallOptions]) -> ShownCategory:
         """Rename a category; its items follow.
@@ -46,15 +46,15 @@ class LayerCalls(Session):
         'servers'
         """
         arguments = {"name": name, "new_name": new_name}
-        return parse_as(ShownCategory, await self.command("rename_category", arguments, **options))
+        return await self._run(rows.RENAME_CATEGORY, arguments, **options)
 
     async def delete_category(self, name: str, **options: Unpack[CallOptions]) -> ShownCategory:
         """Delete a category; its items stay, uncategorised. Returns it as it was."""
-        return parse_as(ShownCategory, await self.command("delete_category", {"name": name}, **options))
+        return await self._run(rows.DELETE_CATEGORY, {"name": name}, **options)
 
     async def get_intention(self, **options: Unpack[CallOptions]) -> ShownIntention:
         """Return the user's goals, constraints, blocking errors and decisions in this project."""
-        return parse_as(ShownIntention, await self.command("get_intention", **options))
+        return await self._run(rows.GET_INTENTION, **options)
 
     async def set_intention(
         self,
@@ -70,4 +70,4 @@ class LayerCalls(Session):
         ['ship the beta']
         """
         arguments = {"goals": goals, "constraints": constraints}
-        return parse_as(ShownIntention, await self.command("set_intention", arguments, **options))
+        return await self._run(rows.SET_INTENTION, arguments, **options)

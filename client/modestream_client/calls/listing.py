@@ -6,8 +6,8 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import ScopeSelector, Session, UserId
-from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
-from modestream_client.records import build_record
+from modestream_client.listed import ListedConversation, ListedMemory, ListedProject, ListResult
+from modestream_client.operations import GET_MAP, LIST_CONVERSATIONS, LIST_MEMORIES, LIST_PROJECTS, Operation
 from modestream_client.results.maps import MemoryMap
 from modestream_client.results.pages import Item, Page, page_of
 from modestream_client.transport import OWN_WRITES, ReadAfter
@@ -64,7 +64,7 @@ class ListCalls(Session):
         >>> len(rest.items), rest.next
         (1, None)
         """
-        return await self._page("memories", ListedMemory, limit, cursor, options)
+        return await self._page(LIST_MEMORIES, ListedMemory, limit, cursor, options)
 
     async def list_conversations(
         self, *, limit: int = 50, cursor: str | None = None, **options: Unpack[ListOptions]
@@ -76,7 +76,7 @@ class ListCalls(Session):
         >>> one.conversation_id, one.turns, one.speakers
         ('kitchen', 1, ['Ana'])
         """
-        return await self._page("conversations", ListedConversation, limit, cursor, options)
+        return await self._page(LIST_CONVERSATIONS, ListedConversation, limit, cursor, options)
 
     async def list_projects(
         self, *, limit: int = 50, cursor: str | None = None, **options: Unpack[ListOptions]
@@ -88,7 +88,7 @@ class ListCalls(Session):
         >>> one.scope["project_id"], one.memories
         ('kitchen', 1)
         """
-        return await self._page("projects", ListedProject, limit, cursor, {"projects": "*", **options})
+        return await self._page(LIST_PROJECTS, ListedProject, limit, cursor, {"projects": "*", **options})
 
     def iter_memories(
         self, *, page_size: int = ITERATED_PAGE, **options: Unpack[ListOptions]
@@ -100,19 +100,19 @@ class ListCalls(Session):
         >>> sorted([one.text async for one in memory.iter_memories(page_size=2)])
         ['one', 'three', 'two']
         """
-        return self._iterate("memories", ListedMemory, page_size, options)
+        return self._iterate(LIST_MEMORIES, ListedMemory, page_size, options)
 
     def iter_conversations(
         self, *, page_size: int = ITERATED_PAGE, **options: Unpack[ListOptions]
     ) -> AsyncIterator[ListedConversation]:
         """Iterate over all conversations, page by page."""
-        return self._iterate("conversations", ListedConversation, page_size, options)
+        return self._iterate(LIST_CONVERSATIONS, ListedConversation, page_size, options)
 
     def iter_projects(
         self, *, page_size: int = ITERATED_PAGE, **options: Unpack[ListOptions]
     ) -> AsyncIterator[ListedProject]:
         """Iterate over all projects of the user, page by page."""
-        return self._iterate("projects", ListedProject, page_size, {"projects": "*", **options})
+        return self._iterate(LIST_PROJECTS, ListedProject, page_size, {"projects": "*", **options})
 
     async def map(
         self,
@@ -138,35 +138,29 @@ class ListCalls(Session):
         ['general']
         """
         [user] = self._users(user_id)
-        record = build_record(
-            "map.v1",
-            scope=self._selector(user, projects, scope),
-            mode=mode,
-            since=since,
-            until=until,
-            limit=limit,
-            read_after=await self._transport.resolve_read_after(user, read_after),
-        )
-        reply = await self._ask("retrieve", record, principal, timeout)
-        return parse_as(MemoryMap, reply.result)
+        after = await self._transport.resolve_read_after(user, read_after)
+        fields = {"mode": mode, "since": since, "until": until, "limit": limit, "read_after": after}
+        record = GET_MAP.record_of(self._selector(user, projects, scope), fields)
+        reply = await self._ask(GET_MAP.topic, record, principal, timeout)
+        return parse_as(GET_MAP.result, reply.result)
 
     async def _page(
-        self, what: str, model: type[Item], limit: int, cursor: str | None, options: ListOptions
+        self, listed: Operation[ListResult], model: type[Item], limit: int, cursor: str | None, options: ListOptions
     ) -> Page[Item]:
         filters: dict[str, Any] = dict(options)
         [user] = self._users(filters.pop("user_id", None))
         principal, timeout = filters.pop("principal", None), filters.pop("timeout", None)
         scope = self._selector(user, filters.pop("projects", None), filters.pop("scope", None))
         after = await self._transport.resolve_read_after(user, filters.pop("read_after", OWN_WRITES))
-        record = build_record(
-            "list.v1", scope=scope, what=what, limit=limit, cursor=cursor, read_after=after, **filters
-        )
-        return page_of(await self._ask("retrieve", record, principal, timeout), model)
+        record = listed.record_of(scope, {"limit": limit, "cursor": cursor, "read_after": after, **filters})
+        return page_of(await self._ask(listed.topic, record, principal, timeout), model)
 
-    async def _iterate(self, what: str, model: type[Item], page_size: int, options: ListOptions) -> AsyncIterator[Item]:
+    async def _iterate(
+        self, listed: Operation[ListResult], model: type[Item], page_size: int, options: ListOptions
+    ) -> AsyncIterator[Item]:
         cursor = None
         while True:
-            page = await self._page(what, model, page_size, cursor, options)
+            page = await self._page(listed, model, page_size, cursor, options)
             for item in page.items:
                 yield item
             if (cursor := page.next) is None:

@@ -5,6 +5,7 @@ from typing import Unpack
 
 from pydantic import BaseModel
 
+from modestream_client import operations as rows
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.results.memory import WholeMemory
@@ -19,10 +20,6 @@ class _Changed(BaseModel):
     changed: int
 
 
-class _Forgotten(BaseModel):
-    forgotten: int
-
-
 class SingleMemoryCalls(Session):
     """A session that looks at single memories and changes them. A foreign id is answered as one that is not there."""
 
@@ -33,7 +30,7 @@ class SingleMemoryCalls(Session):
         >>> (await memory.get_memory(said.memory_id)).text
         'The kettle is blue.'
         """
-        return parse_as(WholeMemory, await self.command("get_memory", {"memory_id": memory_id}, **options))
+        return await self._run(rows.GET_MEMORY, {"memory_id": memory_id}, **options)
 
     async def set_memory_mode(self, memory_id: str, mode: str, **options: Unpack[CallOptions]) -> WholeMemory:
         """Assign a memory of this project to another mode; return its record.
@@ -46,7 +43,7 @@ class SingleMemoryCalls(Session):
         'journal'
         """
         arguments = {"memory_id": memory_id, "mode": mode}
-        return parse_as(WholeMemory, await self.command("set_memory_mode", arguments, **options))
+        return await self._run(rows.SET_MEMORY_MODE, arguments, **options)
 
     async def set_memory_modes(self, memory_ids: Sequence[str], mode: str, **options: Unpack[CallOptions]) -> int:
         """Assign up to 500 memories of this project to another mode; return how many there are.
@@ -76,7 +73,7 @@ class SingleMemoryCalls(Session):
         False
         """
         arguments = {"memory_id": memory_id, "searchable": searchable, "private": private}
-        return parse_as(WholeMemory, await self.command("set_memory_visibility", arguments, **options))
+        return await self._run(rows.SET_MEMORY_VISIBILITY, arguments, **options)
 
     async def set_memory_visibilities(
         self,
@@ -105,7 +102,7 @@ class SingleMemoryCalls(Session):
         'DEBUGGING'
         """
         arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
-        return parse_as(WholeMemory, await self.command("set_interaction_mode", arguments, **options))
+        return await self._run(rows.SET_INTERACTION_MODE, arguments, **options)
 
     async def forget(
         self,
@@ -131,4 +128,4 @@ class SingleMemoryCalls(Session):
         named = {"memory_id": memory_id, "turn_id": turn_id, "conversation_id": conversation_id}
         whole = {name: True for name, wanted in (("project", project), ("user", user)) if wanted}
         arguments = {name: value for name, value in named.items() if value is not None} | whole
-        return parse_as(_Forgotten, await self.command("forget", arguments, **options)).forgotten
+        return (await self._run(rows.FORGET, arguments, **options)).forgotten

@@ -2,7 +2,7 @@
 
 from typing import Unpack
 
-from modestream_client.answers import parse_as
+from modestream_client import operations as rows
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
 from modestream_client.vocabulary import Decay
@@ -51,7 +51,7 @@ class ModeCalls(Session):
             **({} if keep_former else {"keep_former": False}),
             **{name: flag for name, flag in (("searchable", searchable), ("private", private)) if flag is not None},
         }
-        return parse_as(ShownMode, await self.command("declare_mode", arguments, **options))
+        return await self._run(rows.DECLARE_MODE, arguments, **options)
 
     async def list_modes(self, **options: Unpack[CallOptions]) -> DeclaredModes:
         """Return the modes visible in a project; every user has `general`.
@@ -59,7 +59,7 @@ class ModeCalls(Session):
         >>> [mode.name for mode in (await memory.list_modes()).modes]
         ['general']
         """
-        return parse_as(DeclaredModes, await self.command("list_modes", **options))
+        return await self._run(rows.LIST_MODES, **options)
 
     async def rename_mode(self, name: str, new_name: str, **options: Unpack[CallOptions]) -> ShownMode:
         """Rename a mode; its memories follow.
@@ -68,7 +68,7 @@ class ModeCalls(Session):
         >>> (await memory.rename_mode("journal", "diary")).name
         'diary'
         """
-        return parse_as(ShownMode, await self.command("rename_mode", {"name": name, "new_name": new_name}, **options))
+        return await self._run(rows.RENAME_MODE, {"name": name, "new_name": new_name}, **options)
 
     async def delete_mode(self, name: str, memories: str, **options: Unpack[CallOptions]) -> DeletedMode:
         """Delete a mode. `memories` says what becomes of its memories: `"forget"`, or `"move:<mode>"`.
@@ -79,7 +79,7 @@ class ModeCalls(Session):
         1
         """
         arguments = {"name": name, "memories": memories}
-        return parse_as(DeletedMode, await self.command("delete_mode", arguments, **options))
+        return await self._run(rows.DELETE_MODE, arguments, **options)
 
     async def set_default_mode(
         self, name: str | None, *, for_project: bool = False, **options: Unpack[CallOptions]
@@ -91,7 +91,7 @@ class ModeCalls(Session):
         'journal'
         """
         arguments = {"name": name, "for_project": for_project}
-        return parse_as(DefaultModes, await self.command("set_default_mode", arguments, **options))
+        return await self._run(rows.SET_DEFAULT_MODE, arguments, **options)
 
     async def suggest_modes(self, **options: Unpack[CallOptions]) -> ModeSuggestions:
         """Return groups of turns that fit no declared mode; changes nothing.
@@ -99,4 +99,4 @@ class ModeCalls(Session):
         >>> (await memory.suggest_modes()).suggestions
         ()
         """
-        return parse_as(ModeSuggestions, await self.command("suggest_modes", **options))
+        return await self._run(rows.SUGGEST_MODES, **options)

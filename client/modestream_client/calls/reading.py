@@ -9,7 +9,7 @@ from modestream_client.answers import Answer, Json, answer_of
 from modestream_client.calls.session import ScopeSelector, Session, UserId
 from modestream_client.contexts import ChatMessage, Context, context_of
 from modestream_client.merge import merge_answers
-from modestream_client.records import build_record
+from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
 from modestream_client.transport import OWN_WRITES, ReadAfter
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, MemoryType
 
@@ -95,31 +95,27 @@ class ReadCalls(Session):
         user_ids = self._users(users)
         if read_after not in (None, OWN_WRITES) and len(user_ids) > 1:
             raise ValueError("read_after is an offset in one user's partition: pass one user with it")
-        query_record = build_record(
-            "retrieve.v1",
-            query=query,
-            mode=mode,
-            conversation_id=conversation_id,
-            top_k=top_k,
-            min_score=min_score,
-            types=types,
-            since=since,
-            until=until,
-            depth=depth,
-            explain=explain,
-            include_superseded=include_superseded,
-            rerank=rerank,
-            sufficiency=sufficiency,
-        )
-        requests = [
-            build_record(
-                **query_record,
-                scope=self._selector(user, projects, scope),
-                read_after=await self._transport.resolve_read_after(user, read_after),
-            )
-            for user in user_ids
+        fields = {
+            "query": query,
+            "mode": mode,
+            "conversation_id": conversation_id,
+            "top_k": top_k,
+            "min_score": min_score,
+            "types": types,
+            "since": since,
+            "until": until,
+            "depth": depth,
+            "explain": explain,
+            "include_superseded": include_superseded,
+            "rerank": rerank,
+            "sufficiency": sufficiency,
+        }
+        afters = [await self._transport.resolve_read_after(user, read_after) for user in user_ids]
+        records = [
+            SEARCH_MEMORIES.record_of(self._selector(user, projects, scope), {**fields, "read_after": after})
+            for user, after in zip(user_ids, afters, strict=True)
         ]
-        asked = [self._retrieve(one, principal, timeout) for one in requests]
+        asked = [self._retrieve(record, principal, timeout) for record in records]
         replies = await asyncio.gather(*asked, return_exceptions=True)
         return merge_answers(dict(zip(user_ids, replies, strict=True)), top_k, partial=partial)
 
@@ -187,27 +183,26 @@ class ReadCalls(Session):
             As in `retrieve`.
         """
         [user] = self._users(user_id)
-        request = build_record(
-            "assemble.v1",
-            scope=self._selector(user, projects, scope),
-            query=query,
-            conversation_id=conversation_id,
-            mode=mode,
-            budget_tokens=budget_tokens,
-            reserve_tokens=reserve_tokens,
-            format=context_format,
-            min_score=min_score,
-            interaction_mode=interaction_mode,
-            intent=intent,
-            system_prompt=system_prompt,
-            messages=examples,
-            prefix=prefix,
-            suffix=suffix,
-            remember=remember,
-            pins=pins,
-            read_after=await self._transport.resolve_read_after(user, read_after),
-        )
-        return context_of(await self._ask("retrieve", request, principal, timeout))
+        fields = {
+            "query": query,
+            "conversation_id": conversation_id,
+            "mode": mode,
+            "budget_tokens": budget_tokens,
+            "reserve_tokens": reserve_tokens,
+            "format": context_format,
+            "min_score": min_score,
+            "interaction_mode": interaction_mode,
+            "intent": intent,
+            "system_prompt": system_prompt,
+            "messages": examples,
+            "prefix": prefix,
+            "suffix": suffix,
+            "remember": remember,
+            "pins": pins,
+            "read_after": await self._transport.resolve_read_after(user, read_after),
+        }
+        record = ASSEMBLE_CONTEXT.record_of(self._selector(user, projects, scope), fields)
+        return context_of(await self._ask(ASSEMBLE_CONTEXT.topic, record, principal, timeout))
 
     async def _retrieve(self, record: Json, principal: str | None, timeout: float | None) -> Answer:
-        return answer_of(await self._ask("retrieve", record, principal, timeout))
+        return answer_of(await self._ask(SEARCH_MEMORIES.topic, record, principal, timeout))

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Unpack
 
-from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
+from modestream_client.operations import LIST_RUNS
 from modestream_client.runs import Pipeline, RunList
 
 
@@ -53,4 +53,4 @@ class RunCalls(Session):
             "limit": limit,
         }
         given = {name: value for name, value in arguments.items() if value is not None}
-        return parse_as(RunList, await self.command("list_runs", given, **options))
+        return await self._run(LIST_RUNS, given, **options)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from modestream_client.answers import Json, Reply
+from modestream_client.answers import Json, Reply, parse_as
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.offsets import Written
-from modestream_client.operations import command_topic
+from modestream_client.operations import Operation, ResultT, command_topic
 from modestream_client.records import build_record
 from modestream_client.transport import Transport
 
@@ -75,6 +75,12 @@ class Session:
         record = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
         reply = await self._ask(command_topic(name), record, options.get("principal"), options.get("timeout"))
         return reply.result
+
+    async def _run(
+        self, command: Operation[ResultT], arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> ResultT:
+        """Send a command of the table, and parse its result."""
+        return parse_as(command.result, await self.command(command.name, arguments, **options))
 
     async def request(
         self,

@@ -4,7 +4,7 @@ from typing import Literal, Unpack
 
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
-from modestream_client.records import build_record
+from modestream_client.operations import COMMANDS, CONSOLIDATE, HEALTH, REFRESH
 from modestream_client.results.upkeep import Consolidation, FinishedJob, FinishedRefresh, ServiceHealth
 
 Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
@@ -22,9 +22,9 @@ class UpkeepCalls(Session):
         1
         """
         scope = self._scope(options.get("user_id"), options.get("project_id"))
-        record = build_record("consolidate.v1", scope=scope, mode=mode)
-        reply = await self._ask("consolidate", record, options.get("principal"), options.get("timeout"))
-        return parse_as(Consolidation, reply.result)
+        record = CONSOLIDATE.record_of(scope, {"mode": mode})
+        reply = await self._ask(CONSOLIDATE.topic, record, options.get("principal"), options.get("timeout"))
+        return parse_as(CONSOLIDATE.result, reply.result)
 
     async def run_job(
         self, job: Job, *, mode: str | None = None, all_projects: bool = False, **options: Unpack[CallOptions]
@@ -38,7 +38,9 @@ class UpkeepCalls(Session):
         >>> (await memory.run_job("rebuild")).processed
         1
         """
-        return parse_as(FinishedJob, await self.command(job, {"mode": mode, "all_projects": all_projects}, **options))
+        arguments = {"mode": mode, "all_projects": all_projects}
+        done: FinishedJob = await self._run(COMMANDS[job], arguments, **options)
+        return done
 
     async def refresh(
         self,
@@ -65,7 +67,7 @@ class UpkeepCalls(Session):
             "max_calls": max_calls,
             "max_tokens": max_tokens,
         }
-        return parse_as(FinishedRefresh, await self.command("refresh", asked, **options))
+        return await self._run(REFRESH, asked, **options)
 
     async def health(self, **options: Unpack[CallOptions]) -> ServiceHealth:
         """Return the state of this user's vectors by mode, and of the deployment.
@@ -73,4 +75,4 @@ class UpkeepCalls(Session):
         >>> (await memory.health()).modes["general"].failed
         0
         """
-        return parse_as(ServiceHealth, await self.command("health", **options))
+        return await self._run(HEALTH, **options)

@@ -6,43 +6,14 @@ gateway, as on the wire, that is the same.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import BaseModel
+
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from modestream_client.operations import COMMAND, USER, operation_of
 from modestream_client.transport import Json
-
-ASKED = {"turn.v1": "/turns", "retrieve.v1": "/memories/search", "assemble.v1": "/contexts"}
-"""Paths that take a record without `schema` and the user as body."""
-
-COMMANDS = {
-    "declare_mode": ("PUT", "/modes/{name}"),
-    "rename_mode": ("POST", "/modes/{name}/rename"),
-    "delete_mode": ("DELETE", "/modes/{name}"),
-    "set_default_mode": ("PUT", "/default-mode"),
-    "list_modes": ("GET", "/modes"),
-    "suggest_modes": ("GET", "/mode-suggestions"),
-    "get_memory": ("GET", "/memories/{memory_id}"),
-    "set_memory_mode": ("PATCH", "/memories/{memory_id}"),
-    "set_memory_visibility": ("PATCH", "/memories/{memory_id}"),
-    "set_interaction_mode": ("PATCH", "/memories/{memory_id}"),
-    "declare_category": ("PUT", "/categories/{name}"),
-    "list_categories": ("GET", "/categories"),
-    "get_category": ("GET", "/categories/{name}"),
-    "delete_category": ("DELETE", "/categories/{name}"),
-    "get_intention": ("GET", "/intention"),
-    "set_intention": ("PUT", "/intention"),
-    "health": ("GET", "/health"),
-    "list_runs": ("GET", "/runs"),
-}
-"""Method and path of commands; names in braces are arguments, the others go into the query or the body."""
-
-JOBS = ("backfill", "rebuild", "reconcile", "retry_failed", "compare_embedders", "refresh")
-"""Commands that are jobs of the gateway."""
-
-NULLABLE = {"set_default_mode": "name"}
-"""Arguments for which null is a value, and not the same as absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +32,21 @@ def route_of(record: Json, boundary: BoundaryFields = USER_BOUNDARY) -> Route:
 
     `boundary` are the fields of its scope that name the user.
     """
-    schema, scope = record["schema"], boundary.others(record["scope"])
-    user_id = boundary.name(record["scope"])
-    user = f"/v1/users/{encode_segment(user_id)}"
-    fields = _given({name: value for name, value in record.items() if name not in ("schema", "scope")})
-    if schema in ASKED:
-        return Route("POST", user + ASKED[schema], body={**scope, **fields})
-    if schema == "list.v1":
-        return Route("GET", f"{user}/{fields.pop('what')}", query={**scope, **fields})
-    if schema == "map.v1":
-        return Route("GET", f"{user}/map", query={**scope, **fields})
-    if schema == "consolidate.v1":
-        return Route("POST", f"{user}/consolidations", body={**scope, **fields}, runs_long=True)
-    if schema != "command.v1":
-        raise ValueError(f"the gateway has no route for {schema}")
-    if fields["command"] == "forget":
-        return _forget(user_id, user, scope, fields["arguments"])
-    return _command(user, scope, fields["command"], fields["arguments"])
+    operation, scope = operation_of(record), boundary.others(record["scope"])
+    is_command = record["schema"] == COMMAND
+    if operation is not None and operation.name == "forget":
+        return _forget(boundary.name(record["scope"]), scope, _given(record["arguments"]))
+    if operation is None or operation.http is None or operation.permission == "operate":
+        name = f"the command {record['command']}" if is_command else record["schema"]
+        raise ValueError(f"the gateway has no route for {name}")
+    left_out = {"schema", "scope", *operation.fixed, *operation.http.names}
+    sent = record["arguments"] if is_command else record
+    fields = {**scope, **_given({name: sent[name] for name in sent if name not in left_out}, operation.arguments)}
+    named = {name: encode_segment(str(sent[name])) for name in operation.http.names}
+    path = operation.http.path.format(user_id=encode_segment(boundary.name(record["scope"])), **named)
+    if operation.http.method in ("GET", "DELETE"):
+        return Route(operation.http.method, path, query=fields, runs_long=operation.runs_long)
+    return Route(operation.http.method, path, body=fields, runs_long=operation.runs_long)
 
 
 def encode_segment(name: str) -> str:
@@ -89,20 +58,8 @@ def encode_segment(name: str) -> str:
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
-def _command(user: str, scope: Json, name: str, arguments: Mapping[str, Any]) -> Route:
-    if name in JOBS:
-        return Route("POST", f"{user}/jobs/{name}", body={**scope, **_given(arguments)}, runs_long=True)
-    if name not in COMMANDS:
-        raise ValueError(f"the gateway has no route for the command {name}")
-    method, path = COMMANDS[name]
-    in_path = {place for _, place, _, _ in Formatter().parse(path) if place}
-    rest = {key: value for key, value in arguments.items() if key not in in_path}
-    fields = {**scope, **_given(rest, keep=NULLABLE.get(name))}
-    path = user + path.format(**{place: encode_segment(str(arguments[place])) for place in in_path})
-    return Route(method, path, query=fields) if method in ("GET", "DELETE") else Route(method, path, body=fields)
-
-
-def _forget(user_id: str, user: str, scope: Json, arguments: Mapping[str, Any]) -> Route:
+def _forget(user_id: str, scope: Json, arguments: Json) -> Route:
+    user = USER.format(user_id=encode_segment(user_id))
     if arguments.get("user"):
         return Route("DELETE", user, query={"confirm": user_id})
     if arguments.get("project"):
@@ -115,5 +72,7 @@ def _forget(user_id: str, user: str, scope: Json, arguments: Mapping[str, Any]) 
     return Route("DELETE", path, query={**scope, "confirm": conversation})
 
 
-def _given(values: Mapping[str, Any], keep: str | None = None) -> Json:
-    return {name: value for name, value in values.items() if value is not None or name == keep}
+def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) -> Json:
+    """Drop nulls, but for arguments that must be given: there null is a value."""
+    needed = {name for name, one in arguments.model_fields.items() if one.is_required()} if arguments else ()
+    return {name: value for name, value in values.items() if value is not None or name in needed}

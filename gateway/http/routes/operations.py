@@ -1,6 +1,6 @@
 """The routes of the table of operations; long work at once or, with `Prefer: respond-async`, later."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -22,12 +22,17 @@ POLL_AFTER_S = 1
 ACCEPTED: Mapping[int | str, dict[str, Any]] = {202: {"description": "It runs; `Location` has the address to ask."}}
 
 
-def operation_routes(service: MemoryService, shapes: Shapes, tags: Collection[str]) -> APIRouter:
-    """Return the routes of the rows with one of these tags."""
+def tagged(*tags: str) -> list[Operation[Any]]:
+    """Return the rows with one of these tags."""
+    return [row for row in OPERATIONS if row.http is not None and row.http.tag in tags]
+
+
+def operation_routes(service: MemoryService, shapes: Shapes, rows: Iterable[Operation[Any]]) -> APIRouter:
+    """Return the routes of these rows."""
     router = APIRouter()
-    for operation in OPERATIONS:
-        if operation.http is not None and operation.http.tag in tags:
-            _add_route(router, service, shapes, operation, operation.http)
+    for row in rows:
+        if row.http is not None:
+            _add_route(router, service, shapes, row, row.http)
     return router
 
 

@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from modestream_client.operations import (
-    DECLARE_CATEGORY,
-    DELETE_CATEGORY,
-    GET_CATEGORY,
-    LIST_CATEGORIES,
-    RENAME_CATEGORY,
-)
+from modestream_client import operations as rows
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -26,31 +20,31 @@ def category_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        listed = await operations.run(LIST_CATEGORIES, view.call(), view.place, {"include_summary": True})
+        listed = await operations.run(rows.LIST_CATEGORIES, view.call(), view.place, {"include_summary": True})
         return await pages.render(view, "categories.html", "Categories", "categories", listed=listed)
 
     async def show_one(request: Request) -> Response:
         view = await pages.in_one_project(pages.view(request))
-        category = await operations.run(GET_CATEGORY, view.call(), view.place, {"name": name_of(request, "name")})
+        category = await operations.run(rows.GET_CATEGORY, view.call(), view.place, {"name": name_of(request, "name")})
         return await pages.render(view, "category.html", category["name"], "categories", category=category)
 
     async def declare(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("name")
         fields = {"name": name, "description": form.optional("description") or ""}
-        await operations.run(DECLARE_CATEGORY, view.call(), view.place, fields)
+        await operations.run(rows.DECLARE_CATEGORY, view.call(), view.place, fields)
         return see(view.address("categories", "one", name, notice="saved", name=name))
 
     async def rename(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
         name = form.text("new_name")
         fields = {"name": name_of(request, "name"), "new_name": name}
-        await operations.run(RENAME_CATEGORY, view.call(), view.place, fields)
+        await operations.run(rows.RENAME_CATEGORY, view.call(), view.place, fields)
         return see(view.address("categories", "one", name, notice="renamed", name=name))
 
     async def delete(request: Request) -> Response:
         view, name = await pages.in_one_project(pages.view(request)), name_of(request, "name")
-        await operations.run(DELETE_CATEGORY, view.call(), view.place, {"name": name})
+        await operations.run(rows.DELETE_CATEGORY, view.call(), view.place, {"name": name})
         return see(view.address("categories", notice="deleted", name=name))
 
     return [

@@ -3,15 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from modestream_client.operations import (
-    DECLARE_MODE,
-    DELETE_MODE,
-    HEALTH,
-    LIST_MODES,
-    RENAME_MODE,
-    SET_DEFAULT_MODE,
-    SUGGEST_MODES,
-)
+from modestream_client import operations as rows
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -60,7 +52,7 @@ class ModePages:
         values = await self._listed(view)
         suggested = None
         if view.query.get("suggest"):
-            suggested = await self._operations.run(SUGGEST_MODES, view.call(LONG_WAIT_S), view.place)
+            suggested = await self._operations.run(rows.SUGGEST_MODES, view.call(LONG_WAIT_S), view.place)
         title = "Modes"
         return await self._pages.render(
             view, "modes.html", title, "modes", suggested=suggested, decays=DECAYS, **values
@@ -84,7 +76,7 @@ class ModePages:
         """Declare a mode, or change one."""
         view, form = self._pages.view(request), await read_form(request)
         name = form.text("name")
-        await self._operations.run(DECLARE_MODE, view.call(), view.place, {"name": name, **_declaration(form)})
+        await self._operations.run(rows.DECLARE_MODE, view.call(), view.place, {"name": name, **_declaration(form)})
         return see(view.address("modes", notice="saved", name=name))
 
     async def set_default(self, request: Request) -> Response:
@@ -92,7 +84,7 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name = form.optional("name")
         fields = {"name": name, "for_project": form.is_set("for_project")}
-        await self._operations.run(SET_DEFAULT_MODE, view.call(), view.place, fields)
+        await self._operations.run(rows.SET_DEFAULT_MODE, view.call(), view.place, fields)
         return see(view.address("modes", notice="saved", name=f"the default {name or 'general'}"))
 
     async def rename(self, request: Request) -> Response:
@@ -100,7 +92,7 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name, new_name = name_of(request, "name"), form.text("new_name")
         fields = {"name": name, "new_name": new_name}
-        await self._operations.run(RENAME_MODE, view.call(LONG_WAIT_S), view.place, fields)
+        await self._operations.run(rows.RENAME_MODE, view.call(LONG_WAIT_S), view.place, fields)
         picked = new_name if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
 
@@ -110,15 +102,15 @@ class ModePages:
         if form.optional("confirm") != name:
             raise Refused("invalid_value", "to delete the mode, type its name", "confirm")
         fields = {"name": name, "memories": form.text("memories")}
-        await self._operations.run(DELETE_MODE, view.call(LONG_WAIT_S), view.place, fields)
+        await self._operations.run(rows.DELETE_MODE, view.call(LONG_WAIT_S), view.place, fields)
         picked = None if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="deleted", name=name))
 
     async def _listed(self, view: View) -> Json:
         """Return modes with the counts of their memories, defaults, and embedders."""
         listed, health = await asyncio.gather(
-            self._operations.run(LIST_MODES, view.call(), view.place),
-            self._operations.run(HEALTH, view.call(), view.place),
+            self._operations.run(rows.LIST_MODES, view.call(), view.place),
+            self._operations.run(rows.HEALTH, view.call(), view.place),
         )
         counts = health["modes"]
         modes = [{**one, "counts": _counts_of(counts.get(one["name"]))} for one in listed["modes"]]

@@ -1,0 +1,100 @@
+"""The table of operations: a row is all that routes, records and documents of an operation need."""
+
+from typing import Any
+
+import httpx
+import pytest
+from modestream_client import MemoryCalls
+from modestream_client.http.routes import route_of
+from modestream_client.operations import COMMANDS, OPERATIONS, USER, AnyResult, Body, Http, Operation
+from pydantic import BaseModel
+
+from gateway.http.app import create_app
+from gateway.http.contract import Shapes
+from gateway.http.routes.operations import operation_routes
+from gateway.service.service import MemoryService
+from schemas.internal.changes import JOB_KINDS
+from schemas.scopes import Scope
+from tests.fakes.wire import FakeWire
+from tests.worlds.gateway import always_ready
+
+SERVED = [row for row in OPERATIONS if row.http is not None]
+ASKED_OVER_HTTP = [row for row in SERVED if row.record == "command.v1" and row.permission != "operate"]
+
+WITHOUT_A_METHOD = {"get_job", "compare_embedders", "verify"}
+"""Commands that a program sends by `command`, beside those of operators."""
+
+JOB_METHODS = {"backfill": "run_job", "rebuild": "run_job", "reconcile": "run_job", "retry_failed": "run_job"}
+
+
+class PinArguments(BaseModel, extra="ignore", strict=True):
+    """A name to pin, and why."""
+
+    name: str
+    reason: str
+
+
+PIN = Operation(
+    "pin_mode",
+    "command",
+    "manage",
+    PinArguments,
+    AnyResult,
+    Http("PUT", f"{USER}/pins/{{name}}", "modes", "Pin a mode", Body("PinBody", {"reason": "mine"})),
+)
+
+
+async def pinned(wire: FakeWire, body: dict[str, Any]) -> httpx.Response:
+    """Put a pin over a route that comes from its row alone."""
+    app, shapes = create_app(MemoryService(wire), always_ready), Shapes(Scope)
+    app.include_router(operation_routes(MemoryService(wire), shapes, [PIN]))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as http:
+        return await http.put("/v1/users/u1/pins/diary", json=body)
+
+
+async def test_a_row_is_a_route_whose_record_has_its_arguments() -> None:
+    wire = FakeWire()
+    assert (await pinned(wire, {"reason": "mine", "project_id": "p1"})).status_code == 200
+    assert wire.sent[0][0] == "commands"
+    assert wire.records[0] == {
+        "schema": "command.v1",
+        "command": "pin_mode",
+        "scope": {"user_id": "u1", "project_id": "p1"},
+        "arguments": {"name": "diary", "reason": "mine"},
+    }
+
+
+async def test_a_row_is_a_shape_that_refuses_what_its_arguments_do_not_have() -> None:
+    wire = FakeWire()
+    assert (await pinned(wire, {"reasn": "mine"})).status_code == 422
+    assert wire.sent == []
+
+
+@pytest.mark.parametrize("row", SERVED, ids=lambda row: row.name)
+def test_every_address_of_the_table_is_served(row: Operation[Any]) -> None:
+    app = create_app(MemoryService(FakeWire()), always_ready)
+    assert row.http is not None
+    assert row.http.method.lower() in app.openapi()["paths"][row.http.path]
+
+
+@pytest.mark.parametrize("row", ASKED_OVER_HTTP, ids=lambda row: row.name)
+def test_the_client_asks_at_the_address_of_the_table(row: Operation[Any]) -> None:
+    assert row.http is not None
+    arguments = dict.fromkeys(row.http.names, "x")
+    route = route_of(row.record_of({"user_id": "u1", "project_id": "p1"}, arguments))
+    assert route.method == row.http.method
+    assert route.path == row.http.path.format(user_id="u1", **arguments)
+
+
+@pytest.mark.parametrize("row", COMMANDS.values(), ids=lambda row: row.name)
+def test_the_client_has_a_method_for_every_command(row: Operation[Any]) -> None:
+    if row.permission != "operate" and row.name not in WITHOUT_A_METHOD:
+        assert hasattr(MemoryCalls, JOB_METHODS.get(row.name, row.name))
+
+
+def test_jobs_of_the_table_are_those_of_the_worker() -> None:
+    assert {row.name for row in OPERATIONS if row.kind == "job"} == set(JOB_KINDS)
+
+
+def test_names_are_unique() -> None:
+    assert len({row.name for row in OPERATIONS}) == len(OPERATIONS)
