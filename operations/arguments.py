@@ -11,11 +11,10 @@ from modestream_client import MemoryClientError
 
 from operations.backup import RestoreOptions, back_up, restore
 from operations.change_model import ModelChange, change_model
-from operations.deployment import NoDeployment
+from operations.deployment import NoDeployment, Selection
 from operations.health import show_health
 from operations.jobs import COMMANDS, JobOptions, run_jobs
 from operations.migrate import MigrateOptions, migrate
-from operations.selection import Selection
 from operations.switch import NotSwitched
 from operations.verify import verify
 from schemas.failures import Unavailable

@@ -4,16 +4,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations.archive.manifest import InvalidBackup
-from operations.archive.reading import BackupLogs
-from operations.archive.writing import BackupWriter
+from operations.archive import BackupLogs, BackupWriter, InvalidBackup
 from operations.copy.entries import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
-from operations.deployment import deployment_at, read_service_record
+from operations.deployment import deployment_at, named_scope, read_service_record
 from operations.migrate import CopyRun, print_report
 from operations.progress import Progress
-from operations.selection import named_scope
 from streams.settings import Settings
 
 
@@ -66,13 +63,10 @@ async def restore(options: RestoreOptions, settings: Settings) -> int:
         raise InvalidBackup(f"the backup has scopes of {', '.join(fields)}: set MODESTREAM_SCOPE_MODEL accordingly")
     outcome = await logs.outcome()
     builder = EntryBuilder(logs.partitions, settings.scope_model, settings.scope_model, outcome.forgotten)
-    path = settings.data_dir / "run" / f"copy-{_name(options.folder, target)}.json"
+    name = named_scope(str(options.folder.resolve()), target.broker, target.topic_prefix)
+    path = settings.data_dir / "run" / f"copy-{name}.json"
     with Progress("restore", 0, "records") as progress:
         async with open_target(target, options.principal, progress.say) as opened:
             report = await CopyRun("restore", logs, builder, outcome, path).to(opened, progress)
     print_report("restore", report)
     return 1 if report.refusals or report.lost else 0
-
-
-def _name(folder: Path, target: Settings) -> str:
-    return named_scope(str(folder.resolve()), target.broker, target.topic_prefix)

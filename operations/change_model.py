@@ -19,12 +19,9 @@ from modestream_client.operations import command_topic
 from modestream_client.results.modes import DeclaredModes, ShownMode
 from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
 
-from operations.boundaries import list_boundaries
-from operations.deployment import client_of, deployment_at, scope_of
-from operations.journal import Journal
+from operations.deployment import Selection, client_of, deployment_at, list_boundaries, named_scope, scope_of
+from operations.jobs import JobTotals, Journal, report, run_for_each
 from operations.progress import Progress
-from operations.run_jobs import JobTotals, report, run_for_each
-from operations.selection import Selection, named_scope
 from schemas.messages.boundaries import Boundary
 from schemas.state.modes import GENERAL
 from streams.settings import Settings

@@ -14,11 +14,9 @@ from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
 from modestream_client.operations import command_topic
 
-from operations.boundaries import list_boundaries
-from operations.deployment import client_of, deployment_at
-from operations.listing import UserListing
-from operations.pacing import at_most
-from operations.progress import Progress
+from operations.comparison import UserListing, differences
+from operations.deployment import client_of, deployment_at, list_boundaries
+from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
 from streams.settings import Settings
@@ -42,14 +40,14 @@ MAX_NAMED = 20
 
 
 @dataclass(slots=True)
-class Differences:
-    """Of one user: ids that the second lacks or has besides, pairs that differ, and whether declarations do."""
+class UserDifferences:
+    """Of one user: keys that the second lacks, memories that it has besides, pairs that differ, declarations."""
 
-    missing: list[str] = field(default_factory=list)
-    extra: list[Json] = field(default_factory=list)
-    different: list[tuple[Json, Json]] = field(default_factory=list)
+    missing: list[str]
+    extra: list[Json]
+    different: list[tuple[Json, Json]]
+    equal: int
     declared: list[str] = field(default_factory=list)
-    equal: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.extra or self.different or self.declared)
@@ -60,20 +58,22 @@ def compare_memories(
     second: Mapping[str, Json],
     first_later: Mapping[str, Json] | None = None,
     compared: Sequence[str] = COMPARED,
-) -> Differences:
+) -> UserDifferences:
     """Compare the memories of one user by their keys. Pure.
 
     `first_later` is the first listed again after the second: what was written to it meanwhile is no difference.
     """
     later = first if first_later is None else first_later
-    found = Differences(missing=sorted((first.keys() & later.keys()) - second.keys()))
-    found.extra = [second[key] for key in sorted(second.keys() - first.keys() - later.keys())]
-    for key in sorted(first.keys() & second.keys() & later.keys()):
-        if _shown(second[key], compared) in (_shown(first[key], compared), _shown(later[key], compared)):
-            found.equal += 1
-        else:
-            found.different.append((later[key], second[key]))
-    return found
+    in_both = {key: (first[key], later[key]) for key in first.keys() & later.keys()}
+    between = differences(
+        in_both, second, lambda looks, memory: any(_shown(look, compared) == _shown(memory, compared) for look in looks)
+    )
+    return UserDifferences(
+        missing=between.missing,
+        extra=[second[key] for key in between.extra if key not in first and key not in later],
+        different=[(later[key], second[key]) for key in between.different],
+        equal=between.equal,
+    )
 
 
 def _shown(memory: Json, compared: Sequence[str]) -> list[object]:
@@ -100,7 +100,7 @@ class Comparison:
         self._same_fields = set(scopes[0].model_fields) == set(scopes[1].model_fields)
         self._mend = mend
         self._forgotten = forgotten
-        self.differing: dict[str, Differences] = {}
+        self.differing: dict[str, UserDifferences] = {}
         self.failures: dict[str, str] = {}
         self.equal = 0
 
@@ -115,7 +115,7 @@ class Comparison:
         if found:
             self.differing[boundary.boundary] = found
 
-    async def _look_until_alike(self, boundary: Boundary) -> Differences:
+    async def _look_until_alike(self, boundary: Boundary) -> UserDifferences:
         """Compare what the first has now, at several looks: the second may be behind, and both may be written to."""
         first, second = [UserListing(*pair) for pair in zip(self._clients, [boundary] * 2, self._scopes, strict=True)]
         before = self._by_key(await first.memories())
@@ -144,7 +144,7 @@ class Comparison:
             return {one["memory_id"]: one for one in memories}
         return {f"{one['conversation_id']}/{one['turn_id']}": one for one in memories if one["turn_id"] is not None}
 
-    async def _make_alike(self, found: Differences) -> None:
+    async def _make_alike(self, found: UserDifferences) -> None:
         """Move memories of the second deployment to the mode that they have in the first, and forget what is extra.
 
         Nothing that was said to the second alone: what is extra was forgotten in the first, or distilled from turns of

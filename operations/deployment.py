@@ -1,6 +1,13 @@
-"""What an operator's command needs to know of a deployment: its record in Kafka, and a client of it."""
+"""What an operator's command needs to know of a deployment: its record in Kafka, a client of it, and its users.
 
-from collections.abc import Mapping
+`list_boundaries` returns every boundary that the worker has published and not withdrawn by a tombstone, in the order of
+their keys.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from modestream_client import MemoryClient
@@ -8,8 +15,10 @@ from pydantic import ValidationError
 
 from schemas.internal.service import SERVICE_KEY, ServiceRecord
 from schemas.messages.boundaries import Boundary
+from schemas.messages.records import Record
 from schemas.state.policies import OPERATOR
 from streams.adapters.kafka.deployment_log import read_values
+from streams.adapters.kafka.logs import read_each
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
@@ -83,3 +92,51 @@ async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary,
     reply, _ = await memory.request("retrieve", wanted)
     items = reply.result["items"]
     return dict(items[0]["scope"]) if items else scope
+
+
+class CurrentBoundaries:
+    """The last value of each key."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[bytes, Boundary] = {}
+
+    def take(self, record: Record) -> None:
+        """Take the next record of a partition. An unreadable one changes nothing."""
+        key = record.key or b""
+        if record.value is None:
+            self.by_key.pop(key, None)
+            return
+        with suppress(ValidationError):
+            self.by_key[key] = Boundary.model_validate_json(record.value)
+
+
+async def list_boundaries(settings: Settings, users: Collection[str] | None = None) -> list[Boundary]:
+    """Return all boundaries, or those of these users alone.
+
+    Raises Unavailable while Kafka can't be read, ValueError for a user that the deployment does not have.
+    """
+    current = CurrentBoundaries()
+    topic = topics_with_prefix(settings.topic_prefix).boundaries
+    await read_each(settings, topic, range(settings.partitions), current.take)
+    found = [current.by_key[key] for key in sorted(current.by_key)]
+    if users is None:
+        return found
+    name = settings.scope_model.boundary_fields.name
+    if unknown := set(users) - {name(one.scope) for one in found}:
+        raise ValueError(f"{topic} has no user {', '.join(sorted(unknown))}")
+    return [one for one in found if name(one.scope) in users]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`users` None: all of the deployment; `project` None: all of each user. `principal` names the caller."""
+
+    users: frozenset[str] | None
+    project: str | None = None
+    at_once: int = 4
+    principal: str | None = None
+
+
+def named_scope(*parts: str | None) -> str:
+    """Return a short name of a combination of options, the same each time, fit for a file name."""
+    return hashlib.sha256("\0".join(part or "" for part in parts).encode()).hexdigest()[:12]

@@ -10,11 +10,8 @@ from modestream_client.answers import parse_as
 from modestream_client.operations import command_topic
 from modestream_client.results.upkeep import ServiceHealth
 
-from operations.boundaries import list_boundaries
-from operations.deployment import client_of, deployment_at, scope_of
-from operations.pacing import at_most
-from operations.progress import Progress
-from operations.selection import Selection
+from operations.deployment import Selection, client_of, deployment_at, list_boundaries, scope_of
+from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from streams.settings import Settings
 

@@ -6,25 +6,24 @@ same memories with the same ids, once its own worker has read the logs. Run agai
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
 from operations.copy.copier import NOTHING, Copier, CopyReport
-from operations.copy.dry_target import DryTarget
 from operations.copy.entries import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
-from operations.copy.logs import LogSource, LogTarget, Outcome
+from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
 from operations.copy.position import CopyPosition
-from operations.deployment import deployment_at
+from operations.deployment import deployment_at, named_scope
 from operations.progress import Progress
-from operations.selection import named_scope
 from operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from schemas.internal.service import check_topic_prefix
 from schemas.internal.successor import Successor
+from schemas.messages.records import Record
 from schemas.scopes import Scope
 from streams.adapters.kafka.deployment_log import read_successor
 from streams.settings import Settings
@@ -169,7 +168,9 @@ async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRu
     sys.stderr.write(f"reading what was forgotten from {source.topic_prefix}\n")
     outcome = await logs.outcome()
     builder = EntryBuilder(source.partitions, source.scope_model, target.scope_model, outcome.forgotten)
-    return CopyRun("migrate", logs, builder, _known(outcome, source, target), position_file(source, target))
+    # With other scope fields all ids are others: the outcome can't be compared.
+    is_comparable = set(source.scope_model.model_fields) == set(target.scope_model.model_fields)
+    return CopyRun("migrate", logs, builder, outcome if is_comparable else NOTHING, position_file(source, target))
 
 
 async def _copy_rest(options: MigrateOptions, source: Settings, target: Settings) -> None:
@@ -182,7 +183,8 @@ async def _compare(
     run: CopyRun, options: MigrateOptions, source: Settings, target: Settings, compared: Sequence[str]
 ) -> bool:
     """Compare, and copy on meanwhile, as what is compared is written to; return True if both are alike."""
-    if not _has_same_users(source, target):
+    if tuple(source.scope_model.boundary_fields) != tuple(target.scope_model.boundary_fields):
+        sys.stderr.write("not compared: the boundary is another one\n")
         return True
     following = asyncio.create_task(_copy(replace(run, report=CopyReport(), follow=True), options, target))
     try:
@@ -225,19 +227,6 @@ async def _copy(run: CopyRun, options: MigrateOptions, target: Settings, *, unti
     return report
 
 
-def _has_same_users(source: Settings, target: Settings) -> bool:
-    """True if both have the same boundary fields; with others there is nothing to compare user by user."""
-    same = tuple(source.scope_model.boundary_fields) == tuple(target.scope_model.boundary_fields)
-    if not same:
-        sys.stderr.write("not compared: the boundary is another one\n")
-    return same
-
-
-def _known(outcome: Outcome, source: Settings, target: Settings) -> Outcome:
-    """Return the outcome as far as it can be compared: with other scope fields all ids are others."""
-    return outcome if set(source.scope_model.model_fields) == set(target.scope_model.model_fields) else NOTHING
-
-
 def position_file(source: Settings, target: Settings) -> Path:
     """Return the file with the position of this copy."""
     name = named_scope(source.broker, source.topic_prefix, target.broker, target.topic_prefix)
@@ -265,3 +254,46 @@ def _say_how_to_switch(source: Settings, target: Settings) -> None:
         f" what is left and lets the gateways follow; start them with {' '.join(variables)}. The former deployment"
         " stays as it is until --drop.\n"
     )
+
+
+class DryTarget:
+    """Implements `LogTarget`."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+
+    async def ends(self) -> Positions:
+        """Return no place: nothing is written."""
+        return {}
+
+    async def copied_since(self, _since: Positions) -> frozenset[CopiedRecord]:
+        """Return none."""
+        return frozenset()
+
+    async def write(self, entry: Entry) -> int:
+        """Take a record."""
+        return entry.origin[2]
+
+    async def carry_out(self, _entry: Entry) -> str | None:
+        """Take a command or trigger."""
+        return None
+
+    async def wait_applied(self, scope: Mapping[str, str], offset: int) -> None:
+        """Return at once."""
+
+    async def wait_embedded(self, scope: Mapping[str, str]) -> None:
+        """Return at once."""
+
+    async def keep_distilled(self, _scope: Mapping[str, str], _kept: Collection[str]) -> int:
+        """Forget nothing."""
+        return 0
+
+    async def wait_settled(self, *, turns: bool = False) -> None:
+        """Return at once."""
+
+    async def revision_keys(self) -> frozenset[bytes | None]:
+        """Return none."""
+        return frozenset()
+
+    async def set_revision(self, _revision: Record) -> None:
+        """Take a revision."""

@@ -1,12 +1,14 @@
-"""Progress of a long run: a bar on a terminal, otherwise a plain line every few seconds.
+"""A long run over many units: some of them at a time, with a bar on a terminal, else a plain line every few seconds.
 
-Written to standard error, so that standard output has the result alone.
+Progress is written to standard error, so that standard output has the result alone.
 """
 
+import asyncio
 import sys
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from tqdm import tqdm
 
@@ -41,7 +43,8 @@ class Progress:
         self._done += by
         if self._bar is not None:
             self._bar.update(by)
-        self._tell_when_due()
+        if self._bar is None and time.monotonic() - self._told_at >= LINE_INTERVAL_S:
+            self._tell()
 
     def reach(self, done: int, total: int) -> None:
         """Replace both counts."""
@@ -60,11 +63,26 @@ class Progress:
         else:
             self._tell()
 
-    def _tell_when_due(self) -> None:
-        if self._bar is None and time.monotonic() - self._told_at >= LINE_INTERVAL_S:
-            self._tell()
-
     def _tell(self) -> None:
         self._told_at = time.monotonic()
         note = f" ({self._note})" if self._note else ""
         sys.stderr.write(f"{self._title}: {self._done} of {self._total} {self._unit}{note}\n")
+
+
+One = TypeVar("One")
+
+
+async def at_most(number: int, every: Iterable[One], work: Callable[[One], Awaitable[None]]) -> None:
+    """Call `work` for each, at most `number` at the same time. The first error ends all, and is raised."""
+    waiting = iter(every)
+
+    async def go_on() -> None:
+        for one in waiting:
+            await work(one)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(number):
+                group.create_task(go_on())
+    except BaseExceptionGroup as problems:
+        raise problems.exceptions[0] from None

@@ -1,31 +1,30 @@
 """Compare log, table, lexical index and vectors of users; with `--fix` mend what can be mended.
 
 One partition after another: its turns and its rows are read from Kafka, its users are then looked at through the
-service. What the log has and the table lacks is published again as the original record, so that ids stay.
+service: the words by a list, the vectors by the job `verify`. What the log has and the table lacks is published again
+as the original record, so that ids stay.
 """
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from modestream_client import MemoryClient, MemoryClientError
+from modestream_client import MemoryClient, MemoryClientError, MemoryServiceError
+from modestream_client.answers import Json
 from modestream_client.kafka.log_reader import LogReader
+from modestream_client.operations import command_topic
 
-from operations.boundaries import list_boundaries
+from operations.comparison import Differences, UserListing, differences
 from operations.copy.archived_log import ArchivedLog
 from operations.copy.entries import EntryBuilder
-from operations.copy.kafka_source import existing_places
 from operations.copy.kafka_target import KafkaTarget, open_target
 from operations.copy.logs import Entry
-from operations.deployment import client_of, deployment_at
-from operations.pacing import at_most
-from operations.progress import Progress
-from operations.selection import Selection
-from operations.verification.findings import GAPS, Findings
-from operations.verification.logged import DeadPlace, LoggedTurns, StoredRows, TableGaps, find_gaps
-from operations.verification.user import UserVerification
+from operations.deployment import Selection, client_of, deployment_at, list_boundaries, scope_of
+from operations.log_and_table import DeadPlace, LoggedTurns, StoredRow, StoredRows, find_gaps
+from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
 from streams.adapters.kafka.admin import committed_offsets
@@ -34,6 +33,105 @@ from streams.channels import input_channels
 from streams.settings import Settings
 from streams.topics import changelog, group_id, topics_with_prefix
 from streams.wire.partitioning import partition_of
+
+MENDED_BY_LOG = ("table_missing", "table_different")
+"""Mended by publishing the original record again."""
+
+MENDED_BY_JOBS = ("vectors_missing", "vectors_orphaned", "stale", "pending", "failed")
+"""Mended by `reconcile` and `retry_failed`."""
+
+MENDED_BY_RESTART = ("words_missing", "words_orphaned")
+"""Mended by a start without the folder `words`, which is made again from the table."""
+
+GAPS = (*MENDED_BY_LOG, *MENDED_BY_RESTART, *MENDED_BY_JOBS)
+"""All that is amiss; `pending` may be under way."""
+
+MAX_EXAMPLES = 20
+
+
+@dataclass(slots=True)
+class Findings:
+    """Counts by name, and some ids of each; `checked` has what was looked at."""
+
+    checked: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, name: str, ids: Sequence[str], count: int | None = None) -> None:
+        """Count these, of which `ids` may be a part only."""
+        number = len(ids) if count is None else count
+        if number:
+            self.counts[name] += number
+            kept = self.examples.setdefault(name, [])
+            kept += list(ids)[: MAX_EXAMPLES - len(kept)]
+
+    def add(self, other: "Findings") -> None:
+        """Add those of a user."""
+        self.checked += other.checked
+        for name, number in other.counts.items():
+            self.note(name, other.examples.get(name, []), number)
+
+    def amiss(self, names: Sequence[str] = GAPS) -> int:
+        """Count what is amiss."""
+        return sum(self.counts[name] for name in names)
+
+
+JOB_TIMEOUT_S = 3600.0
+"""Limit of a job of one user."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserVerification:
+    """Looks at one user through the service."""
+
+    memory: MemoryClient
+    settings: Settings
+    boundary: Boundary
+
+    async def look(self, view: "PartitionView") -> Findings:
+        """Return what is amiss: log against table, table against words, words against vectors."""
+        found = Findings()
+        listing = UserListing(self.memory, self.boundary, self.settings.scope_model)
+        listed = {memory["memory_id"]: memory for memory in await listing.memories()}
+        rows = view.rows(self.boundary.boundary)
+        found.checked.update(rows=len(rows), listed=len(listed))
+        in_log = view.gaps(self.boundary.boundary)
+        found.note("table_missing", in_log.missing)
+        found.note("table_different", in_log.different)
+        found.note("unlogged", in_log.extra)
+        unlisted = differences(rows, listed, lambda _row, _memory: True).missing
+        found.note("words_missing", [memory_id for memory_id in unlisted if await self._exists(listing, memory_id)])
+        answer = await self._job("verify")
+        found.checked["vectors"] += answer["checked"]
+        for name in ("words_orphaned", *MENDED_BY_JOBS):
+            found.note(name, answer["examples"].get(name, []), answer[name])
+        return found
+
+    async def mend_vectors(self) -> None:
+        """Run the jobs that make and remove vectors."""
+        await self._job("reconcile")
+        await self._job("retry_failed")
+
+    async def _job(self, name: str) -> Json:
+        scope = await scope_of(self.memory, self.settings, self.boundary, None)
+        record = {"schema": "command.v1", "command": name, "scope": scope, "arguments": {"all_projects": True}}
+        reply, _ = await self.memory.request("commands", record, timeout=JOB_TIMEOUT_S)
+        return reply.result
+
+    async def _exists(self, listing: UserListing, memory_id: str) -> bool:
+        """True if a memory that is not listed is there all the same: it was not forgotten meanwhile."""
+        for scope in await listing.scopes():
+            arguments = {"memory_id": memory_id}
+            record = {"schema": "command.v1", "command": "get_memory", "scope": scope, "arguments": arguments}
+            try:
+                await self.memory.request(command_topic("get_memory"), record)
+            except MemoryServiceError as refused:
+                if refused.code != "not_found":
+                    raise
+            else:
+                return True
+        return False
+
 
 APPLIED_POLL_S = 0.5
 """Between two looks whether the worker has applied the turns that were read."""
@@ -47,13 +145,17 @@ class PartitionView:
     stored: StoredRows
     end: int
 
-    def gaps(self, boundary: str) -> TableGaps:
-        """Return what log and table have apart from each other."""
+    def gaps(self, boundary: str) -> Differences:
+        """Return how the table of a user differs from its log."""
         return find_gaps(self.logged, self.stored, boundary, self.end)
 
-    def rows(self, boundary: str) -> list[str]:
-        """Return the ids of a user's rows."""
-        return [memory_id for memory_id, row in self.stored.rows.items() if row.boundary == boundary]
+    def rows(self, boundary: str) -> dict[str, StoredRow]:
+        """Return the rows of a user by memory id."""
+        return {memory_id: row for memory_id, row in self.stored.rows.items() if row.boundary == boundary}
+
+    def offsets(self, gaps: Differences) -> list[int]:
+        """Return the offsets of the turns that the table lacks or has with another text, in order."""
+        return sorted(self.logged.turns[memory_id].offset for memory_id in (*gaps.missing, *gaps.different))
 
 
 @dataclass(slots=True)
@@ -86,29 +188,26 @@ class Verifier:
     async def _verify_user(self, boundary: Boundary, view: PartitionView, partition: int) -> None:
         user = UserVerification(self.memory, self.settings, boundary)
         try:
-            found = await user.look(view.gaps(boundary.boundary), view.rows(boundary.boundary))
+            found = await user.look(view)
             if self.target is not None and found.amiss():
                 before = found.amiss()
-                await self._publish_again(view.gaps(boundary.boundary), partition)
+                await self._publish_again(self.target, view.offsets(view.gaps(boundary.boundary)), partition)
                 await user.mend_vectors()
-                again = await self._view(partition, frozenset({boundary.boundary}))
-                found = await user.look(again.gaps(boundary.boundary), again.rows(boundary.boundary))
+                found = await user.look(await self._view(partition, frozenset({boundary.boundary})))
                 self.mended += max(0, before - found.amiss())
         except MemoryClientError as problem:
             self.failures[boundary.boundary] = str(problem)
             return
         self.found.add(found)
 
-    async def _publish_again(self, gaps: TableGaps, partition: int) -> None:
+    async def _publish_again(self, target: KafkaTarget, offsets: Sequence[int], partition: int) -> None:
         """Write the original records, in their order, and wait until they are applied."""
-        if self.target is None:
-            return
         builder = EntryBuilder(self.settings.partitions, self.settings.scope_model, self.settings.scope_model)
-        for offset in sorted(one.offset for one in (*gaps.missing.values(), *gaps.different.values())):
+        for offset in offsets:
             records, _ = await self.turns.read(partition, offset, 1)
             for entry in (builder.build("turns", record) for record in records):
                 if isinstance(entry, Entry):
-                    await self.target.wait_applied(entry.scope, await self.target.write(entry))
+                    await target.wait_applied(entry.scope, await target.write(entry))
 
     async def _view(self, partition: int, boundaries: frozenset[str]) -> PartitionView:
         topics = topics_with_prefix(self.settings.topic_prefix)
@@ -135,9 +234,7 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
     boundaries = await list_boundaries(settings, selection.users)
     topics = topics_with_prefix(settings.topic_prefix)
     read = (topics.turns, topics.archive, changelog(settings, "memories"), topics.dead_letters)
-    places = await existing_places(
-        settings, [(topic, number) for topic in read for number in range(settings.partitions)]
-    )
+    places = [(topic, number) for topic in read for number in range(settings.partitions)]
     with Progress("verify", len(boundaries), "users") as progress:
         async with AsyncExitStack() as stack:
             reader = await stack.enter_async_context(open_reader(settings, places))

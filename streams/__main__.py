@@ -185,7 +185,7 @@ def _worker(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _restart(options: argparse.Namespace, _settings: Settings) -> int:
-    from streams.up.restart_command import run_restart
+    from streams.up.supervisor import run_restart
 
     return run_restart(options.data_dir)
 

@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 
 from bench.faults.world import Models
 from bench.harness.system import ROOT
-from streams.up.broker import is_broker_reachable
-from streams.up.broker_settings import LOG4J_CONFIG, new_cluster_id, server_properties
-from streams.up.installation import KafkaInstallation
+from streams.up.broker import LOG4J_CONFIG, KafkaInstallation, is_broker_reachable, new_cluster_id, server_properties
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout

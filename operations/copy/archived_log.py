@@ -133,10 +133,8 @@ class ArchivedLog:
         return [one for one in originals if one is not None], len(run)
 
     async def _index(self, partition: int) -> ArchivedPartition:
-        """Find the last record of each memory; a tombstone has none, and neither has a release without an archive."""
+        """Find the last record of each memory; a tombstone has none."""
         archive = (self._topics.archive, partition)
-        if archive not in await self._reader.ends():
-            return ArchivedPartition([])
         places: dict[bytes, Archived] = {}
 
         def take(record: Record) -> None:

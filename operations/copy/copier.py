@@ -14,7 +14,7 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -22,10 +22,8 @@ from modestream_client import MemoryServiceError
 
 from operations.copy.entries import EntryBuilder, LeftOut
 from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
-from operations.copy.merge import READ_AHEAD, PartitionLogs
-from operations.copy.position import CopyPosition
-from operations.pacing import at_most
-from schemas.messages.records import Record
+from operations.copy.position import READ_AHEAD, CopyPosition, PartitionLogs
+from operations.progress import at_most
 from streams.wire.partitioning import partition_of
 
 BATCH_SIZE = 500
@@ -134,7 +132,8 @@ class Copier:
         known, ends = await self._source.ends(), await self._source.ends()
         goal, began = ends, time.monotonic()
         while True:
-            for revision in await self._new_revisions():
+            written = await self._target.revision_keys()
+            for revision in [one for one in await self._source.revisions() if one.key not in written]:
                 await self._copy(known, ends, revision.timestamp_ms)
                 # What was written before it is prepared by the former revision.
                 await self._target.wait_settled(turns=True)
@@ -150,13 +149,9 @@ class Copier:
                 await asyncio.sleep(END_POLL_INTERVAL_S)
             known, ends = ends, await self._source.ends()
 
-    async def _new_revisions(self) -> list[Record]:
-        had = await self._target.revision_keys()
-        return [one for one in await self._source.revisions() if one.key not in had]
-
     async def _copy(self, known: Positions, ends: Positions, before_ms: float) -> None:
         while await self._batch(known, ends, before_ms):
-            self._tell(ends)
+            self._advanced(self._position.done(), sum(ends.values()))
 
     async def _batch(self, known: Positions, ends: Positions, before_ms: float) -> int:
         """Copy one batch of each partition; return the number of records, copied or not."""
@@ -175,16 +170,13 @@ class Copier:
                 else:
                     entries.append(built)
         if taken:
-            await self._write(entries)
+            by_boundary: defaultdict[str, list[Entry]] = defaultdict(list)
+            for entry in entries:
+                by_boundary[entry.boundary].append(entry)
+            await at_most(BOUNDARIES_AT_ONCE, by_boundary.values(), self._write_boundary)
             self._position.target_ends = await self._target.ends()
             self._saved(self._position)
         return taken
-
-    async def _write(self, entries: Iterable[Entry]) -> None:
-        by_boundary: defaultdict[str, list[Entry]] = defaultdict(list)
-        for entry in entries:
-            by_boundary[entry.boundary].append(entry)
-        await at_most(BOUNDARIES_AT_ONCE, by_boundary.values(), self._write_boundary)
 
     async def _write_boundary(self, entries: Sequence[Entry]) -> None:
         for is_turns, run in groupby(entries, key=lambda entry: entry.log == "turns"):
@@ -242,6 +234,3 @@ class Copier:
         offset = self._last_turn.pop(entry.boundary, earlier)
         if offset >= 0:
             await self._target.wait_applied(entry.scope, offset)
-
-    def _tell(self, ends: Positions) -> None:
-        self._advanced(self._position.done(), sum(ends.values()))

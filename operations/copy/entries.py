@@ -20,11 +20,11 @@ from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS
 from schemas.messages.commands import Command
 from schemas.messages.decoding import decode
-from schemas.messages.records import Headers, Record
+from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
-from streams.channels import InputChannels, input_channels
+from streams.channels import input_channels
 from streams.topics import topics_with_prefix
 from streams.wire.archived_turns import forgotten_turn
 from streams.wire.partitioning import MOVED_FROM, partition_of
@@ -66,7 +66,12 @@ class EntryBuilder:
         forgotten: Collection[str] = frozenset(),
     ) -> None:
         """`partitions` is the source's number; `forgotten` are the ids of its forgotten memories."""
-        self._channels: InputChannels = input_channels(topics_with_prefix(""), source_scope)
+        channels = input_channels(topics_with_prefix(""), source_scope)
+        self._kinds: Mapping[Log, Mapping[str, type[Any]]] = {
+            "turns": channels.turns.kinds,
+            "commands": channels.commands.kinds,
+            "consolidate": channels.triggers.kinds,
+        }
         self._partitions = partitions
         self._target_scope = target_scope
         self.forgotten = forgotten
@@ -77,7 +82,7 @@ class EntryBuilder:
     def build(self, log: Log, record: Record) -> Entry | LeftOut:
         """Return the entry of a record, or why it is left out."""
         try:
-            message = decode(record.value, self._kinds(log))
+            message = decode(record.value, self._kinds[log])
             scope = self._target_scope.model_validate(message.scope.model_dump())
         except (Rejected, ValidationError):
             return LeftOut("invalid")
@@ -86,22 +91,19 @@ class EntryBuilder:
         if isinstance(message, Command) and message.command in DERIVED_COMMANDS:
             return LeftOut("derived")
         own = scope if scope.model_dump() != message.scope.model_dump() else None
+        copied_from = (COPIED_FROM, f"{record.partition}:{record.offset}".encode())
         entry = Entry(
-            log,
-            scope.model_dump(),
-            scope.boundary,
-            record.value or b"",
-            _headers(record),
-            record.timestamp_ms,
-            (log, record.partition, record.offset),
+            log=log,
+            scope=scope.model_dump(),
+            boundary=scope.boundary,
+            value=record.value or b"",
+            headers=(*(pair for pair in record.headers if pair[0] not in LEFT_OUT_HEADERS), copied_from),
+            timestamp_ms=record.timestamp_ms,
+            origin=(log, record.partition, record.offset),
         )
         if isinstance(message, Turn):
             return self._turn(entry, message, record, own)
         return entry if own is None else replace(entry, value=_changed(record, own, self._move_ids))
-
-    def _kinds(self, log: Log) -> Mapping[str, type[Any]]:
-        channels = self._channels
-        return {"turns": channels.turns, "commands": channels.commands, "consolidate": channels.triggers}[log].kinds
 
     def _turn(self, entry: Entry, turn: Turn, record: Record, scope: Scope | None) -> Entry:
         """Return the entry of a turn; `scope` is the new one, if it changes."""
@@ -110,7 +112,11 @@ class EntryBuilder:
             new_id = derive_memory_id(scope.model_dump(), turn.conversation_id, identity.turn_id)
             self._moved_ids[identity.memory_id] = new_id
         if identity.memory_id in self.forgotten:
-            return replace(entry, value=_forgotten_turn(turn, identity.turn_id, scope), is_forgotten=True)
+            scopes = (scope or turn.scope).model_dump()
+            value = forgotten_turn(
+                identity.turn_id, scopes, turn.conversation_id, turn.role, turn.occurred_at, turn.mode
+            )
+            return replace(entry, value=value, is_forgotten=True)
         if scope is None:
             return entry
         # A turn id is derived from the scope, too: the former one stays.
@@ -125,21 +131,11 @@ class EntryBuilder:
             arguments["memory_ids"] = [self._moved_ids.get(one, one) for one in arguments["memory_ids"]]
 
 
-def _forgotten_turn(turn: Turn, turn_id: str, scope: Scope | None) -> bytes:
-    scopes = (scope or turn.scope).model_dump()
-    return forgotten_turn(turn_id, scopes, turn.conversation_id, turn.role, turn.occurred_at, turn.mode)
-
-
 def _changed(record: Record, scope: Scope, change: Callable[[dict[str, Any]], None]) -> bytes:
     value = from_json(record.value or b"")
     value["scope"] = scope.model_dump()
     change(value)
     return to_json(value)
-
-
-def _headers(record: Record) -> Headers:
-    kept = tuple(pair for pair in record.headers if pair[0] not in LEFT_OUT_HEADERS)
-    return (*kept, (COPIED_FROM, f"{record.partition}:{record.offset}".encode()))
 
 
 def copied_record(log: Log, record: Record) -> CopiedRecord | None:

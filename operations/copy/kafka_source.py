@@ -1,6 +1,6 @@
 """The logs of a deployment in Kafka, as they are read."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
@@ -51,10 +51,8 @@ class KafkaLogs:
         return await read_outcome(self._settings)
 
     async def revisions(self) -> list[Record]:
-        """Return the revisions of the pipelines; a release without them has none."""
+        """Return the revisions of the pipelines."""
         topic = topics_with_prefix(self._settings.topic_prefix).pipelines
-        if not await count_partitions(self._settings, topic):
-            return []
         return await read_to_end(self._settings, topic, [PIPELINES_PARTITION])
 
 
@@ -107,13 +105,5 @@ def log_places(settings: Settings) -> list[TopicAndPartition]:
 @asynccontextmanager
 async def open_logs(settings: Settings) -> AsyncIterator[KafkaLogs]:
     """Open the logs of a deployment for reading. Raises Unavailable."""
-    places = await existing_places(settings, log_places(settings))
-    async with open_reader(settings, places) as reader:
+    async with open_reader(settings, log_places(settings)) as reader:
         yield KafkaLogs(reader, settings)
-
-
-async def existing_places(settings: Settings, places: Sequence[TopicAndPartition]) -> list[TopicAndPartition]:
-    """Return those of which there is a topic: a release before this one has no archive. Raises Unavailable."""
-    archive = topics_with_prefix(settings.topic_prefix).archive
-    has_archive = bool(await count_partitions(settings, archive))
-    return [place for place in places if has_archive or place[0] != archive]

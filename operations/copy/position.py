@@ -1,16 +1,81 @@
-"""How far a copy has come, as a file: what the next process continues behind.
+"""The order in which the logs of one partition are copied, and how far a copy has come, as a file.
+
+Turns, commands and triggers are three topics without a common order. Within a log the order is that of the offsets;
+between logs the record with the earliest timestamp is next, of the first that each log has left: one with too early a
+time comes right behind the one before it. A record is given out when it was already there at the look at the ends
+before this one: what was written before it, in whichever log, is then known.
 
 The file may be behind what is written, and may be lost: the target says what was copied, only slower.
 """
 
+import math
+from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ValidationError
 
-from operations.copy.logs import LOGS, Log, LogPartition, Positions
-from operations.copy.merge import PartitionPosition
+from operations.copy.logs import LOGS, Log, LogSource, Positions
+from schemas.messages.records import Record
 from streams.adapters.durable_files import write_durably
+
+READ_AHEAD = 500
+"""Records of a log that are read at once."""
+
+
+@dataclass(slots=True)
+class PartitionPosition:
+    """How far one partition is given out: the next offset by log."""
+
+    offsets: dict[Log, int] = field(default_factory=dict)
+
+
+class PartitionLogs:
+    """The logs of one partition, merged."""
+
+    def __init__(self, source: LogSource, partition: int, position: PartitionPosition) -> None:
+        self._source = source
+        self._partition = partition
+        self.position = position
+        self._ahead: dict[Log, deque[Record]] = {log: deque() for log in LOGS}
+        self._read_until: dict[Log, int] = {log: position.offsets.get(log, 0) for log in LOGS}
+
+    async def take(
+        self, known: Positions, ends: Positions, most: int, before_ms: float = math.inf
+    ) -> list[tuple[Log, Record]]:
+        """Return the next records, at most `most`, up to the first that is not from before a time.
+
+        `known` are the ends at the look before, `ends` the present ones.
+        """
+        taken: list[tuple[Log, Record]] = []
+        while len(taken) < most:
+            for log in LOGS:
+                await self._fill(log, ends.get((log, self._partition), 0))
+            waiting = [log for log in LOGS if self._ahead[log]]
+            if not waiting:
+                break
+            # The first of `LOGS` where times are equal.
+            log = min(waiting, key=lambda log: self._ahead[log][0].timestamp_ms)
+            if self._ahead[log][0].offset >= known.get((log, self._partition), 0):
+                break
+            if self._ahead[log][0].timestamp_ms >= before_ms:
+                break
+            record = self._ahead[log].popleft()
+            self.position.offsets[log] = record.offset + 1
+            taken.append((log, record))
+        return taken
+
+    async def _fill(self, log: Log, end: int) -> None:
+        """Have at least one record of a log ahead, if there is one before its end."""
+        while not self._ahead[log] and self._read_until[log] < end:
+            records, self._read_until[log] = await self._source.read(
+                (log, self._partition), self._read_until[log], READ_AHEAD
+            )
+            self._ahead[log].extend(records)
+        if not self._ahead[log]:
+            # Offsets without a record, such as those of a transaction's end, are passed.
+            self.position.offsets[log] = max(self.position.offsets.get(log, 0), self._read_until[log])
 
 
 class _Stored(BaseModel):
@@ -61,9 +126,7 @@ class CopyPosition:
         for number, offsets in stored.offsets.items():
             position._parts[number] = PartitionPosition(dict(offsets))
         position.lost = stored.lost
-        position.target_ends = {place: end for log, ends in stored.target.items() for place, end in _places(log, ends)}
+        position.target_ends = {
+            (log, partition): end for log, ends in stored.target.items() for partition, end in ends.items()
+        }
         return position
-
-
-def _places(log: Log, ends: dict[int, int]) -> list[tuple[LogPartition, int]]:
-    return [((log, partition), end) for partition, end in ends.items()]

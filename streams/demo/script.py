@@ -1,24 +1,142 @@
 """The demo's script against a running service: declare a mode, publish a conversation, run queries, assemble a prompt.
 
-The turns have fixed ids, so that a second run finds all of them known and changes nothing.
+The turns have fixed ids, so that a second run finds all of them known and changes nothing. At its end the first
+question is asked again over HTTP, by the same client with another connection.
 """
 
+import asyncio
 import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from modestream_client import Answer, MemoryClient, MemoryClientError
+from modestream_client import Answer, HttpMemoryClient, MemoryClient, MemoryClientError, Remembered
 from modestream_client.hits import Evidence, Hit
 
-from streams.demo.over_http import ask_over_http
-from streams.demo.page import answer_lines, context_lines, question_lines
-from streams.demo.publishing import PrintLine, correct_modes, declare_modes, publish_turns, wait_until_embedded
+from streams.demo.page import answer_lines, context_lines, http_lines, question_lines
+
+EMBEDDING_TIMEOUT_S = 60.0
+"""Limit of the wait for vectors. Ten seconds suffice on a slow laptop; without vectors the search is lexical."""
+
+EMBEDDING_POLL_INTERVAL_S = 0.25
+"""The pause between two checks of the embedding progress."""
+
+DEMO_USER_ID = "demo"
+"""The user of the demo's memories; no other user's are touched."""
+
+CONVERSATION = Path(__file__).with_name("conversation.json")
+"""`modes` with the fields of `MemoryClient.declare_mode`; `turns` with those of `remember`, in the order of publishing;
+`corrections`, turns with another mode than they get by default; `questions` with the fields of `retrieve` and the turn
+that each is expected to find; `context` with the fields of `assemble`."""
+
+CALL_TIMEOUT_S = 30.0
+"""Limit of one call: the first one may reach a worker that is still starting."""
 
 TOP_K = 2
 """Hits of a query: all queries together fit two screens."""
 
+HTTP_TOP_K = 1
+"""Hits of the question over HTTP: the answer is the one that was shown over Kafka."""
+
+PrintLine = Callable[[str], None]
 Json = dict[str, Any]
+
+
+async def run_demo(
+    bootstrap: str, print_line: PrintLine, topic_prefix: str = "memory.", *, url: str | None = None
+) -> int:
+    """Run the demo against the service on this broker, and its end against the gateway at `url`.
+
+    Return 0, or 1 if a query found nothing or the service did not answer.
+    """
+    script = json.loads(CONVERSATION.read_text(encoding="utf-8"))
+    try:
+        async with MemoryClient(
+            bootstrap, user_id=DEMO_USER_ID, topic_prefix=topic_prefix, timeout=CALL_TIMEOUT_S
+        ) as memory:
+            await declare_modes(memory, script["modes"], print_line)
+            accepted = await publish_turns(memory, script["turns"], print_line)
+            await correct_modes(memory, script["corrections"], accepted, print_line)
+            await wait_until_embedded(memory, print_line)
+            answers = [
+                await run_query(memory, n, question, print_line) for n, question in enumerate(script["questions"], 1)
+            ]
+            await assemble_prompt(memory, script["context"], print_line)
+        found = all(answer.hits for answer in answers)
+        if url is not None:
+            found &= await ask_over_http(url, DEMO_USER_ID, script["questions"][0], CALL_TIMEOUT_S, print_line)
+    except MemoryClientError as failure:
+        print_line(f"The demo can't go on: {failure}")
+        return 1
+    return 0 if found else 1
+
+
+async def declare_modes(memory: MemoryClient, modes: Sequence[Json], print_line: PrintLine) -> None:
+    """Declare modes in addition to `general`."""
+    for wanted in modes:
+        mode = await memory.declare_mode(**wanted)
+        print_line(f"Declared mode {mode.name}: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
+
+
+async def publish_turns(memory: MemoryClient, turns: Sequence[Json], print_line: PrintLine) -> dict[str, Remembered]:
+    """Publish turns in order, edits included; return the reply to the last text of each turn."""
+    ids = {turn["turn_id"] for turn in turns}
+    speakers = " and ".join(dict.fromkeys(turn["speaker"] for turn in turns))
+    print_line(f"Publishing {len(ids)} turns of a conversation of {speakers}; {len(turns) - len(ids)} is edited.")
+    began = time.perf_counter()
+    new: set[str] = set()
+    accepted: dict[str, Remembered] = {}
+    for turn in turns:
+        remembered = accepted[turn["turn_id"]] = await memory.remember(**turn)
+        # An edit has version 2 from the start; in a second run the first text of its turn returns version 2, too.
+        if not remembered.duplicate and remembered.version == 1:
+            new.add(turn["turn_id"])
+    known = len(ids) - len(new)
+    print_line(f"Accepted in {time.perf_counter() - began:.1f} s: {len(new)} new, {known} known from an earlier run.")
+    return accepted
+
+
+async def correct_modes(
+    memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], print_line: PrintLine
+) -> None:
+    """Move turns to the modes that they belong to."""
+    for wanted in corrections:
+        turn, mode = accepted[wanted["turn_id"]], wanted["mode"]
+        record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
+        change = f"was {turn.mode} ({turn.mode_source}), is now {record.mode}"
+        print_line(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
+
+
+async def wait_until_embedded(memory: MemoryClient, print_line: PrintLine) -> None:
+    """Wait for the vectors, up to a limit."""
+    until, printed = time.monotonic() + EMBEDDING_TIMEOUT_S, None
+    while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
+        if counts != printed:
+            print_line(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
+            printed = counts
+        await asyncio.sleep(EMBEDDING_POLL_INTERVAL_S)
+    missing = counts["pending"]
+    print_line(f"{missing} have no vector yet; lexical search finds them." if missing else "All are embedded.")
+
+
+async def _counts(memory: MemoryClient) -> dict[str, int]:
+    modes = (await memory.command("health"))["modes"].values()
+    return {name: sum(counts[name] for counts in modes) for name in ("eligible", "pending", "ready")}
+
+
+async def ask_over_http(url: str, user_id: str, question: Json, timeout_s: float, print_line: PrintLine) -> bool:
+    """Print a question as a `curl` command, and its best hit; return False if nothing was found."""
+    body = {"query": question["query"], "project_id": question["projects"], "top_k": HTTP_TOP_K}
+    for line in http_lines(url, user_id, json.dumps(body, ensure_ascii=False)):
+        print_line(line)
+    async with HttpMemoryClient(url, user_id=user_id, timeout=timeout_s) as memory:
+        began = time.perf_counter()
+        answer = await memory.retrieve(question["query"], projects=question["projects"], top_k=HTTP_TOP_K)
+        took_ms = 1000 * (time.perf_counter() - began)
+    for line in answer_lines(answer, took_ms, {}):
+        print_line(line)
+    return bool(answer.hits)
 
 
 async def run_query(memory: MemoryClient, number: int, question: Json, print_line: PrintLine) -> Answer:
@@ -64,44 +182,3 @@ def _limits(wanted: Json) -> str:
         *([f"since {since[:10]}"] if since else []),
     ]
     return ", ".join(limits)
-
-
-DEMO_USER_ID = "demo"
-"""The user of the demo's memories; no other user's are touched."""
-
-CONVERSATION = Path(__file__).with_name("conversation.json")
-"""`modes` with the fields of `MemoryClient.declare_mode`; `turns` with those of `remember`, in the order of publishing;
-`corrections`, turns with another mode than they get by default; `questions` with the fields of `retrieve` and the turn
-that each is expected to find; `context` with the fields of `assemble`."""
-
-CALL_TIMEOUT_S = 30.0
-"""Limit of one call: the first one may reach a worker that is still starting."""
-
-
-async def run_demo(
-    bootstrap: str, print_line: PrintLine, topic_prefix: str = "memory.", *, url: str | None = None
-) -> int:
-    """Run the demo against the service on this broker, and its end against the gateway at `url`.
-
-    Return 0, or 1 if a query found nothing or the service did not answer.
-    """
-    script = json.loads(CONVERSATION.read_text(encoding="utf-8"))
-    try:
-        async with MemoryClient(
-            bootstrap, user_id=DEMO_USER_ID, topic_prefix=topic_prefix, timeout=CALL_TIMEOUT_S
-        ) as memory:
-            await declare_modes(memory, script["modes"], print_line)
-            accepted = await publish_turns(memory, script["turns"], print_line)
-            await correct_modes(memory, script["corrections"], accepted, print_line)
-            await wait_until_embedded(memory, print_line)
-            answers = [
-                await run_query(memory, n, question, print_line) for n, question in enumerate(script["questions"], 1)
-            ]
-            await assemble_prompt(memory, script["context"], print_line)
-        found = all(answer.hits for answer in answers)
-        if url is not None:
-            found &= await ask_over_http(url, DEMO_USER_ID, script["questions"][0], CALL_TIMEOUT_S, print_line)
-    except MemoryClientError as failure:
-        print_line(f"The demo can't go on: {failure}")
-        return 1
-    return 0 if found else 1

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import Process
 from pathlib import Path
 
 from streams.demo.page import window_lines
@@ -28,10 +27,6 @@ async def run_demo_system(data_dir: Path, settings: Settings) -> int:
             print(line)  # noqa: T201 - the demo is a program for a terminal
         return code
     finally:
-        await _end(system)
-
-
-async def _end(system: Process) -> None:
-    if system.returncode is None:
-        system.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(system.wait(), SYSTEM_STOP_TIMEOUT_S)
+        if system.returncode is None:
+            system.send_signal(signal.SIGTERM)
+            await asyncio.wait_for(system.wait(), SYSTEM_STOP_TIMEOUT_S)

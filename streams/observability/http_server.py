@@ -30,7 +30,8 @@ class MonitoringServer:
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         await site.start()
-        await asyncio.to_thread(_write_port, port_file, self._runner.addresses[0][1])
+        port_file.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(port_file.write_text, str(self._runner.addresses[0][1]))
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -54,8 +55,3 @@ class MonitoringServer:
 
     async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response(self._status())
-
-
-def _write_port(port_file: Path, port: int) -> None:
-    port_file.parent.mkdir(parents=True, exist_ok=True)
-    port_file.write_text(str(port))

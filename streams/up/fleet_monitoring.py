@@ -1,13 +1,16 @@
-"""Monitoring of several workers over HTTP, at one address: `/metrics` of all, `/live` of the supervisor, `/health`."""
+"""Monitoring of several workers over HTTP, at one address: `/metrics` of all, `/live` of the supervisor, `/health`.
+
+`/metrics` is one page of all workers' pages in Prometheus' text format, each series with the label `worker`.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from streams.up.fleet_page import merge_pages
 from streams.up.workers import WorkerProcess
 
 
@@ -44,3 +47,38 @@ class _Pages:
     async def health(self, _: web.Request) -> web.Response:
         found = await asyncio.gather(*(worker.health() for worker in self._workers.values()))
         return web.json_response({"workers": dict(zip(self._workers, found, strict=True))})
+
+
+SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S.*)$")
+"""Name, labels and value of a sample."""
+
+WORKER_UP = "modestream_worker_up"
+
+
+def merge_pages(pages: Mapping[str, str | None]) -> str:
+    """Merge the pages by worker; None: the worker does not answer, which `modestream_worker_up` says."""
+    heads: dict[str, list[str]] = {}
+    samples: dict[str, list[str]] = {}
+    for worker, page in pages.items():
+        family = ""
+        for line in (page or "").splitlines():
+            if line.startswith("#"):
+                family = line.split(" ", 3)[2]
+                if len(heads.setdefault(family, [])) < 2 and line not in heads[family]:
+                    heads[family].append(line)
+            elif (sample := SAMPLE.match(line)) is not None:
+                samples.setdefault(family, []).append(_labelled(sample, worker))
+    families = (line for family, head in heads.items() for line in (*head, *samples.get(family, ())))
+    return "\n".join((*families, *_up(pages))) + "\n"
+
+
+def _labelled(sample: re.Match[str], worker: str) -> str:
+    name, labels, value = sample.groups()
+    own = f'worker="{worker}"' + (f",{labels}" if labels else "")
+    return f"{name}{{{own}}} {value}"
+
+
+def _up(pages: Mapping[str, str | None]) -> list[str]:
+    help_text = f"# HELP {WORKER_UP} 1 while the worker of a supervisor of several answers, else 0."
+    values = (f'{WORKER_UP}{{worker="{worker}"}} {int(page is not None)}.0' for worker, page in pages.items())
+    return [help_text, f"# TYPE {WORKER_UP} gauge", *values]

@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from streams.up import jars
-from streams.up.broker import KafkaBroker
+from streams.up.broker import KafkaBroker, KafkaInstallation
 from streams.up.console import PrintLine
-from streams.up.installation import KafkaInstallation
 from streams.up.layout import Layout
 from streams.up.ports import free_port
 
@@ -28,12 +27,17 @@ RECORDING_TIMEOUT_S = 60.0
 async def install_kafka(cache: Path, layout: Layout, print_line: PrintLine) -> KafkaInstallation:
     """Install Kafka if needed. The recorded start uses `layout`, exclusively the caller's. Raises Unavailable."""
     cache.mkdir(parents=True, exist_ok=True)
-    _delete_abandoned(cache)
+    for path in (*cache.glob("*incomplete*"), *cache.glob("kafka-*/*incomplete*")):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
     installation = KafkaInstallation(tuple(await _jars(cache, print_line)))
     if not installation.archive.exists():
         print_line("recording a first start of Kafka, which makes later starts quick")
         await _record(installation, layout)
-    return installation.quick() if _is_usable(installation.archive) else installation
+    # Java writes an empty archive where it can't record one.
+    is_usable = installation.archive.exists() and installation.archive.stat().st_size > 0
+    return installation.quick() if is_usable else installation
 
 
 async def _jars(cache: Path, print_line: PrintLine) -> list[Path]:
@@ -64,15 +68,3 @@ async def _record(installation: KafkaInstallation, layout: Layout) -> None:
     if answered:
         unfinished.touch()
         unfinished.rename(installation.archive)
-
-
-def _is_usable(archive: Path) -> bool:
-    return archive.exists() and archive.stat().st_size > 0
-
-
-def _delete_abandoned(cache: Path) -> None:
-    """Delete incomplete files of killed processes."""
-    for path in (*cache.glob("*incomplete*"), *cache.glob("kafka-*/*incomplete*")):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()

@@ -72,7 +72,9 @@ class SupervisedChild:
         """Start it again and again until cancelled. Raises StartRefused if its first starts fail, or it is refused."""
         while True:
             began = time.monotonic()
-            self._child = await self._begin()
+            self._spec.before_start()
+            replacement, self._replacement = self._replacement, None
+            self._child = await self._spec.start() if replacement is None else replacement.begin()
             code = await self._watched(self._child)
             if self._is_ordered_to_end:
                 self._is_ordered_to_end = False
@@ -99,11 +101,6 @@ class SupervisedChild:
         await self._end_replacement()
         if self._child is not None:
             await self._child.stop(self._spec.stop_s)
-
-    async def _begin(self) -> Child:
-        self._spec.before_start()
-        replacement, self._replacement = self._replacement, None
-        return await self._spec.start() if replacement is None else replacement.begin()
 
     async def _end_replacement(self) -> None:
         replacement, self._replacement = self._replacement, None

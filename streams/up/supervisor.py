@@ -1,14 +1,17 @@
 """`streams up`: a broker, workers and a gateway under one process, until a signal ends them; or workers alone.
 
 Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other
-messages go to standard error.
+messages go to standard error. `streams restart` has the supervisor of a data directory restart its workers one after
+another, and waits.
 Guaranteed: one supervisor for each data directory; children that die are restarted; after SIGINT, SIGTERM or SIGHUP
 nothing is left running; children that survive a SIGKILL are ended by the next start.
 """
 
 import asyncio
+import json
 import os
 import signal
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +21,7 @@ from schemas.failures import Unavailable
 from streams.up.console import PrintLine, print_line
 from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
 from streams.up.layout import Layout
-from streams.up.ownership import StartRefused, end_orphans, hold_data_dir
+from streams.up.ownership import StartRefused, end_orphans, hold_data_dir, supervisor_of
 from streams.up.ports import is_free
 from streams.up.system import UpOptions, run_system
 
@@ -100,3 +103,39 @@ async def _run_fleet(fleet: Fleet, layout: Layout) -> None:
         await run_together(fleet.run(), fleet.announce(), rotate_logs(layout))
     finally:
         await fleet.stop()
+
+
+POLL_INTERVAL_S = 0.2
+"""The pause between two looks at the progress."""
+
+
+def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:
+    """Restart the workers. Return the exit code: 0 when all are back, 1 with the reason printed."""
+    layout = Layout(data_dir.expanduser().resolve())
+    if (supervisor := supervisor_of(layout)) is None:
+        print_line(f"restart: no `up` and no `worker --processes` runs on {layout.data_dir}")
+        return 1
+    layout.rolling_restart.unlink(missing_ok=True)
+    os.kill(supervisor, RESTART_SIGNAL)
+    known = ""
+    while supervisor_of(layout) == supervisor:
+        state, worker = _progress(layout)
+        if state == "done":
+            return 0
+        if state == "failed":
+            print_line(f"restart: the {worker} is not back, the others are not restarted; see {layout.log(worker)}")
+            return 1
+        if worker != known:
+            print_line(f"restarting the {worker}")
+            known = worker
+        time.sleep(POLL_INTERVAL_S)
+    print_line("restart: the supervisor has ended")
+    return 1
+
+
+def _progress(layout: Layout) -> tuple[str, str]:
+    try:
+        found = json.loads(layout.rolling_restart.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return "", ""
+    return found["state"], found["worker"]

@@ -13,7 +13,7 @@ from bench.faults.cluster import Brokers
 from bench.faults.load import Load, word
 from bench.faults.page import page
 from bench.faults.row import Row, Size
-from streams.up.installation import KafkaInstallation
+from streams.up.broker import KafkaInstallation
 
 
 class StoredMemories(MemoryCalls):

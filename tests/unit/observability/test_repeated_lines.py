@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from streams.observability.repeated_lines import MAX_KINDS, REPEAT_AFTER_S, RepeatedLines
+from streams.observability.logs import MAX_KINDS, REPEAT_AFTER_S, RepeatedLines
 
 
 class Written:

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from agents.rules.memory.versions import identify_turn
-from operations.archive import writing
-from operations.archive.lines import line_of, record_in
-from operations.archive.manifest import InvalidBackup, Manifest, digest_of
-from operations.archive.reading import BackupLogs
-from operations.archive.writing import BackupWriter
+from operations import archive
+from operations.archive import BackupLogs, BackupWriter, InvalidBackup, Manifest, digest_of, line_of, record_in
 from operations.copy.copier import NOTHING
 from operations.copy.entries import EntryBuilder
 from operations.copy.logs import LOGS, Outcome
@@ -68,7 +65,7 @@ def test_record_comes_back_from_its_line(key: bytes | None, value: bytes | None)
 
 
 async def test_backup_reads_as_the_logs_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "SEGMENT_RECORDS", 4)
+    monkeypatch.setattr(archive, "SEGMENT_RECORDS", 4)
     source = filled(11)
     source.revised = [Record("pipelines", 0, 0, 5, b"1-a", b"{}")]
     outcome = Outcome(frozenset({"x"}), frozenset({"d"}), {0: 3})
@@ -91,7 +88,7 @@ async def test_next_backup_writes_what_is_new(tmp_path: Path) -> None:
 
 
 async def test_backup_that_is_killed_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "SEGMENT_RECORDS", 2)
+    monkeypatch.setattr(archive, "SEGMENT_RECORDS", 2)
     source, saved = filled(9), 0
     save = Manifest.save
 

@@ -1,4 +1,4 @@
-from operations.boundaries import CurrentBoundaries
+from operations.deployment import CurrentBoundaries
 from schemas.messages.boundaries import Boundary
 from schemas.messages.records import Record
 

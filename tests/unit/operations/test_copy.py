@@ -13,8 +13,7 @@ from agents.rules.memory.identity import derive_memory_id
 from operations.copy.copier import NOTHING, Copier, CopyReport
 from operations.copy.entries import COPIED_FROM, EntryBuilder
 from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
-from operations.copy.merge import PartitionLogs, PartitionPosition
-from operations.copy.position import CopyPosition
+from operations.copy.position import CopyPosition, PartitionLogs, PartitionPosition
 from operations.migrate import MigrateOptions
 from operations.switch import NotSwitched
 from schemas.messages.records import Record

@@ -4,9 +4,8 @@ from pathlib import Path
 from modestream_client import MemoryServiceError
 from modestream_client.results.upkeep import FinishedJob
 
-from operations.journal import Journal
+from operations.jobs import JobTotals, Journal, run_for_each
 from operations.progress import Progress
-from operations.run_jobs import JobTotals, run_for_each
 from schemas.messages.boundaries import Boundary
 
 

@@ -1,8 +1,9 @@
 import json
 
 from agents.rules.memory.versions import identify_turn, next_memory
-from operations.verification.findings import Findings
-from operations.verification.logged import LoggedTurns, StoredRows, TableGaps, find_gaps
+from operations.comparison import Differences
+from operations.log_and_table import LoggedTurns, StoredRows, find_gaps
+from operations.verify import Findings
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
@@ -41,7 +42,7 @@ class Stores:
     def row(self, memory_id: str, value: bytes | None) -> None:
         self.stored.take(Record("changelog", PARTITION, 0, 0, memory_id.encode(), value))
 
-    def gaps(self, end: int = 100) -> TableGaps:
+    def gaps(self, end: int = 100) -> Differences:
         return find_gaps(self.logged, self.stored, "ana", end)
 
     @staticmethod
@@ -55,7 +56,7 @@ def test_turn_without_a_row_is_missing_and_a_forgotten_one_is_not() -> None:
     stores.log(3, "grey", "t3")
     stores.store(3, "grey", "t3")
     stores.row(forgotten, FORGOTTEN_TOMBSTONE)
-    assert {name: one.offset for name, one in stores.gaps().missing.items()} == {lost: 1}
+    assert stores.gaps().missing == [lost]
     assert not stores.gaps().different
 
 
@@ -65,15 +66,15 @@ def test_row_with_an_earlier_text_differs_and_one_of_a_later_record_does_not() -
     stores.log(5, "green", "t1")
     stores.store(1, "blue", "t1")
     stores.store(9, "white", "t2")
-    assert stores.gaps().different.keys() == {edited}
+    assert stores.gaps().different == [edited]
     assert newer not in stores.gaps().missing
 
 
 def test_row_without_a_record_is_unlogged_unless_it_came_after_the_look() -> None:
     stores = Stores()
     stores.store(4, "blue", "t1")
-    assert len(stores.gaps(end=5).unlogged) == 1
-    assert stores.gaps(end=4).unlogged == []
+    assert len(stores.gaps(end=5).extra) == 1
+    assert stores.gaps(end=4).extra == []
 
 
 def test_dead_letters_other_users_and_misplaced_records_are_no_turns_of_the_log() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from gateway.settings import GatewaySettings
 from streams.settings import Settings
-from streams.up.broker import STOP_TIMEOUT_S
-from streams.up.broker_settings import MAX_MESSAGE_BYTES
+from streams.up.broker import MAX_MESSAGE_BYTES, STOP_TIMEOUT_S
 from streams.up.jars import locked_jars
 from tests.builders.compose import compose_services
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streams.up.broker_settings import escape_property, new_cluster_id, server_properties
+from streams.up.broker import escape_property, new_cluster_id, server_properties
 
 
 def parsed(text: str) -> dict[str, str]:

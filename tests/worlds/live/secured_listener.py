@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from streams.up.broker import KafkaBroker
-from streams.up.broker_settings import escape_property
+from streams.up.broker import KafkaBroker, escape_property
 from streams.up.ports import free_port
 
 USERNAME, PASSWORD = "gateway", "known to the broker"

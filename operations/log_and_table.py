@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from agents.rules.memory.versions import identify_turn
+from operations.comparison import Differences, differences
 from schemas.failures import Rejected
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
@@ -57,7 +58,7 @@ class LoggedTurns:
         self.turns[identity.memory_id] = LoggedTurn(boundary, record.offset, identity.text_hash)
 
 
-class _Row(BaseModel):
+class StoredRow(BaseModel):
     """What is read of a row of the table."""
 
     boundary: str
@@ -77,7 +78,7 @@ class StoredRows:
 
     def __init__(self, boundaries: Collection[str]) -> None:
         self._boundaries = boundaries
-        self.rows: dict[str, _Row] = {}
+        self.rows: dict[str, StoredRow] = {}
         self.tombstones: set[str] = set()
 
     def take(self, record: Record) -> None:
@@ -89,42 +90,27 @@ class StoredRows:
             self.tombstones.add(memory_id)
             return
         try:
-            row = _Row.model_validate_json(value)
+            row = StoredRow.model_validate_json(value)
         except ValidationError:
             return
         if row.boundary in self._boundaries:
             self.rows[memory_id] = row
 
 
-@dataclass(slots=True)
-class TableGaps:
-    """Of one boundary: ids that the table lacks, whose text differs, and that the log does not have (any more).
-
-    The last are what a retention time has removed, or a lost log; nothing can be done about them.
-    """
-
-    missing: dict[str, LoggedTurn]
-    different: dict[str, LoggedTurn]
-    unlogged: list[str]
-
-
-def find_gaps(logged: LoggedTurns, stored: StoredRows, boundary: str, end: int) -> TableGaps:
+def find_gaps(logged: LoggedTurns, stored: StoredRows, boundary: str, end: int) -> Differences:
     """Compare log and table of a boundary; `end` is the offset up to which the log was read. Pure.
 
-    A tombstone is no gap: the turn was forgotten, or replaced.
+    A tombstone is no gap: the turn was forgotten, or replaced. `extra` are rows whose turns the log does not have (any
+    more): a retention time has removed them, or a log was lost; nothing can be done about them.
     """
-    gaps = TableGaps({}, {}, [])
-    for memory_id, turn in logged.turns.items():
-        if turn.boundary != boundary or memory_id in stored.tombstones:
-            continue
-        row = stored.rows.get(memory_id)
-        if row is None:
-            gaps.missing[memory_id] = turn
-        elif row.text_hash != turn.text_hash and row.latest <= turn.offset:
-            gaps.different[memory_id] = turn
-    gaps.unlogged = [
-        memory_id
+    turns = {
+        memory_id: turn
+        for memory_id, turn in logged.turns.items()
+        if turn.boundary == boundary and memory_id not in stored.tombstones
+    }
+    rows = {
+        memory_id: row
         for memory_id, row in stored.rows.items()
-        if row.boundary == boundary and row.origin == "said" and memory_id not in logged.turns and row.latest < end
-    ]
-    return gaps
+        if memory_id in turns or (row.boundary == boundary and row.origin == "said" and row.latest < end)
+    }
+    return differences(turns, rows, lambda turn, row: row.text_hash == turn.text_hash or row.latest > turn.offset)

@@ -1,7 +1,11 @@
-"""Everything that a deployment shows of one user: memories, items, modes and categories."""
+"""Two sets of memories compared by their keys, and what a deployment shows of one user, as one of the two.
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+`verify` compares the log with the table and the table with the lexical index, `compare` two deployments.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from modestream_client import MemoryClient
 from modestream_client.answers import Json
@@ -15,6 +19,33 @@ PAGE = 500
 
 ITEM_TYPES = ("semantic", "procedural", "document", "state_object")
 """Types of what is extracted from turns: listed where `types` leaves out `episodic`."""
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Sorted keys that the second lacks, that it has besides, and whose values differ; `equal` counts the others."""
+
+    missing: list[str]
+    extra: list[str]
+    different: list[str]
+    equal: int
+
+
+def differences(
+    first: Mapping[str, First], second: Mapping[str, Second], is_alike: Callable[[First, Second], bool]
+) -> Differences:
+    """Compare two mappings; `is_alike` compares the values of a key that both have. Pure."""
+    common = sorted(first.keys() & second.keys())
+    different = [key for key in common if not is_alike(first[key], second[key])]
+    return Differences(
+        missing=sorted(first.keys() - second.keys()),
+        extra=sorted(second.keys() - first.keys()),
+        different=different,
+        equal=len(common) - len(different),
+    )
 
 
 class UserListing:

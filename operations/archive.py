@@ -1,0 +1,344 @@
+"""Logs of a deployment as files: segments of JSON lines with checksums, and a manifest that names them.
+
+Guaranteed: the manifest names whole files only, and is replaced at once; a process that is killed leaves a file that
+nothing names, which the next one overwrites. What was forgotten before is written without what was said. In a line
+keys, values and headers are texts where they are UTF-8, and otherwise `{"base64": "…"}`; a null stays a null.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import from_json, to_json
+
+from operations.copy.entries import EntryBuilder
+from operations.copy.logs import LOGS, Entry, Log, LogPartition, LogSource, Outcome, Positions
+from schemas.internal.service import UNCHANGEABLE, ServiceRecord
+from schemas.messages.records import Record
+from streams.adapters.durable_files import fsync_path, write_durably
+
+MANIFEST = "manifest.json"
+
+FileName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9.-]*\z")]
+"""A file in the folder itself: no path leads out of it."""
+
+
+class InvalidBackup(ValueError):
+    """The folder is no backup, of another deployment, or damaged; the message says what to do."""
+
+
+def digest_of(stored: Mapping[str, Any]) -> str:
+    """Return the SHA-256, as hex digits, of all that a manifest says but its digest, whatever the order of its keys."""
+    said = {name: value for name, value in stored.items() if name != "digest"}
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class StoredFile(BaseModel, frozen=True):
+    """A file of the backup, with its checksum."""
+
+    file: FileName
+    sha256: str
+    size: int
+
+    def check(self, folder: Path) -> bytes:
+        """Return the content. Raises InvalidBackup if it is not what was written."""
+        try:
+            content = (folder / self.file).read_bytes()
+        except OSError as problem:
+            raise InvalidBackup(f"{self.file} can't be read: {problem}; use another copy of the backup") from problem
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise InvalidBackup(f"{self.file} is damaged, its checksum differs; use another copy of the backup")
+        return content
+
+
+class Segment(StoredFile, frozen=True):
+    """Records of one partition of a log: from the offset `first` on, the next one would have `next`."""
+
+    log: Log
+    partition: int
+    first: int
+    next: int
+    records: int
+
+    @property
+    def place(self) -> LogPartition:
+        """The log and the partition."""
+        return self.log, self.partition
+
+
+class Manifest(BaseModel, frozen=True, populate_by_name=True):
+    """`service` is the record of the deployment; `outcome` is what the logs had led to at `taken_at`.
+
+    `revisions` are those of the pipelines. `digest` is that of `digest_of`.
+    """
+
+    schema_: Literal["backup.v1"] = Field(default="backup.v1", alias="schema")
+    digest: str = ""
+    taken_at: str
+    service: ServiceRecord
+    segments: tuple[Segment, ...] = ()
+    outcome: StoredFile | None = None
+    revisions: StoredFile | None = None
+
+    def of(self, place: LogPartition) -> Iterator[Segment]:
+        """Yield the segments of a partition, in their order."""
+        return (one for one in self.segments if one.place == place)
+
+    def end(self, place: LogPartition) -> int:
+        """Return the offset that the next segment of a partition begins with."""
+        return max((one.next for one in self.of(place)), default=0)
+
+    def signed(self) -> Self:
+        """Return it with its digest."""
+        return self.model_copy(update={"digest": digest_of(self.model_dump(mode="json", by_alias=True))})
+
+    def save(self, folder: Path) -> None:
+        """Write it; after a power cut the folder has the former one or this one."""
+        write_durably(folder / MANIFEST, self.model_dump_json(by_alias=True, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """Read it; None if there is none. Raises InvalidBackup, also for one that was changed after it was written."""
+        path = folder / MANIFEST
+        if not path.exists():
+            return None
+        try:
+            content = path.read_bytes()
+            manifest = cls.model_validate_json(content)
+        except ValidationError as problem:
+            raise InvalidBackup(f"{path} can't be read by this release: {problem}") from problem
+        # What is stored, not what this release reads of it: a later one may have written further fields.
+        if manifest.digest != digest_of(from_json(content)):
+            raise InvalidBackup(
+                f"{path} was changed after it was written, its digest differs; use another copy of the backup"
+            )
+        for segment in manifest.segments:
+            if not 0 <= segment.partition < manifest.service.partitions:
+                there = manifest.service.partitions
+                raise InvalidBackup(f"{segment.file} is of partition {segment.partition}, and there are {there}")
+        return manifest
+
+
+def line_of(record: Record) -> bytes:
+    """Return the line of a record, with its end."""
+    return (
+        to_json(
+            {
+                "offset": record.offset,
+                "timestamp_ms": record.timestamp_ms,
+                "key": _text(record.key),
+                "value": _text(record.value),
+                "headers": [[name, _text(value)] for name, value in record.headers],
+            }
+        )
+        + b"\n"
+    )
+
+
+def record_in(line: bytes, topic: str, partition: int) -> Record:
+    """Return the record of a line. Raises ValueError for a line that is none."""
+    try:
+        read = from_json(line)
+        headers = tuple((str(name), _bytes(value)) for name, value in read["headers"])
+        place = (topic, partition, int(read["offset"]), int(read["timestamp_ms"]))
+        return Record(*place, _bytes(read["key"]), _bytes(read["value"]), headers)
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"this line is no record: {problem!r}") from problem
+
+
+def _text(value: bytes | None) -> Any:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return base64.b64decode(value["base64"], validate=True) if isinstance(value, dict) else str(value).encode()
+
+
+SEGMENT_RECORDS = 10_000
+"""Records of one file; of usual turns 1 MB, compressed."""
+
+SEGMENT_BYTES = 32 * 1024 * 1024
+"""Bytes of one file before it is compressed, and one record more."""
+
+READ_RECORDS = 1000
+"""Records that are read at once."""
+
+
+class BackupWriter:
+    """Writes one backup."""
+
+    def __init__(self, folder: Path, source: LogSource, service: ServiceRecord, builder: EntryBuilder) -> None:
+        """Raises InvalidBackup for a folder with a backup of another deployment."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._source = source
+        self._builder = builder
+        former = Manifest.load(folder)
+        if former is not None:
+            for name in UNCHANGEABLE:
+                there, here = getattr(former.service, name), getattr(service, name)
+                if there != here:
+                    reason = f"{name} is {there} there and {here} here"
+                    raise InvalidBackup(f"{folder} has a backup of another deployment: {reason}; choose another folder")
+        self.manifest = former or Manifest(taken_at="", service=service)
+        self.written = 0
+
+    async def write(self, outcome: Outcome, advanced: Callable[[int, int], None]) -> None:
+        """Write what is new; `advanced` gets the offsets passed, and in all."""
+        ends = await self._source.ends()
+        first = sum(self.manifest.end(place) for place in ends)
+        for place, end in ends.items():
+            await self._write_place(place, end, lambda: advanced(first + self.written, sum(ends.values())))
+        known = {
+            "forgotten": sorted(outcome.forgotten),
+            "distilled": sorted(outcome.distilled),
+            "consolidated": outcome.consolidated,
+        }
+        stored = self._store(f"outcome-{_digest(known)}.json.gz", to_json(known))
+        revisions = b"".join(map(line_of, await self._source.revisions()))
+        pipelines = self._store(f"pipelines-{_digest(revisions.decode())}.jsonl.gz", revisions)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        former = {one.file for one in (self.manifest.outcome, self.manifest.revisions) if one is not None}
+        self._save(self.manifest.model_copy(update={"outcome": stored, "revisions": pipelines, "taken_at": now}))
+        for file in former - {stored.file, pipelines.file}:
+            (self._folder / file).unlink(missing_ok=True)
+
+    async def _write_place(self, place: LogPartition, end: int, advanced: Callable[[], None]) -> None:
+        while (first := self.manifest.end(place)) < end:
+            lines: list[bytes] = []
+            offset = first
+            while offset < end and len(lines) < SEGMENT_RECORDS and sum(map(len, lines)) < SEGMENT_BYTES:
+                records, offset = await self._source.read(place, offset, READ_RECORDS)
+                lines += [line_of(self._without_forgotten(place, one)) for one in records]
+            self._add(place, first, offset, lines)
+            self.written += offset - first
+            advanced()
+
+    def _without_forgotten(self, place: LogPartition, record: Record) -> Record:
+        built = self._builder.build(place[0], record)
+        return replace(record, value=built.value) if isinstance(built, Entry) and built.is_forgotten else record
+
+    def _add(self, place: LogPartition, first: int, following: int, lines: Sequence[bytes]) -> None:
+        log, partition = place
+        stored = self._store(f"{log}-{partition}-{first:020}.jsonl.gz", b"".join(lines))
+        segment = Segment(
+            **stored.model_dump(), log=log, partition=partition, first=first, next=following, records=len(lines)
+        )
+        self._save(self.manifest.model_copy(update={"segments": (*self.manifest.segments, segment)}))
+
+    def _store(self, name: str, content: bytes) -> StoredFile:
+        # Without the time: the same content is the same file.
+        packed = gzip.compress(content, mtime=0)
+        draft = self._folder / f"{name}.new"
+        draft.write_bytes(packed)
+        fsync_path(draft)
+        draft.replace(self._folder / name)
+        fsync_path(self._folder)
+        return StoredFile(file=name, sha256=hashlib.sha256(packed).hexdigest(), size=len(packed))
+
+    def _save(self, manifest: Manifest) -> None:
+        self.manifest = manifest.signed()
+        self.manifest.save(self._folder)
+
+
+def _digest(known: object) -> str:
+    # A name of its own: the manifest of before names the file of before.
+    return hashlib.sha256(to_json(known)).hexdigest()[:12]
+
+
+class BackupLogs:
+    """Reads the logs of a backup; implements `LogSource`. One file of each partition is in memory."""
+
+    def __init__(self, folder: Path, digest: str | None = None) -> None:
+        """Raises InvalidBackup for a folder without a whole backup, or with one that has another `digest`."""
+        manifest = Manifest.load(folder)
+        if manifest is None or manifest.outcome is None:
+            raise InvalidBackup(f"{folder} has no whole backup: back up into it again")
+        if digest not in (None, manifest.digest):
+            raise InvalidBackup(f"{folder} is not the backup with the digest {digest}: {manifest.digest}")
+        self._folder = folder
+        self._open: dict[LogPartition, tuple[Segment, list[Record]]] = {}
+        self.manifest = manifest
+        self.partitions = manifest.service.partitions
+
+    def check(self) -> None:
+        """Compare all files with the manifest: checksums, records, where they begin and end. Raises InvalidBackup."""
+        for place in self._places():
+            expected = 0
+            for segment in self.manifest.of(place):
+                if segment.first != expected:
+                    raise InvalidBackup(f"{segment.file} begins at {segment.first}, not at {expected}")
+                expected = segment.next
+                self._check_records(segment)
+        for stored in (self.manifest.outcome, self.manifest.revisions):
+            if stored is not None:
+                stored.check(self._folder)
+
+    def _check_records(self, segment: Segment) -> None:
+        offsets = [record.offset for record in self._records(segment)]
+        if len(offsets) != segment.records:
+            raise InvalidBackup(f"{segment.file} has {len(offsets)} records, and the manifest says {segment.records}")
+        within = range(segment.first, segment.next)
+        if (
+            not within
+            or offsets != sorted({*offsets})
+            or any(end not in within for end in (*offsets[:1], *offsets[-1:]))
+        ):
+            raise InvalidBackup(f"{segment.file} has other records than those from {segment.first} to {segment.next}")
+
+    async def ends(self) -> Positions:
+        """Return the offsets after the last records."""
+        return {place: self.manifest.end(place) for place in self._places()}
+
+    async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
+        """Return records from an offset on, and the offset to read next."""
+        segment = next((one for one in self.manifest.of(place) if one.first <= offset < one.next), None)
+        if segment is None:
+            return [], offset
+        following = [one for one in self._records(segment) if one.offset >= offset]
+        if len(following) <= most:
+            return following, segment.next
+        return following[:most], following[most].offset
+
+    async def outcome(self) -> Outcome:
+        """Return what the logs had led to at the last backup."""
+        if self.manifest.outcome is None:
+            return Outcome()
+        known = from_json(gzip.decompress(self.manifest.outcome.check(self._folder)))
+        consolidated = {int(partition): offset for partition, offset in known["consolidated"].items()}
+        return Outcome(frozenset(known["forgotten"]), frozenset(known["distilled"]), consolidated)
+
+    async def revisions(self) -> list[Record]:
+        """Return the revisions of the pipelines."""
+        stored = self.manifest.revisions
+        lines = b"" if stored is None else gzip.decompress(stored.check(self._folder))
+        return [record_in(line, "pipelines", 0) for line in lines.splitlines()]
+
+    def _records(self, segment: Segment) -> list[Record]:
+        known = self._open.get(segment.place)
+        if known is None or known[0] != segment:
+            lines = gzip.decompress(segment.check(self._folder)).splitlines()
+            try:
+                records = [record_in(line, segment.log, segment.partition) for line in lines]
+            except ValueError as problem:
+                raise InvalidBackup(f"{segment.file} can't be read by this release: {problem}") from problem
+            known = self._open[segment.place] = (segment, records)
+        return known[1]
+
+    def _places(self) -> list[LogPartition]:
+        return [(log, number) for log in LOGS for number in range(self.partitions)]

@@ -1,1 +1,0 @@
-"""Logs as files: segments of JSON lines with checksums, and a manifest that names them."""

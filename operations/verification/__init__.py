@@ -1,1 +1,0 @@
-"""Log, table, lexical index and vectors compared, and mended."""
