@@ -95,10 +95,10 @@ class CategoryMatcher:
         boundary = self._members.boundary_of(scope)
         try:
             embedder, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
-            vectors = await self._index.vectors(space, ids)
+            vectors = await self._index.pooled(space, ids)
             if not vectors:
                 return {}
-            rows = np.stack([one.pooled for one in vectors.values()])
+            rows = np.stack(list(vectors.values()))
             matched = await self._match_rows(rows, self._categories.get(scope), embedder)
         except (ModelMissing, Rejected):
             return {}  # The items are matched when the model is loaded and embeds them.

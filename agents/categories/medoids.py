@@ -42,9 +42,9 @@ class CategoryMedoids:
         self, memories: Sequence[Memory], mode: str, scope: Mapping[str, str], most: int
     ) -> list[Memory]:
         _, space = self._spaces.resolve(self._spaces.mode(memories[0].boundary, mode, scope))
-        vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
+        vectors = await self._index.pooled(space, [memory.memory_id for memory in memories])
         embedded = [memory for memory in memories if memory.memory_id in vectors]
         if not embedded:
             return []
-        rows = np.stack([vectors[memory.memory_id].pooled for memory in embedded])
+        rows = np.stack([vectors[memory.memory_id] for memory in embedded])
         return [embedded[place] for place in select_anchors(rows, most)]

@@ -136,9 +136,9 @@ class Consolidate:
 
     async def vectors(self, space: VectorSpace, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
         """Return the turns with a vector in the index, and their vectors as rows, shape (turns, dim)."""
-        vectors = await self._index.vectors(space, [source.memory_id for source in sources])
+        vectors = await self._index.pooled(space, [source.memory_id for source in sources])
         embedded = [source for source in sources if source.memory_id in vectors]
-        rows = [vectors[source.memory_id].pooled for source in embedded]
+        rows = [vectors[source.memory_id] for source in embedded]
         return embedded, np.array(rows, np.float32).reshape(len(embedded), space.fingerprint.dim)
 
     def state_of(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:

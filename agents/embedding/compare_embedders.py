@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.modes.memory_encoding import encode_memory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
@@ -60,8 +61,7 @@ class CompareEmbedders:
         text = embedding_text(memory)
         own, general = self._spaces.embedder(mode, text), self._spaces.embedder(GENERAL_MODE, text)
         try:
-            first = await own.passage(text, boundary=memory.boundary)
-            second = await general.passage(text, boundary=memory.boundary)
+            first, second = await encode_memory(own, memory), await encode_memory(general, memory)
         except (ModelMissing, Unavailable):
             raise
         except Exception:  # a text that a model refuses is marked `failed` when it is stored

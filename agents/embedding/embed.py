@@ -83,15 +83,9 @@ class Embed:
             return replace(due, error=_error_text(missing))
         try:
             encoded = await self._encode(memory, embedder, space, self._indexes.at(due.partition))
-            unprefixed = not space.fingerprint.passage_prefix
-            return replace(
-                due,
-                space=space,
-                vector=encoded.pooled,
-                tokens=encoded.tokens,
-                passages=encoded.passages,
-                interaction_probabilities=encoded.interaction_probabilities if unprefixed else None,
-            )
+            if space.fingerprint.passage_prefix:
+                encoded = replace(encoded, interaction_probabilities=None)
+            return replace(due, space=space, vectors=encoded)
         except Unavailable:
             raise
         except ModelMissing as missing:
@@ -115,7 +109,7 @@ class Embed:
             index = self._indexes.at(partition)
             due = [one for one in some if one.memory is not None and is_current(one.memory)]
             written = await self._upsert_all(index, due)
-            refused = {one.memory_id: one for one in written if one.vector is None}
+            refused = {one.memory_id: one for one in written if one.vectors is None}
             if not refused:
                 return []
             verified = await self._held_vectors.verify(index, refused, (), await index.spaces())
@@ -188,16 +182,7 @@ class Embed:
             encoded = await encode_memory(embedder, memory)
         except Exception:
             return None
-        return EncodedMemory(
-            memory.memory_id,
-            frozenset(),
-            memory,
-            partition,
-            space=space,
-            vector=encoded.pooled,
-            tokens=encoded.tokens,
-            passages=encoded.passages,
-        )
+        return EncodedMemory(memory.memory_id, frozenset(), memory, partition, space=space, vectors=encoded)
 
     async def _upsert_all(self, index: VectorIndex, due: Sequence[EncodedMemory]) -> list[EncodedMemory]:
         """Write the points of each space; those that the index refuses are `failed`."""
@@ -232,20 +217,24 @@ class Embed:
         """Write the points of a batch; a point that the index refuses is `failed`, without effect on the others."""
         if space is None:
             return batch
-        points = [_point(one.memory, one) for one in batch if one.vector is not None and one.memory is not None]
+        points = [
+            _point(one.memory, one.vectors, one.partition)
+            for one in batch
+            if one.vectors is not None and one.memory is not None
+        ]
         try:
             await index.upsert(space, points)
         except Unavailable:
             raise
         except Exception as problem:
             if len(batch) == 1:
-                return [replace(batch[0], vector=None, error=_error_text(problem))]
+                return [replace(batch[0], vectors=None, error=_error_text(problem))]
             return [each for one in batch for each in await self._upsert(index, space, [one])]
         return batch
 
     async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """Return the categories that match an item's vector; None if that is unknown."""
-        if one.memory is None or one.vector is None or one.memory.origin == "said":
+        if one.memory is None or one.vectors is None or one.memory.origin == "said":
             return None
         if (matcher := self._matcher_at(one.partition)) is None:
             return None
@@ -253,7 +242,7 @@ class Embed:
             embedder, space = self._spaces_at(one.partition).of(one.memory)
             if space != one.space:
                 return None  # The mode's embedder has changed: the memory is embedded again.
-            return await matcher.match(one.memory, one.vector, embedder)
+            return await matcher.match(one.memory, one.vectors.pooled, embedder)
         except (ModelMissing, Rejected):
             return None
 
@@ -285,18 +274,17 @@ def _error_text(problem: Exception) -> str:
     return text[:MAX_ERROR_CHARS]
 
 
-def _point(memory: Memory, one: EncodedMemory) -> Point:
-    assert one.vector is not None
+def _point(memory: Memory, vectors: Encoded, partition: int) -> Point:
     return Point(
         memory_id=memory.memory_id,
-        vector=one.vector,
+        vector=vectors.pooled,
         boundary=memory.index_name,
-        partition=one.partition,
+        partition=partition,
         scope=memory.scope,
         mode=memory.mode,
         type=memory.type,
         occurred_ms=memory.occurred_ms,
         content_hash=memory.content_hash,
-        tokens=one.tokens,
-        passages=one.passages,
+        tokens=vectors.tokens,
+        passages=vectors.passages,
     )

@@ -74,10 +74,10 @@ class SegmentVectors:
         fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
         if fingerprint is None:
             return {}
-        space, found = VectorSpace(place.mode, fingerprint), {}
+        space = VectorSpace(place.mode, fingerprint)
+        found: dict[str, Vector] = {}
         for start in range(0, len(memory_ids), PAGE_SIZE):
-            page = await self._index.vectors(space, memory_ids[start : start + PAGE_SIZE])
-            found.update({memory_id: encoded.pooled for memory_id, encoded in page.items()})
+            found.update(await self._index.pooled(space, memory_ids[start : start + PAGE_SIZE]))
         return found
 
     async def _embed(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:

@@ -160,7 +160,8 @@ class EmbedRemembered:
 
 
 async def _classify(understand: Understand, memory: Memory, encoded: EncodedMemory) -> Interaction | None:
+    probabilities = None if encoded.vectors is None else encoded.vectors.interaction_probabilities
     try:
-        return await understand.by_rules(memory, encoded.interaction_probabilities)
+        return await understand.by_rules(memory, probabilities)
     except ModelMissing:
         return None  # Classified lazily, at request time.
