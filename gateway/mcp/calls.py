@@ -1,90 +1,75 @@
 """What each tool does: validated arguments in, the fields of its result out. All raise Refused."""
 
-from modestream_client.operations import (
-    ASSEMBLE_CONTEXT,
-    DECLARE_MODE,
-    GET_INTENTION,
-    HEALTH,
-    LIST_MEMORIES,
-    LIST_MODES,
-    SEARCH_MEMORIES,
-    SET_INTENTION,
-)
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from gateway.mcp import arguments as asked_
+from modestream_client import operations as rows
+from modestream_client.operations import Operation
+
 from gateway.mcp.additions import add
+from gateway.mcp.arguments import AddMemory, OneMemory, SetMemoryMode
 from gateway.mcp.results import recalled_of, record_of, sentences_of, texts_of
 from gateway.mcp.tool_request import ToolRequest
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
 
+ToolCall = Callable[[MemoryService, ToolRequest, Any], Awaitable[Json]]
+
 ALL_PROJECTS: Json = {}
 """The scope of calls about one memory: it is found in any project of the user."""
 
 
-async def search_memory(service: MemoryService, request: ToolRequest, asked: asked_.SearchMemory) -> Json:
-    """Search with the fields of `retrieve.v1`."""
-    fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
-    found = await service.operations.run(SEARCH_MEMORIES, request.call, request.scope(asked.project_id), fields)
-    return {"memories": [recalled_of(hit) for hit in found["hits"]], "warnings": sentences_of(found["warnings"])}
+def _call_of(operation: Operation[Any], view: Callable[[Json], Json] = dict) -> ToolCall:
+    """Return the call of a tool that is one operation, in the project that its arguments name, or the connection."""
+
+    async def call(service: MemoryService, request: ToolRequest, asked: Any) -> Json:
+        fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
+        scope = request.scope(getattr(asked, "project_id", None))
+        return view(await service.operations.run(operation, request.call, scope, fields))
+
+    return call
 
 
-async def add_memory(service: MemoryService, request: ToolRequest, asked: asked_.AddMemory) -> Json:
+def _found(answer: Json) -> Json:
+    return {"memories": [recalled_of(hit) for hit in answer["hits"]], "warnings": sentences_of(answer["warnings"])}
+
+
+def _page(answer: Json) -> Json:
+    return {**answer, "memories": [recalled_of(item) for item in answer["items"]]}
+
+
+def _context(answer: Json) -> Json:
+    return {**answer, "tokens": answer["tokens"]["total"]}
+
+
+search_memory = _call_of(rows.SEARCH_MEMORIES, _found)
+list_memories = _call_of(rows.LIST_MEMORIES, _page)
+assemble_context = _call_of(rows.ASSEMBLE_CONTEXT, _context)
+list_modes = _call_of(rows.LIST_MODES)
+declare_mode = _call_of(rows.DECLARE_MODE)
+get_intention = _call_of(rows.GET_INTENTION, texts_of)
+set_intention = _call_of(rows.SET_INTENTION, texts_of)
+health = _call_of(rows.HEALTH)
+
+
+async def add_memory(service: MemoryService, request: ToolRequest, asked: AddMemory) -> Json:
     """Store a statement."""
     return await add(service, request, asked)
 
 
-async def list_memories(service: MemoryService, request: ToolRequest, asked: asked_.ListMemories) -> Json:
-    """List with the fields of `list.v1`."""
-    fields = asked.model_dump(exclude={"project_id"}, exclude_none=True)
-    page = await service.operations.run(LIST_MEMORIES, request.call, request.scope(asked.project_id), fields)
-    return {**page, "memories": [recalled_of(one) for one in page["items"]]}
-
-
-async def get_memory(service: MemoryService, request: ToolRequest, asked: asked_.OneMemory) -> Json:
+async def get_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:
     """Show one memory."""
     return record_of(await service.memories.get(request.call, ALL_PROJECTS, asked.memory_id))
 
 
-async def delete_memory(service: MemoryService, request: ToolRequest, asked: asked_.OneMemory) -> Json:
+async def delete_memory(service: MemoryService, request: ToolRequest, asked: OneMemory) -> Json:
     """Forget one memory."""
     return await service.memories.forget(request.call, ALL_PROJECTS, asked.memory_id)
 
 
-async def list_modes(service: MemoryService, request: ToolRequest, _: asked_.NoArguments) -> Json:
-    """List the modes, with the default of the connection's project."""
-    return await service.operations.run(LIST_MODES, request.call, request.scope())
-
-
-async def set_memory_mode(service: MemoryService, request: ToolRequest, asked: asked_.SetMemoryMode) -> Json:
+async def set_memory_mode(service: MemoryService, request: ToolRequest, asked: SetMemoryMode) -> Json:
     """Move one memory."""
-    return recalled_of(await service.memories.move(request.call, ALL_PROJECTS, asked.memory_id, asked.mode))
-
-
-async def assemble_context(service: MemoryService, request: ToolRequest, asked: asked_.AssembleContext) -> Json:
-    """Assemble with the fields of `assemble.v1`."""
-    fields = asked.model_dump(exclude_none=True)
-    context = await service.operations.run(ASSEMBLE_CONTEXT, request.call, request.scope(), fields)
-    return {**context, "tokens": context["tokens"]["total"]}
-
-
-async def declare_mode(service: MemoryService, request: ToolRequest, asked: asked_.DeclareMode) -> Json:
-    """Declare a mode, or update it."""
-    fields = asked.model_dump(exclude_none=True)
-    return await service.operations.run(DECLARE_MODE, request.call, request.scope(), fields)
-
-
-async def get_intention(service: MemoryService, request: ToolRequest, _: asked_.NoArguments) -> Json:
-    """Show the intention of the connection's project."""
-    return texts_of(await service.operations.run(GET_INTENTION, request.call, request.scope()))
-
-
-async def set_intention(service: MemoryService, request: ToolRequest, asked: asked_.SetIntention) -> Json:
-    """Set goals, constraints, or both."""
-    fields = asked.model_dump(exclude_none=True)
-    return texts_of(await service.operations.run(SET_INTENTION, request.call, request.scope(), fields))
-
-
-async def health(service: MemoryService, request: ToolRequest, _: asked_.NoArguments) -> Json:
-    """Show the state of the user's vectors and of the deployment."""
-    return await service.operations.run(HEALTH, request.call, request.scope())
+    mode = {"mode": asked.mode}
+    return recalled_of(
+        await service.memories.change(rows.SET_MEMORY_MODE, request.call, ALL_PROJECTS, asked.memory_id, mode)
+    )

@@ -1,18 +1,15 @@
 """The tools, in the order in which they are listed: it is fixed, as programs cache prompts that begin with the list."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from mcp.types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from gateway.mcp import arguments, calls, results
+from gateway.mcp.calls import ToolCall
 from gateway.mcp.compact_schemas import compact_schema
-from gateway.mcp.tool_request import ToolRequest
-from gateway.service.service import MemoryService
-from gateway.service.wire import Json
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -30,7 +27,7 @@ class MemoryTool:
     annotations: ToolAnnotations
     arguments: type[BaseModel]
     result: type[BaseModel]
-    call: Callable[[MemoryService, ToolRequest, Any], Awaitable[Json]]
+    call: ToolCall
 
     @property
     def only_reads(self) -> bool:

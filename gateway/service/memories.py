@@ -57,10 +57,12 @@ class Memories:
             raise _not_found()
         return record
 
-    async def move(self, call: Call, scope: Json, memory_id: str, mode: str) -> Json:
-        """Move a memory to another mode; return its record."""
+    async def change(
+        self, operation: Operation[Any], call: Call, scope: Json, memory_id: str, fields: Mapping[str, Any]
+    ) -> Json:
+        """Carry out a command on one memory, such as `set_memory_mode`; return its record."""
         where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(rows.SET_MEMORY_MODE, call, where, {"memory_id": memory_id, "mode": mode})
+        await self._command(operation, call, where, {"memory_id": memory_id, **fields})
         return await self._get(call, where, memory_id)
 
     async def move_all(self, call: Call, by_project: Mapping[str, Sequence[str]], mode: str) -> Json:
@@ -77,19 +79,6 @@ class Memories:
             for start, scope in product(range(0, len(memory_ids), MAX_MOVED_MEMORIES), scopes):
                 moved += await self._move_in(call, scope, memory_ids[start : start + MAX_MOVED_MEMORIES], mode)
         return {"moved": moved}
-
-    async def correct(self, call: Call, scope: Json, memory_id: str, interaction_mode: str) -> Json:
-        """Correct what a turn is for; return its record."""
-        where = (await self.get(call, scope, memory_id))["scope"]
-        arguments = {"memory_id": memory_id, "interaction_mode": interaction_mode}
-        await self._command(rows.SET_INTERACTION_MODE, call, where, arguments)
-        return await self._get(call, where, memory_id)
-
-    async def filter(self, call: Call, scope: Json, memory_id: str, filters: Mapping[str, bool]) -> Json:
-        """Say whether searches find a memory and whether a language model may read it; return its record."""
-        where = (await self.get(call, scope, memory_id))["scope"]
-        await self._command(rows.SET_MEMORY_VISIBILITY, call, where, {"memory_id": memory_id, **filters})
-        return await self._get(call, where, memory_id)
 
     async def edit(self, call: Call, scope: Json, memory_id: str, text: str) -> Json:
         """Give a turn another text, as a new version of it; return its record."""

@@ -1,7 +1,11 @@
 """One memory, and what is to be forgotten."""
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
+from modestream_client.operations import SET_INTERACTION_MODE, SET_MEMORY_MODE, SET_MEMORY_VISIBILITY, Operation
+from modestream_client.results.memory import WholeMemory
 
 from gateway.http.calls import ManageCall, PathName, ReadCall
 from gateway.http.contract import Shapes
@@ -10,7 +14,12 @@ from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
 
-CHANGES = ("mode", "text", "interaction_mode")
+CHANGES: Mapping[str, Operation[WholeMemory] | None] = {
+    "mode": SET_MEMORY_MODE,
+    "text": None,
+    "interaction_mode": SET_INTERACTION_MODE,
+}
+"""Fields that are a change, and its command; another text is another turn."""
 
 FILTERS = ("searchable", "private")
 """Fields that are one change together."""
@@ -97,15 +106,13 @@ async def _changed(service: MemoryService, call: Call, scope: Json, memory_id: s
     filters = {name: fields[name] for name in FILTERS if fields.get(name) is not None}
     if len(named) + bool(filters) != 1:
         message = "give exactly one of `mode`, `text` and `interaction_mode`, or of `searchable` and `private` any"
-        raise Refused("invalid_value", message, (named or CHANGES)[0])
+        raise Refused("invalid_value", message, (named or list(CHANGES))[0])
     if filters:
-        return await service.memories.filter(call, scope, memory_id, filters)
-    change = {
-        "mode": service.memories.move,
-        "text": service.memories.edit,
-        "interaction_mode": service.memories.correct,
-    }
-    return await change[named[0]](call, scope, memory_id, fields[named[0]])
+        return await service.memories.change(SET_MEMORY_VISIBILITY, call, scope, memory_id, filters)
+    [name] = named
+    if (operation := CHANGES[name]) is None:
+        return await service.memories.edit(call, scope, memory_id, fields[name])
+    return await service.memories.change(operation, call, scope, memory_id, {name: fields[name]})
 
 
 def _require_same(confirm: str, name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from modestream_client.operations import LIST_MODES
+from modestream_client.operations import LIST_MODES, SET_INTERACTION_MODE, SET_MEMORY_MODE, SET_MEMORY_VISIBILITY
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -110,21 +110,24 @@ async def _move(pages: Pages, view: View, record: Json, form: Form) -> Response:
     address = ("memories", record["memory_id"])
     if mode == before:
         return see(view.address(*address))
-    await pages.service.memories.move(view.call(), pages.place_of(record["scope"]), record["memory_id"], mode)
+    await pages.service.memories.change(
+        SET_MEMORY_MODE, view.call(), pages.place_of(record["scope"]), record["memory_id"], {"mode": mode}
+    )
     undo = None if form.is_set("is_undo") else before
     return see(view.address(*address, notice="moved_one", name=mode, moved_from=undo))
 
 
 async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Response:
     place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
-    await pages.service.memories.correct(view.call(), place, memory_id, form.text("interaction_mode"))
+    fields = {"interaction_mode": form.text("interaction_mode")}
+    await pages.service.memories.change(SET_INTERACTION_MODE, view.call(), place, memory_id, fields)
     return see(view.address("memories", memory_id, notice="corrected"))
 
 
 async def _filter(pages: Pages, view: View, record: Json, form: Form) -> Response:
     place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
     filters = {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
-    await pages.service.memories.filter(view.call(), place, memory_id, filters)
+    await pages.service.memories.change(SET_MEMORY_VISIBILITY, view.call(), place, memory_id, filters)
     return see(view.address("memories", memory_id, notice="filtered"))
 
 
