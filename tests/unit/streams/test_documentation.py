@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from modestream_client.operations import COMMANDS
+from modestream_client.operations import COMMANDS, READING_COMMANDS, Operation
 
 from schemas.failures import ErrorCode
 from schemas.messages.assemble import AssembleRequest
@@ -150,6 +150,24 @@ def test_operations_names_every_setting() -> None:
 def test_contract_names_every_command_and_error_code() -> None:
     text = (DOCS / "contract.md").read_text()
     assert [name for name in (*COMMANDS, *get_args(ErrorCode)) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("row", COMMANDS.values(), ids=lambda row: row.name)
+def test_contract_names_every_argument_of_a_command(row: Operation[Any]) -> None:
+    lines = (DOCS / "contract.md").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("| `") and f"`{row.name}`" in line.split("|")[1]]
+    arguments = {} if row.arguments is None else row.arguments.model_fields
+    assert [name for name in arguments if f"`{name}" not in line] == []
+
+
+def test_contract_names_the_commands_that_need_the_permission_to_read() -> None:
+    sentence = (
+        (DOCS / "contract.md")
+        .read_text()
+        .partition("[authorizes](operations.md#authorization), ")[2]
+        .partition(" need ")[0]
+    )
+    assert set(re.findall(r"`(\w+)`", sentence)) == READING_COMMANDS
 
 
 def test_reference_names_every_topic() -> None:
