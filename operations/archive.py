@@ -90,11 +90,11 @@ class Manifest(BaseModel, frozen=True, populate_by_name=True):
 
     def of(self, place: LogPartition) -> Iterator[Segment]:
         """Yield the segments of a partition, in their order."""
-        return (one for one in self.segments if one.place == place)
+        return (segment for segment in self.segments if segment.place == place)
 
     def end(self, place: LogPartition) -> int:
         """Return the offset that the next segment of a partition begins with."""
-        return max((one.next for one in self.of(place)), default=0)
+        return max((segment.next for segment in self.of(place)), default=0)
 
     def signed(self) -> Self:
         """Return it with its digest."""
@@ -204,16 +204,20 @@ class BackupWriter:
         first = sum(self.manifest.end(place) for place in ends)
         for place, end in ends.items():
             await self._write_place(place, end, lambda: advanced(first + self.written, sum(ends.values())))
-        known = {
+        content = {
             "forgotten": sorted(outcome.forgotten),
             "distilled": sorted(outcome.distilled),
             "consolidated": outcome.consolidated,
         }
-        stored = self._store(f"outcome-{_digest(known)}.json.gz", to_json(known))
+        stored = self._store(f"outcome-{_digest(content)}.json.gz", to_json(content))
         revisions = b"".join(map(line_of, await self._source.revisions()))
         pipelines = self._store(f"pipelines-{_digest(revisions.decode())}.jsonl.gz", revisions)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        former = {one.file for one in (self.manifest.outcome, self.manifest.revisions) if one is not None}
+        former = {
+            stored_file.file
+            for stored_file in (self.manifest.outcome, self.manifest.revisions)
+            if stored_file is not None
+        }
         self._save(self.manifest.model_copy(update={"outcome": stored, "revisions": pipelines, "taken_at": now}))
         for file in former - {stored.file, pipelines.file}:
             (self._folder / file).unlink(missing_ok=True)
@@ -224,7 +228,7 @@ class BackupWriter:
             offset = first
             while offset < end and len(lines) < SEGMENT_RECORDS and sum(map(len, lines)) < SEGMENT_BYTES:
                 records, offset = await self._source.read(place, offset, READ_RECORDS)
-                lines += [line_of(self._without_forgotten(place, one)) for one in records]
+                lines += [line_of(self._without_forgotten(place, record)) for record in records]
             self._add(place, first, offset, lines)
             self.written += offset - first
             advanced()
@@ -256,9 +260,9 @@ class BackupWriter:
         self.manifest.save(self._folder)
 
 
-def _digest(known: object) -> str:
+def _digest(content: object) -> str:
     # A name of its own: the manifest of before names the file of before.
-    return hashlib.sha256(to_json(known)).hexdigest()[:12]
+    return hashlib.sha256(to_json(content)).hexdigest()[:12]
 
 
 class BackupLogs:
@@ -307,10 +311,12 @@ class BackupLogs:
 
     async def read(self, place: LogPartition, offset: int, most: int) -> tuple[list[Record], int]:
         """Return records from an offset on, and the offset to read next."""
-        segment = next((one for one in self.manifest.of(place) if one.first <= offset < one.next), None)
+        segment = next(
+            (candidate for candidate in self.manifest.of(place) if candidate.first <= offset < candidate.next), None
+        )
         if segment is None:
             return [], offset
-        following = [one for one in self._records(segment) if one.offset >= offset]
+        following = [record for record in self._records(segment) if record.offset >= offset]
         if len(following) <= most:
             return following, segment.next
         return following[:most], following[most].offset
@@ -319,9 +325,9 @@ class BackupLogs:
         """Return what the logs had led to at the last backup."""
         if self.manifest.outcome is None:
             return Outcome()
-        known = from_json(gzip.decompress(self.manifest.outcome.check(self._folder)))
-        consolidated = {int(partition): offset for partition, offset in known["consolidated"].items()}
-        return Outcome(frozenset(known["forgotten"]), frozenset(known["distilled"]), consolidated)
+        outcome = from_json(gzip.decompress(self.manifest.outcome.check(self._folder)))
+        consolidated = {int(partition): offset for partition, offset in outcome["consolidated"].items()}
+        return Outcome(frozenset(outcome["forgotten"]), frozenset(outcome["distilled"]), consolidated)
 
     async def revisions(self) -> list[Record]:
         """Return the revisions of the pipelines."""
@@ -330,15 +336,15 @@ class BackupLogs:
         return [record_in(line, "pipelines", 0) for line in lines.splitlines()]
 
     def _records(self, segment: Segment) -> list[Record]:
-        known = self._open.get(segment.place)
-        if known is None or known[0] != segment:
+        loaded = self._open.get(segment.place)
+        if loaded is None or loaded[0] != segment:
             lines = gzip.decompress(segment.check(self._folder)).splitlines()
             try:
                 records = [record_in(line, segment.log, segment.partition) for line in lines]
             except ValueError as problem:
                 raise InvalidBackup(f"{segment.file} can't be read by this release: {problem}") from problem
-            known = self._open[segment.place] = (segment, records)
-        return known[1]
+            loaded = self._open[segment.place] = (segment, records)
+        return loaded[1]
 
     def _places(self) -> list[LogPartition]:
         return [(log, number) for log in LOGS for number in range(self.partitions)]

@@ -37,10 +37,10 @@ async def back_up(folder: Path, settings: Settings) -> int:
         with Progress("backup", 0, "records") as progress:
             await writer.write(outcome, progress.reach)
     segments = writer.manifest.segments
-    size = sum(one.size for one in segments)
+    records, size = sum(segment.records for segment in segments), sum(segment.size for segment in segments)
     sys.stdout.write(
-        f"backup: {writer.written} new offsets; {sum(one.records for one in segments)} records in {len(segments)} files"
-        f" of {size} bytes, {len(outcome.forgotten)} forgotten ids\nbackup: digest {writer.manifest.digest}\n"
+        f"backup: {writer.written} new offsets; {records} records in {len(segments)} files of {size} bytes,"
+        f" {len(outcome.forgotten)} forgotten ids\nbackup: digest {writer.manifest.digest}\n"
     )
     return 0
 

@@ -85,7 +85,9 @@ class ChangeModel:
 
     async def _declared(self, scope: dict[str, str]) -> ShownMode | None:
         result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
-        named = [one for one in result.modes if one.name == self._change.mode and one.project == self._change.project]
+        named = [
+            mode for mode in result.modes if mode.name == self._change.mode and mode.project == self._change.project
+        ]
         return named[0] if named else None
 
     async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> ShownMode:

@@ -107,13 +107,13 @@ class Comparison:
     async def compare(self, boundary: Boundary) -> None:
         """Compare one user; a difference counts if it stays."""
         try:
-            found = await self._look_until_alike(boundary)
+            between = await self._look_until_alike(boundary)
         except MemoryClientError as problem:
             self.failures[boundary.boundary] = str(problem)
             return
-        self.equal += found.equal
-        if found:
-            self.differing[boundary.boundary] = found
+        self.equal += between.equal
+        if between:
+            self.differing[boundary.boundary] = between
 
     async def _look_until_alike(self, boundary: Boundary) -> UserDifferences:
         """Compare what the first has now, at several looks: the second may be behind, and both may be written to."""
@@ -121,16 +121,16 @@ class Comparison:
         before = self._by_key(await first.memories())
         for look in range(LOOKS):
             after = self._by_key(await second.memories())
-            found = compare_memories(before, after, compared=self._compared)
-            if found:
-                found = compare_memories(before, after, self._by_key(await first.memories()), self._compared)
-            found.declared = await self._declared_otherwise(first, second)
-            if not found or look == LOOKS - 1:
+            between = compare_memories(before, after, compared=self._compared)
+            if between:
+                between = compare_memories(before, after, self._by_key(await first.memories()), self._compared)
+            between.declared = await self._declared_otherwise(first, second)
+            if not between or look == LOOKS - 1:
                 break
             if self._mend:
-                await self._make_alike(found)
+                await self._make_alike(between)
             await asyncio.sleep(LOOK_INTERVAL_S)
-        return found
+        return between
 
     async def _declared_otherwise(self, first: UserListing, second: UserListing) -> list[str]:
         different = []
@@ -141,19 +141,23 @@ class Comparison:
 
     def _by_key(self, memories: list[Json]) -> dict[str, Json]:
         if self._same_fields:
-            return {one["memory_id"]: one for one in memories}
-        return {f"{one['conversation_id']}/{one['turn_id']}": one for one in memories if one["turn_id"] is not None}
+            return {memory["memory_id"]: memory for memory in memories}
+        return {
+            f"{memory['conversation_id']}/{memory['turn_id']}": memory
+            for memory in memories
+            if memory["turn_id"] is not None
+        }
 
-    async def _make_alike(self, found: UserDifferences) -> None:
+    async def _make_alike(self, between: UserDifferences) -> None:
         """Move memories of the second deployment to the mode that they have in the first, and forget what is extra.
 
         Nothing that was said to the second alone: what is extra was forgotten in the first, or distilled from turns of
         which some were.
         """
-        for before, after in found.different:
+        for before, after in between.different:
             if before["mode"] != after["mode"]:
                 await self._command("set_memory_mode", after, mode=before["mode"])
-        for extra in found.extra:
+        for extra in between.extra:
             if (
                 extra["memory_id"] in self._forgotten
                 or (await self._command("get_memory", extra))["origin"] == "distilled"
@@ -161,8 +165,8 @@ class Comparison:
                 await self._command("forget", extra)
 
     async def _command(self, name: str, memory: Json, **arguments: str) -> Json:
-        wanted = {"memory_id": memory["memory_id"], **arguments}
-        record = {"schema": "command.v1", "command": name, "scope": memory["scope"], "arguments": wanted}
+        full_arguments = {"memory_id": memory["memory_id"], **arguments}
+        record = {"schema": "command.v1", "command": name, "scope": memory["scope"], "arguments": full_arguments}
         reply, _ = await self._clients[1].request(command_topic(name), record)
         return reply.result
 
@@ -179,9 +183,9 @@ async def compare_deployments(
     """Compare all users of the first deployment, print the result; return True if all are alike."""
     first, second = await deployment_at(first), await deployment_at(second)
     boundaries = await list_boundaries(first)
-    async with client_of(first, principal) as one, client_of(second, principal) as other:
+    async with client_of(first, principal) as first_client, client_of(second, principal) as second_client:
         scopes = (first.scope_model, second.scope_model)
-        comparison = Comparison(one, other, scopes, mend=mend, forgotten=forgotten, compared=compared)
+        comparison = Comparison(first_client, second_client, scopes, mend=mend, forgotten=forgotten, compared=compared)
         with Progress("compare", len(boundaries), "users") as progress:
 
             async def work(boundary: Boundary) -> None:
@@ -194,11 +198,12 @@ async def compare_deployments(
 
 
 def _print(comparison: Comparison, users: int) -> None:
-    every = comparison.differing.values()
+    differing = comparison.differing.values()
     counts = (
-        f"{comparison.equal} memories alike, {sum(len(one.missing) for one in every)} missing,"
-        f" {sum(len(one.extra) for one in every)} extra, {sum(len(one.different) for one in every)} different,"
-        f" {sum(len(one.declared) for one in every)} declarations different"
+        f"{comparison.equal} memories alike, {sum(len(user.missing) for user in differing)} missing,"
+        f" {sum(len(user.extra) for user in differing)} extra,"
+        f" {sum(len(user.different) for user in differing)} different,"
+        f" {sum(len(user.declared) for user in differing)} declarations different"
     )
     sys.stdout.write(f"compare: {users} users, {counts}, {len(comparison.failures)} users without an answer\n")
     for line in _lines(comparison)[:MAX_NAMED]:
@@ -207,11 +212,11 @@ def _print(comparison: Comparison, users: int) -> None:
 
 def _lines(comparison: Comparison) -> list[str]:
     lines = [f"{user}: {reason}" for user, reason in comparison.failures.items()]
-    for user, found in comparison.differing.items():
-        lines += [f"{user}: missing {key}" for key in found.missing]
-        lines += [f"{user}: extra {one['memory_id']}" for one in found.extra]
-        for before, after in found.different:
+    for user, between in comparison.differing.items():
+        lines += [f"{user}: missing {key}" for key in between.missing]
+        lines += [f"{user}: extra {memory['memory_id']}" for memory in between.extra]
+        for before, after in between.different:
             names = [name for name in COMPARED if before[name] != after[name]] or ["superseded_by"]
             lines.append(f"{user}: {before['memory_id']} differs in {', '.join(names)}")
-        lines += [f"{user}: declared otherwise in {one}" for one in found.declared]
+        lines += [f"{user}: declared otherwise in {declaration}" for declaration in between.declared]
     return lines

@@ -58,23 +58,23 @@ class UserListing:
 
     async def memories(self) -> list[Json]:
         """Return all memories, superseded ones too: turns and distilled memories, then items."""
-        listed = [one async for one in self._list("memories", include_superseded=True)]
-        known = {one["memory_id"] for one in listed}
+        listed = [memory async for memory in self._list("memories", include_superseded=True)]
+        listed_ids = {memory["memory_id"] for memory in listed}
         items = self._list("memories", include_superseded=True, types=ITEM_TYPES)
-        return listed + [one async for one in items if one["memory_id"] not in known]
+        return listed + [memory async for memory in items if memory["memory_id"] not in listed_ids]
 
     async def scopes(self) -> list[dict[str, str]]:
         """Return the scopes with memories."""
-        return [one["scope"] async for one in self._list("projects")]
+        return [project["scope"] async for project in self._list("projects")]
 
     async def declared(self, scope: dict[str, str]) -> Json:
         """Return what is declared in a scope: modes with their embedders, defaults, and names of categories."""
         modes = await self._command("list_modes", scope)
         categories = await self._command("list_categories", scope)
         return {
-            "modes": sorted([one["name"], one["embedder"]] for one in modes["modes"]),
+            "modes": sorted([mode["name"], mode["embedder"]] for mode in modes["modes"]),
             "defaults": [modes["user_default"], modes["project_default"]],
-            "categories": sorted(one["name"] for one in categories["categories"]),
+            "categories": sorted(category["name"] for category in categories["categories"]),
         }
 
     async def _command(self, name: str, scope: dict[str, str]) -> Json:

@@ -83,7 +83,7 @@ async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary,
     """
     scope = {**boundary.scope, "project_id": project or "default"}
     missing = [
-        name for name, one in settings.scope_model.model_fields.items() if one.is_required() and name not in scope
+        name for name, field in settings.scope_model.model_fields.items() if field.is_required() and name not in scope
     ]
     if not missing:
         return scope
@@ -118,13 +118,13 @@ async def list_boundaries(settings: Settings, users: Collection[str] | None = No
     current = CurrentBoundaries()
     topic = topics_with_prefix(settings.topic_prefix).boundaries
     await read_each(settings, topic, range(settings.partitions), current.take)
-    found = [current.by_key[key] for key in sorted(current.by_key)]
+    boundaries = [current.by_key[key] for key in sorted(current.by_key)]
     if users is None:
-        return found
+        return boundaries
     name = settings.scope_model.boundary_fields.name
-    if unknown := set(users) - {name(one.scope) for one in found}:
+    if unknown := set(users) - {name(boundary.scope) for boundary in boundaries}:
         raise ValueError(f"{topic} has no user {', '.join(sorted(unknown))}")
-    return [one for one in found if name(one.scope) in users]
+    return [boundary for boundary in boundaries if name(boundary.scope) in users]
 
 
 @dataclass(frozen=True, slots=True)

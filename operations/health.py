@@ -34,9 +34,9 @@ class HealthTotals:
     def add(self, user: str, health: ServiceHealth, mode: str | None) -> None:
         """Add the health of one user, in one mode or all."""
         own: Counter[str] = Counter()
-        for name, one in health.modes.items():
+        for name, counted in health.modes.items():
             if mode in (None, name):
-                own.update({count: getattr(one, count) for count in COUNTED})
+                own.update({count: getattr(counted, count) for count in COUNTED})
         self.counts += own
         if own["eligible"] > own["ready"]:
             self.behind[user] = own
@@ -89,7 +89,7 @@ def _print(totals: HealthTotals, users: int) -> None:
     write("vectors: " + ", ".join(f"{totals.counts[name]} {name}" for name in COUNTED) + "\n")
     for name in ("lag", "vector_index"):
         write(f"{name}: {totals.deployment.get(name)}\n")
-    worst = sorted(totals.behind.items(), key=lambda one: one[1]["ready"] - one[1]["eligible"])[:MAX_NAMED_USERS]
+    worst = sorted(totals.behind.items(), key=lambda item: item[1]["ready"] - item[1]["eligible"])[:MAX_NAMED_USERS]
     for user, counts in worst:
         write(f"  {user}: " + ", ".join(f"{counts[name]} {name}" for name in COUNTED) + "\n")
     for user, reason in sorted(totals.failures.items())[:MAX_NAMED_USERS]:

@@ -47,15 +47,15 @@ class Journal:
 def _entries(path: Path) -> list[str]:
     if not path.exists():
         return []
-    found: list[str] = []
+    keys: list[str] = []
     for line in path.read_bytes().splitlines():
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         if isinstance(entry, str):
-            found.append(entry)
-    return found
+            keys.append(entry)
+    return keys
 
 
 RunJob = Callable[[Boundary], Awaitable[FinishedJob]]
@@ -104,13 +104,13 @@ async def run_for_each(
     boundaries: Iterable[Boundary], run: RunJob, journal: Journal, progress: Progress, at_once: int
 ) -> JobTotals:
     """Run the job for each user that the journal does not have, at most `at_once` at the same time."""
-    every = list(boundaries)
-    due = [one for one in every if one.boundary not in journal.done]
-    totals = JobTotals(resumed=len(every) - len(due))
+    everyone = list(boundaries)
+    due = [boundary for boundary in everyone if boundary.boundary not in journal.done]
+    totals = JobTotals(resumed=len(everyone) - len(due))
     progress.advance(totals.resumed)
 
-    async def work(one: Boundary) -> None:
-        await _run_one(one, run, journal, totals)
+    async def work(boundary: Boundary) -> None:
+        await _run_one(boundary, run, journal, totals)
         progress.advance()
 
     await at_most(at_once, due, work)

@@ -78,14 +78,14 @@ class MigrateOptions:
             raise ValueError("--to is the prefix of the deployment itself: choose another one")
         return target
 
-    def successor(self, source: Settings, found: Successor | None) -> Settings:
+    def successor(self, source: Settings, recorded: Successor | None) -> Settings:
         """Return the settings of the deployment that has replaced the former one, of which that says `found`.
 
         Its partitions are not known by them. Raises NotSwitched if nothing has, or another one than is named.
         """
-        if found is None or not found.serves:
+        if recorded is None or not recorded.serves:
             raise NotSwitched(f"{source.topic_prefix} is not replaced by {self.to}: --switch does that")
-        broker = self.to_broker or found.broker or source.broker
+        broker = self.to_broker or recorded.broker or source.broker
         target = source.model_copy(
             update={
                 "topic_prefix": check_topic_prefix(self.to),
@@ -93,7 +93,7 @@ class MigrateOptions:
                 "broker": broker,
             }
         )
-        check_replaced(source, target, found)
+        check_replaced(source, target, recorded)
         return target
 
     def check_complete(self, report: CopyReport) -> None:

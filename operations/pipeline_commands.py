@@ -65,8 +65,8 @@ def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     if options.verb == "rollback":
         return "rollback_pipeline", _given(revision=options.revision, note=options.note)
     edits = json.loads(options.file.read_text(encoding="utf-8"))
-    given = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
-    return "edit_pipeline", {**edits, **given}
+    further = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
+    return "edit_pipeline", {**edits, **further}
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _shown(verb: str, result: Mapping[str, Any]) -> str:
     if verb == "show":
         return json.dumps(result, indent=2)
     if verb == "revisions":
-        return "\n".join(_line(one, result["current"]) for one in result["revisions"])
+        return "\n".join(_line(revision, result["current"]) for revision in result["revisions"])
     draft = "valid; nothing was changed, still " if result.get("dry_run") else ""
     return f"{draft}revision {result['revision']} {result['hash'][:12]}"
 

@@ -69,16 +69,16 @@ class Progress:
         sys.stderr.write(f"{self._title}: {self._done} of {self._total} {self._unit}{note}\n")
 
 
-One = TypeVar("One")
+Unit = TypeVar("Unit")
 
 
-async def at_most(number: int, every: Iterable[One], work: Callable[[One], Awaitable[None]]) -> None:
+async def at_most(number: int, units: Iterable[Unit], work: Callable[[Unit], Awaitable[None]]) -> None:
     """Call `work` for each, at most `number` at the same time. The first error ends all, and is raised."""
-    waiting = iter(every)
+    waiting = iter(units)
 
     async def go_on() -> None:
-        for one in waiting:
-            await work(one)
+        for unit in waiting:
+            await work(unit)
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -62,8 +62,8 @@ class Findings:
         number = len(ids) if count is None else count
         if number:
             self.counts[name] += number
-            kept = self.examples.setdefault(name, [])
-            kept += list(ids)[: MAX_EXAMPLES - len(kept)]
+            examples = self.examples.setdefault(name, [])
+            examples += list(ids)[: MAX_EXAMPLES - len(examples)]
 
     def add(self, other: "Findings") -> None:
         """Add those of a user."""
@@ -90,22 +90,22 @@ class UserVerification:
 
     async def look(self, view: "PartitionView") -> Findings:
         """Return what is amiss: log against table, table against words, words against vectors."""
-        found = Findings()
+        findings = Findings()
         listing = UserListing(self.memory, self.boundary, self.settings.scope_model)
         listed = {memory["memory_id"]: memory for memory in await listing.memories()}
         rows = view.rows(self.boundary.boundary)
-        found.checked.update(rows=len(rows), listed=len(listed))
+        findings.checked.update(rows=len(rows), listed=len(listed))
         in_log = view.gaps(self.boundary.boundary)
-        found.note("table_missing", in_log.missing)
-        found.note("table_different", in_log.different)
-        found.note("unlogged", in_log.extra)
+        findings.note("table_missing", in_log.missing)
+        findings.note("table_different", in_log.different)
+        findings.note("unlogged", in_log.extra)
         unlisted = differences(rows, listed, lambda _row, _memory: True).missing
-        found.note("words_missing", [memory_id for memory_id in unlisted if await self._exists(listing, memory_id)])
+        findings.note("words_missing", [memory_id for memory_id in unlisted if await self._exists(listing, memory_id)])
         answer = await self._job("verify")
-        found.checked["vectors"] += answer["checked"]
+        findings.checked["vectors"] += answer["checked"]
         for name in ("words_orphaned", *MENDED_BY_JOBS):
-            found.note(name, answer["examples"].get(name, []), answer[name])
-        return found
+            findings.note(name, answer["examples"].get(name, []), answer[name])
+        return findings
 
     async def mend_vectors(self) -> None:
         """Run the jobs that make and remove vectors."""
@@ -177,7 +177,7 @@ class Verifier:
 
     async def verify(self, partition: int, boundaries: Sequence[Boundary]) -> None:
         """Verify users of one partition."""
-        view = await self._view(partition, frozenset(one.boundary for one in boundaries))
+        view = await self._view(partition, frozenset(boundary.boundary for boundary in boundaries))
 
         async def work(boundary: Boundary) -> None:
             await self._verify_user(boundary, view, partition)
@@ -188,17 +188,17 @@ class Verifier:
     async def _verify_user(self, boundary: Boundary, view: PartitionView, partition: int) -> None:
         user = UserVerification(self.memory, self.settings, boundary)
         try:
-            found = await user.look(view)
-            if self.target is not None and found.amiss():
-                before = found.amiss()
+            findings = await user.look(view)
+            if self.target is not None and findings.amiss():
+                before = findings.amiss()
                 await self._publish_again(self.target, view.offsets(view.gaps(boundary.boundary)), partition)
                 await user.mend_vectors()
-                found = await user.look(await self._view(partition, frozenset({boundary.boundary})))
-                self.mended += max(0, before - found.amiss())
+                findings = await user.look(await self._view(partition, frozenset({boundary.boundary})))
+                self.mended += max(0, before - findings.amiss())
         except MemoryClientError as problem:
             self.failures[boundary.boundary] = str(problem)
             return
-        self.found.add(found)
+        self.found.add(findings)
 
     async def _publish_again(self, target: KafkaTarget, offsets: Sequence[int], partition: int) -> None:
         """Write the original records, in their order, and wait until they are applied."""
@@ -246,7 +246,11 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
             )
             verifier.dead = await _dead_turns(reader, settings)
             for number in range(settings.partitions):
-                own = [one for one in boundaries if partition_of(one.boundary.encode(), settings.partitions) == number]
+                own = [
+                    boundary
+                    for boundary in boundaries
+                    if partition_of(boundary.boundary.encode(), settings.partitions) == number
+                ]
                 if own:
                     await verifier.verify(number, own)
     _print(verifier, len(boundaries))
@@ -256,16 +260,16 @@ async def verify(selection: Selection, settings: Settings, *, fix: bool) -> int:
 async def _dead_turns(reader: LogReader, settings: Settings) -> frozenset[DeadPlace]:
     """Return the places of the turns that became dead letters."""
     topics = topics_with_prefix(settings.topic_prefix)
-    found: set[DeadPlace] = set()
+    places: set[DeadPlace] = set()
 
     def take(record: Record) -> None:
         if record.header("dead_letter_topic") == topics.turns.encode():
             partition, offset = (record.header(f"dead_letter_{name}") or b"-1" for name in ("partition", "offset"))
-            found.add((int(partition), int(offset)))
+            places.add((int(partition), int(offset)))
 
     for number in range(settings.partitions):
         await reader.read_through((topics.dead_letters, number), take)
-    return frozenset(found)
+    return frozenset(places)
 
 
 def _print(verifier: Verifier, users: int) -> None:

@@ -45,10 +45,10 @@ class Archived(NamedTuple):
 class ArchivedPartition:
     """Where the archive has the turns of one partition: 16 bytes each."""
 
-    def __init__(self, found: Iterable[Archived]) -> None:
-        ordered = sorted(found)
-        self._turns = array("q", [one.turn for one in ordered])
-        self._places = array("q", [one.place for one in ordered])
+    def __init__(self, turns: Iterable[Archived]) -> None:
+        ordered = sorted(turns)
+        self._turns = array("q", [archived.turn for archived in ordered])
+        self._places = array("q", [archived.place for archived in ordered])
 
     def following(self, offset: int, end: int, most: int) -> list[Archived]:
         """Return the turns from `offset` to before `end`, in their order, each with its place in the archive."""
@@ -79,7 +79,7 @@ class ArchivedLog:
 
     async def has_archived(self, partitions: Iterable[int]) -> bool:
         """True if the log of one of these partitions does not begin with its first turn."""
-        return any([await self._reader.begin((self._topics.turns, one)) > 0 for one in partitions])
+        return any([await self._reader.begin((self._topics.turns, partition)) > 0 for partition in partitions])
 
     async def read_through(self, partition: int, take: Callable[[Record], None], page: int = 1000) -> int:
         """Call `take` with all turns that are there, keep none, and return the end of the log."""
@@ -124,13 +124,13 @@ class ArchivedLog:
         One that is not in its place was forgotten or replaced since it was looked for.
         """
         archive, first = (self._topics.archive, partition), wanted[0].place
-        found, following = await self._reader.read(archive, first, len(wanted))
-        if not found and following <= first:
+        records, following = await self._reader.read(archive, first, len(wanted))
+        if not records and following <= first:
             following += (await self._reader.ends())[archive] <= first
-        by_place = {one.offset: one for one in found}
-        run = list(takewhile(lambda one: first <= one.place < following, wanted))
-        originals = [original_turn(by_place[one.place], self._topics.turns) for one in run if one.place in by_place]
-        return [one for one in originals if one is not None], len(run)
+        by_place = {record.offset: record for record in records}
+        run = list(takewhile(lambda turn: first <= turn.place < following, wanted))
+        originals = [original_turn(by_place[turn.place], self._topics.turns) for turn in run if turn.place in by_place]
+        return [original for original in originals if original is not None], len(run)
 
     async def _index(self, partition: int) -> ArchivedPartition:
         """Find the last record of each memory; a tombstone has none."""

@@ -69,10 +69,10 @@ class CopyReport:
         self.counts["lost"] += 1
         self._name(self.lost, entry, f"{problem.code}: {problem.message}")
 
-    def _name(self, several: list[str], entry: Entry, why: str) -> None:
-        if len(several) < MAX_NAMED_REFUSALS:
+    def _name(self, examples: list[str], entry: Entry, why: str) -> None:
+        if len(examples) < MAX_NAMED_REFUSALS:
             log, partition, offset = entry.origin
-            several.append(f"{log} {partition}:{offset}: {why}")
+            examples.append(f"{log} {partition}:{offset}: {why}")
 
 
 class Copier:
@@ -129,36 +129,36 @@ class Copier:
 
     async def run(self, *, follow: bool = False) -> None:
         """Copy until what is left was written in the last seconds; with `follow` go on until cancelled."""
-        known, ends = await self._source.ends(), await self._source.ends()
+        seen_ends, ends = await self._source.ends(), await self._source.ends()
         goal, began = ends, time.monotonic()
         while True:
             written = await self._target.revision_keys()
-            for revision in [one for one in await self._source.revisions() if one.key not in written]:
-                await self._copy(known, ends, revision.timestamp_ms)
+            for revision in [candidate for candidate in await self._source.revisions() if candidate.key not in written]:
+                await self._copy(seen_ends, ends, revision.timestamp_ms)
                 # What was written before it is prepared by the former revision.
                 await self._target.wait_settled(turns=True)
                 await self._target.set_revision(revision)
                 self.report.counts["revisions"] += 1
-            await self._copy(known, ends, math.inf)
-            if not follow and all(known[place] >= end for place, end in goal.items()):
-                if known == ends or time.monotonic() - began < NEARLY_S:
+            await self._copy(seen_ends, ends, math.inf)
+            if not follow and all(seen_ends[place] >= end for place, end in goal.items()):
+                if seen_ends == ends or time.monotonic() - began < NEARLY_S:
                     return
                 # While it is written to, the end is never reached.
                 goal, began = ends, time.monotonic()
-            if known == ends:
+            if seen_ends == ends:
                 await asyncio.sleep(END_POLL_INTERVAL_S)
-            known, ends = ends, await self._source.ends()
+            seen_ends, ends = ends, await self._source.ends()
 
-    async def _copy(self, known: Positions, ends: Positions, before_ms: float) -> None:
-        while await self._batch(known, ends, before_ms):
+    async def _copy(self, seen_ends: Positions, ends: Positions, before_ms: float) -> None:
+        while await self._batch(seen_ends, ends, before_ms):
             self._advanced(self._position.done(), sum(ends.values()))
 
-    async def _batch(self, known: Positions, ends: Positions, before_ms: float) -> int:
+    async def _batch(self, seen_ends: Positions, ends: Positions, before_ms: float) -> int:
         """Copy one batch of each partition; return the number of records, copied or not."""
         entries: list[Entry] = []
         taken = 0
         for part in self._parts:
-            for log, record in await part.take(known, ends, BATCH_SIZE, before_ms):
+            for log, record in await part.take(seen_ends, ends, BATCH_SIZE, before_ms):
                 taken += 1
                 built = self._builder.build(log, record)
                 if isinstance(built, LeftOut):
@@ -192,9 +192,9 @@ class Copier:
         # Tasks begin in the order of their creation, and the target writes the records of one key in that order.
         offsets = await asyncio.gather(*[self._write_turn(entry) for entry in turns])
         self._last_turn[turns[-1].boundary] = max(offsets)
-        written = [one for one, offset in zip(turns, offsets, strict=True) if offset >= 0]
-        self.report.counts["turns"] += sum(not one.is_forgotten for one in written)
-        self.report.counts["forgotten"] += sum(one.is_forgotten for one in written)
+        written = [turn for turn, offset in zip(turns, offsets, strict=True) if offset >= 0]
+        self.report.counts["turns"] += sum(not turn.is_forgotten for turn in written)
+        self.report.counts["forgotten"] += sum(turn.is_forgotten for turn in written)
 
     async def _write_turn(self, entry: Entry) -> int:
         try:

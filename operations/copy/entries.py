@@ -128,7 +128,9 @@ class EntryBuilder:
         if "memory_id" in arguments:
             arguments["memory_id"] = self._moved_ids.get(arguments["memory_id"], arguments["memory_id"])
         if arguments.get("memory_ids"):
-            arguments["memory_ids"] = [self._moved_ids.get(one, one) for one in arguments["memory_ids"]]
+            arguments["memory_ids"] = [
+                self._moved_ids.get(memory_id, memory_id) for memory_id in arguments["memory_ids"]
+            ]
 
 
 def _changed(record: Record, scope: Scope, change: Callable[[dict[str, Any]], None]) -> bytes:

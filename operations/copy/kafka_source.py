@@ -79,15 +79,15 @@ class _Rows:
 
     def take(self, record: Record) -> None:
         memory_id, value = (record.key or b"").decode(), record.value or b""
-        _keep(self.forgotten, memory_id, is_one=value.startswith(FORGOTTEN_TOMBSTONE))
-        _keep(self.distilled, memory_id, is_one=DISTILLED in value and value.startswith(b"{"))
+        _keep(self.forgotten, memory_id, is_there=value.startswith(FORGOTTEN_TOMBSTONE))
+        _keep(self.distilled, memory_id, is_there=DISTILLED in value and value.startswith(b"{"))
 
 
-def _keep(found: set[str], memory_id: str, *, is_one: bool) -> None:
-    if is_one:
-        found.add(memory_id)
+def _keep(ids: set[str], memory_id: str, *, is_there: bool) -> None:
+    if is_there:
+        ids.add(memory_id)
     else:
-        found.discard(memory_id)
+        ids.discard(memory_id)
 
 
 def log_topics(prefix: str) -> Mapping[Log, str]:

@@ -83,13 +83,13 @@ class KafkaTarget:
 
     async def copied_since(self, since: Positions) -> frozenset[CopiedRecord]:
         """Return the copied records at or after these offsets."""
-        found: set[CopiedRecord] = set()
+        copies: set[CopiedRecord] = set()
         for (log, partition), end in (await self.ends()).items():
             offset = since.get((log, partition), 0)
             while offset < end:
                 records, offset = await self._reader.read((self._topics[log], partition), offset, READ_AT_ONCE)
-                found.update(copied for one in records if (copied := copied_record(log, one)) is not None)
-        return frozenset(found)
+                copies.update(copied for record in records if (copied := copied_record(log, record)) is not None)
+        return frozenset(copies)
 
     async def write(self, entry: Entry) -> int:
         """Write a record until Kafka has it. Raises MemoryServiceError, `too_large`."""
@@ -149,16 +149,18 @@ class KafkaTarget:
     async def keep_distilled(self, scope: Mapping[str, str], kept: Collection[str]) -> int:
         """Forget the distilled memories of a scope but these; return how many there were."""
         wanted = {"schema": "list.v1", "scope": dict(scope), "what": "memories", "types": DISTILLED_TYPES, "limit": 500}
-        every: list[Json] = []
+        memories: list[Json] = []
         cursor = None
         while True:
             page = (await self._ask("retrieve", {**wanted, "include_superseded": True, "cursor": cursor})).result
-            every += page["items"]
+            memories += page["items"]
             if (cursor := page["next"]) is None:
                 break
         # An item of several turns has no turn either.
-        maybe = [one["memory_id"] for one in every if one["turn_id"] is None and one["memory_id"] not in kept]
-        extra = [one for one in maybe if await self._is_distilled(scope, one)]
+        maybe = [
+            memory["memory_id"] for memory in memories if memory["turn_id"] is None and memory["memory_id"] not in kept
+        ]
+        extra = [memory_id for memory_id in maybe if await self._is_distilled(scope, memory_id)]
         for memory_id in extra:
             await self._command("forget", scope, memory_id=memory_id)
         return len(extra)
@@ -169,7 +171,9 @@ class KafkaTarget:
 
     async def revision_keys(self) -> frozenset[bytes | None]:
         """Return the keys of the revisions that are there."""
-        return frozenset([one.key for one in await read_to_end(self._settings, self._pipelines, [PIPELINES_PARTITION])])
+        return frozenset(
+            [revision.key for revision in await read_to_end(self._settings, self._pipelines, [PIPELINES_PARTITION])]
+        )
 
     async def set_revision(self, revision: Record) -> None:
         """Write a revision, and wait until a worker has it. Raises ValueError if it does not take it."""

@@ -42,11 +42,11 @@ class PartitionLogs:
         self._read_until: dict[Log, int] = {log: position.offsets.get(log, 0) for log in LOGS}
 
     async def take(
-        self, known: Positions, ends: Positions, most: int, before_ms: float = math.inf
+        self, seen_ends: Positions, ends: Positions, most: int, before_ms: float = math.inf
     ) -> list[tuple[Log, Record]]:
         """Return the next records, at most `most`, up to the first that is not from before a time.
 
-        `known` are the ends at the look before, `ends` the present ones.
+        `seen_ends` are the ends at the look before, `ends` the present ones.
         """
         taken: list[tuple[Log, Record]] = []
         while len(taken) < most:
@@ -56,14 +56,13 @@ class PartitionLogs:
             if not waiting:
                 break
             # The first of `LOGS` where times are equal.
-            log = min(waiting, key=lambda log: self._ahead[log][0].timestamp_ms)
-            if self._ahead[log][0].offset >= known.get((log, self._partition), 0):
+            earliest = min(waiting, key=lambda log: self._ahead[log][0].timestamp_ms)
+            record = self._ahead[earliest][0]
+            if record.offset >= seen_ends.get((earliest, self._partition), 0) or record.timestamp_ms >= before_ms:
                 break
-            if self._ahead[log][0].timestamp_ms >= before_ms:
-                break
-            record = self._ahead[log].popleft()
-            self.position.offsets[log] = record.offset + 1
-            taken.append((log, record))
+            self._ahead[earliest].popleft()
+            self.position.offsets[earliest] = record.offset + 1
+            taken.append((earliest, record))
         return taken
 
     async def _fill(self, log: Log, end: int) -> None:

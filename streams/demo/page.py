@@ -26,8 +26,8 @@ def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str])
 
     `took_ms` is the round trip of the request; `quotes` holds the text of evidence in resources.
     """
-    found = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
-    yield f"{found}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms round trip"
+    outcome = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
+    yield f"{outcome}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms round trip"
     yield from _warnings(answer.warnings)
     for rank, hit in enumerate(answer.hits, start=1):
         yield ""

@@ -63,19 +63,19 @@ async def run_demo(
                 await run_query(memory, n, question, print_line) for n, question in enumerate(script["questions"], 1)
             ]
             await assemble_prompt(memory, script["context"], print_line)
-        found = all(answer.hits for answer in answers)
+        has_hits = all(answer.hits for answer in answers)
         if url is not None:
-            found &= await ask_over_http(url, DEMO_USER_ID, script["questions"][0], CALL_TIMEOUT_S, print_line)
+            has_hits &= await ask_over_http(url, DEMO_USER_ID, script["questions"][0], CALL_TIMEOUT_S, print_line)
     except MemoryClientError as failure:
         print_line(f"The demo can't go on: {failure}")
         return 1
-    return 0 if found else 1
+    return 0 if has_hits else 1
 
 
 async def declare_modes(memory: MemoryClient, modes: Sequence[Json], print_line: PrintLine) -> None:
     """Declare modes in addition to `general`."""
-    for wanted in modes:
-        mode = await memory.declare_mode(**wanted)
+    for fields in modes:
+        mode = await memory.declare_mode(**fields)
         print_line(f"Declared mode {mode.name}: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
 
 
@@ -101,9 +101,9 @@ async def correct_modes(
     memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], print_line: PrintLine
 ) -> None:
     """Move turns to the modes that they belong to."""
-    for wanted in corrections:
-        turn, mode = accepted[wanted["turn_id"]], wanted["mode"]
-        record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
+    for correction in corrections:
+        turn, mode = accepted[correction["turn_id"]], correction["mode"]
+        record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=correction["project_id"])
         change = f"was {turn.mode} ({turn.mode_source}), is now {record.mode}"
         print_line(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
 

@@ -59,6 +59,6 @@ def _shown(value: Any) -> Any:
         return value
     if isinstance(value, str | Path):
         return CREDENTIALS.sub("…", str(value))
-    if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):
+    if isinstance(value, tuple | frozenset) and all(isinstance(item, str) for item in value):
         return sorted(value)
     return f"{value.__module__}.{value.__qualname__}" if isinstance(value, type) else HIDDEN

@@ -55,6 +55,7 @@ class StallDetector:
             self._stuck_s.clear()
             return self._stalled_s < RECOVERY_TIMEOUT_S
         self._stuck_s = {
-            one: self._stuck_s[one] + counted if one in self._stuck_s else 0.0 for one in self._positions().items()
+            position: self._stuck_s[position] + counted if position in self._stuck_s else 0.0
+            for position in self._positions().items()
         }
         return self._stalled_s < STALL_TIMEOUT_S and max(self._stuck_s.values(), default=0.0) < STUCK_TIMEOUT_S

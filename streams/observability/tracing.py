@@ -121,12 +121,12 @@ class RecordTracer:
 
 
 def _carried_by(record: Record) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in record.headers:
         if name in CARRIED and value is not None and len(value) <= MAX_HEADER_BYTES:
             # The first of a name counts (docs/contract.md).
-            found.setdefault(name, value.decode(errors="replace"))
-    return found
+            fields.setdefault(name, value.decode(errors="replace"))
+    return fields
 
 
 def _attributes(record: Record) -> dict[str, Any]:

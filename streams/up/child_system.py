@@ -35,5 +35,5 @@ async def ready_addresses(up: Process) -> Mapping[str, str] | None:
     async for line in up.stdout:
         text = line.decode().strip()
         if text.startswith(f"{READY}bootstrap="):
-            return dict(one.split("=", 1) for one in text.removeprefix(READY).split())
+            return dict(pair.split("=", 1) for pair in text.removeprefix(READY).split())
     return None

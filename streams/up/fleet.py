@@ -96,8 +96,8 @@ class Fleet:
         """True if every worker serves partitions; one alone is asked over the broker."""
         if len(self._workers) == 1:
             return True
-        found = await asyncio.gather(*(worker.status() for worker in self._workers))
-        return all(status is not None and not status.recovering for status in found)
+        statuses = await asyncio.gather(*(worker.status() for worker in self._workers))
+        return all(status is not None and not status.recovering for status in statuses)
 
     async def announce(self) -> None:
         """Wait until every worker serves partitions, and say so."""

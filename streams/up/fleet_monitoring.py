@@ -45,8 +45,8 @@ class _Pages:
         return web.json_response({"alive": True})
 
     async def health(self, _: web.Request) -> web.Response:
-        found = await asyncio.gather(*(worker.health() for worker in self._workers.values()))
-        return web.json_response({"workers": dict(zip(self._workers, found, strict=True))})
+        answers = await asyncio.gather(*(worker.health() for worker in self._workers.values()))
+        return web.json_response({"workers": dict(zip(self._workers, answers, strict=True))})
 
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S.*)$")

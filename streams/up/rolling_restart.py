@@ -79,8 +79,10 @@ class RollingRestart:
 
     async def _served(self) -> frozenset[int]:
         """Return the partitions that are served by any of the workers."""
-        found = await asyncio.gather(*(worker.status() for worker in self._workers))
-        return frozenset[int]().union(*(one.partitions for one in found if one is not None and not one.recovering))
+        statuses = await asyncio.gather(*(worker.status() for worker in self._workers))
+        return frozenset[int]().union(
+            *(status.partitions for status in statuses if status is not None and not status.recovering)
+        )
 
     def _note(self, state: str, worker: str) -> None:
         draft = self._progress.with_suffix(".new")

@@ -117,7 +117,7 @@ def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:
         return 1
     layout.rolling_restart.unlink(missing_ok=True)
     os.kill(supervisor, RESTART_SIGNAL)
-    known = ""
+    shown_worker = ""
     while supervisor_of(layout) == supervisor:
         state, worker = _progress(layout)
         if state == "done":
@@ -125,9 +125,9 @@ def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:
         if state == "failed":
             print_line(f"restart: the {worker} is not back, the others are not restarted; see {layout.log(worker)}")
             return 1
-        if worker != known:
+        if worker != shown_worker:
             print_line(f"restarting the {worker}")
-            known = worker
+            shown_worker = worker
         time.sleep(POLL_INTERVAL_S)
     print_line("restart: the supervisor has ended")
     return 1
@@ -135,7 +135,7 @@ def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:
 
 def _progress(layout: Layout) -> tuple[str, str]:
     try:
-        found = json.loads(layout.rolling_restart.read_text(encoding="utf-8"))
+        progress = json.loads(layout.rolling_restart.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return "", ""
-    return found["state"], found["worker"]
+    return progress["state"], progress["worker"]

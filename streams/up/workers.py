@@ -49,10 +49,10 @@ class WorkerProcess:
 
     async def status(self) -> ReportedStatus | None:
         """Return its status; None if it does not answer."""
-        found = await self.health()
-        if not isinstance(found, dict) or not isinstance(found.get("partitions"), list):
+        health = await self.health()
+        if not isinstance(health, dict) or not isinstance(health.get("partitions"), list):
             return None
-        return ReportedStatus(frozenset(found["partitions"]), bool(found.get("recovering")))
+        return ReportedStatus(frozenset(health["partitions"]), bool(health.get("recovering")))
 
     async def health(self) -> Any:
         """Return its page `/health`; None if it does not answer."""
