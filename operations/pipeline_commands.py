@@ -83,12 +83,12 @@ def _shown(verb: str, result: Mapping[str, Any]) -> str:
     if verb == "show":
         return json.dumps(result, indent=2)
     if verb == "revisions":
-        return "\n".join(_line(revision, result["current"]) for revision in result["revisions"])
+        return "\n".join(_revision_line(revision, result["current"]) for revision in result["revisions"])
     draft = "valid; nothing was changed, still " if result.get("dry_run") else ""
     return f"{draft}revision {result['revision']} {result['hash'][:12]}"
 
 
-def _line(revision: Mapping[str, Any], current: int) -> str:
+def _revision_line(revision: Mapping[str, Any], current: int) -> str:
     mark = "*" if revision["number"] == current else " "
     restored = "" if revision["restores"] is None else f"restores {revision['restores']} "
     about = (revision["created_at"], revision["author"] or "-", restored + revision["note"])

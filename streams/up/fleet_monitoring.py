@@ -67,18 +67,13 @@ def merge_pages(pages: Mapping[str, str | None]) -> str:
                 if len(heads.setdefault(family, [])) < 2 and line not in heads[family]:
                     heads[family].append(line)
             elif (sample := SAMPLE.match(line)) is not None:
-                samples.setdefault(family, []).append(_labelled(sample, worker))
+                name, labels, value = sample.groups()
+                own = f'worker="{worker}"' + (f",{labels}" if labels else "")
+                samples.setdefault(family, []).append(f"{name}{{{own}}} {value}")
     families = (line for family, head in heads.items() for line in (*head, *samples.get(family, ())))
-    return "\n".join((*families, *_up(pages))) + "\n"
-
-
-def _labelled(sample: re.Match[str], worker: str) -> str:
-    name, labels, value = sample.groups()
-    own = f'worker="{worker}"' + (f",{labels}" if labels else "")
-    return f"{name}{{{own}}} {value}"
-
-
-def _up(pages: Mapping[str, str | None]) -> list[str]:
-    help_text = f"# HELP {WORKER_UP} 1 while the worker of a supervisor of several answers, else 0."
-    values = (f'{WORKER_UP}{{worker="{worker}"}} {int(page is not None)}.0' for worker, page in pages.items())
-    return [help_text, f"# TYPE {WORKER_UP} gauge", *values]
+    answering = (
+        f"# HELP {WORKER_UP} 1 while the worker of a supervisor of several answers, else 0.",
+        f"# TYPE {WORKER_UP} gauge",
+        *(f'{WORKER_UP}{{worker="{worker}"}} {int(page is not None)}.0' for worker, page in pages.items()),
+    )
+    return "\n".join((*families, *answering)) + "\n"
