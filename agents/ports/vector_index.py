@@ -11,7 +11,7 @@ from typing import Protocol
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
 
-PASSAGES_READ = 3
+PASSAGES_READ = 2
 """Passages of a cut text that late interaction reads where it may choose: the tokens of an uncut text of that length
 cost as much."""
 
