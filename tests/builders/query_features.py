@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
+from modestream_client.vocabulary import Role
 
 from agents.rules.cues.labels import label_memory
 from agents.rules.index.bm25 import Postings
@@ -26,6 +27,7 @@ class Line:
     speaker: str = "Ana"
     conversation: str | None = "c1"
     after: timedelta = timedelta(0)
+    role: Role = "user"
 
 
 def query_features_of(
@@ -60,7 +62,7 @@ def _memory_columns(lines: Sequence[Line]) -> MemoryColumns:
 
 
 def _row(number: int, one: Line) -> MemoryRow:
-    memory = made(one.text, number)
+    memory = made(one.text, number, role=one.role)
     when: datetime = START + timedelta(minutes=number) + one.after
     return MemoryRow(
         number=number,

@@ -59,7 +59,8 @@ def regime_features(variant: ModelVariant, regime: Regime) -> list[str]:
     own = [*fields, *_COMMON, *near, *best, *asking, *foreign, *answering]
     if regime == "replies":
         remarked = [f"?remark*{name}" for name in (*fields, *whole, "cover", "around", *near)]
-        return [*own, *whole, *_REPLIES, *ranks, *remarked]
+        partners = [f"{field}.partner" for field in (*fields[2:], *whole)]
+        return [*own, *whole, *_REPLIES, *ranks, *partners, *remarked]
     far = [f"{field}{step}" for field in fields[1:] for step in ("-2", "+2")]
     further = [*far, *(f"{field}.answers" for field in fields), *(f"{field}*longer" for field in fields)]
     large = [f"?large*{field}" for field in (*fields, "around", "conversation")]

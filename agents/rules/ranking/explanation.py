@@ -106,7 +106,7 @@ def describe_feature(name: str) -> str:
 
 
 def _describe_field(part: str) -> str | None:
-    if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith(".answers"):
+    if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith((".answers", ".partner")):
         return "the turns before and after it"
     if part == "conversation" or part.endswith(".best"):
         return "the rest of its conversation"

@@ -2,8 +2,9 @@
 
 A name is a primitive or a product of primitives, such as `?when*date`: `?` marks a trait of the question, everything
 else belongs to the memory. `late+1` is the field `late` of the next turn, `late-2` of the second turn before,
-`late.best` the maximum of the conversation, `late.rank` the reciprocal rank, `late.answers` the value of the previous
-turn if that is a question. The weights file says which names a model uses.
+`late.best` the maximum of the conversation, `late.rank` the reciprocal rank, `late.partner` that of the turn which a
+reply answers, and of the next turn for all others, `late.answers` the value of the previous turn if that is a question.
+The weights file says which names a model uses.
 """
 
 import math
@@ -194,11 +195,15 @@ class RankingFeatures:
         return known
 
     def _transform(self, field: str, transform: str) -> FloatArray:
-        """Return the rank, the maximum of the conversation, or the previous turn's value if that is a question."""
         if transform == "rank":
             values = self._query_features.whole if field == "whole" else self._fields[field]
             assert values is not None, "whole texts have cosines where passages have"
             return reciprocal_ranks(values[self._numbers])
+        if transform == "partner":
+            ranks = np.zeros(len(self._query_features.columns.live))
+            ranks[self._numbers] = self._primitive(f"{field}.rank")
+            is_reply = (self._labels & LABEL_BITS["assistant"]) != 0
+            return take_or_zero(ranks, np.where(is_reply, self._turns_at(-1), self._turns_at(1)))
         if transform == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")
         best = conversation_best(self._fields[field], self._query_features.columns.conversations, self._numbers)

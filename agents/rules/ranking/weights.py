@@ -104,11 +104,11 @@ def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
 
 
 def _is_primitive(name: str, fields: set[str]) -> bool:
-    if name in LABEL_BITS or name in MEMORY_FEATURES or name in ("said_then", "whole", "whole.rank"):
+    if name in LABEL_BITS or name in MEMORY_FEATURES or name in ("said_then", "whole", "whole.rank", "whole.partner"):
         return True
     field, _, form = name.partition(".")
     return (
         name in fields
-        or (field in fields and form in ("best", "answers", "rank"))
+        or (field in fields and form in ("best", "answers", "rank", "partner"))
         or (name[:-2] in fields and name[-2:] in NEIGHBOUR_OFFSETS)
     )

@@ -223,6 +223,7 @@ def test_feature_name_is_invalid(name: str) -> None:
         ("?people*named", "who said it"),
         ("?replies*?advised*assistant", "what the question asks for"),
         ("?replies*whole.rank", "its meaning as a whole"),
+        ("?replies*late.partner", "the turns before and after it"),
         ("?replies*always", INTERCEPT_TEXT),
         ("courtesy", "what it looks like"),
     ],

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from modestream_client.vocabulary import Role
 
 from agents.rules.ranking.features import RankingFeatures, reciprocal_ranks
 from agents.rules.ranking.field_scores import compute_fields
@@ -51,3 +52,24 @@ def test_whole_texts_are_ranked_by_their_cosines() -> None:
     ranked = RankingFeatures(features, compute_fields(features), np.arange(2)).of("whole.rank")
     assert ranked is not None
     assert ranked[1] == 1.0
+
+
+def partners(*roles: Role) -> list[float]:
+    """Return the ranks of the partners of turns of which the first is nearest, the second next, and so on."""
+    lines = [Line(SHORT, role=role) for role in roles]
+    features = query_features_of("harbour", lines, dense=np.linspace(0.9, 0.1, len(lines)))
+    ranked = RankingFeatures(features, compute_fields(features), np.arange(len(lines))).of("dense.partner")
+    assert ranked is not None
+    return ranked.tolist()
+
+
+def test_a_reply_has_the_rank_of_what_it_answers() -> None:
+    assert partners("user", "assistant")[1] == 1.0
+
+
+def test_a_question_has_the_rank_of_its_reply() -> None:
+    assert partners("assistant", "user", "assistant")[1] == pytest.approx(10 / 12)
+
+
+def test_a_question_without_a_reply_has_none() -> None:
+    assert partners("assistant", "user")[1] == 0.0
