@@ -60,7 +60,8 @@ def partners(*roles: Role) -> list[float]:
     features = query_features_of("harbour", lines, dense=np.linspace(0.9, 0.1, len(lines)))
     ranked = RankingFeatures(features, compute_fields(features), np.arange(len(lines))).of("dense.partner")
     assert ranked is not None
-    return ranked.tolist()
+    found: list[float] = ranked.tolist()
+    return found
 
 
 def test_a_reply_has_the_rank_of_what_it_answers() -> None:
