@@ -247,9 +247,9 @@ class Settings(BaseSettings):
         return self.model_dir or self.data_dir / "models"
 
     @property
-    def shared_embedder_dir(self) -> Path | None:
-        """The directory of the embedders' processes that workers share; None: each worker has its own."""
-        return shared_embedder_dir(self.data_dir) if self.shared_embedders else None
+    def embedder_dir(self) -> Path:
+        """The directory of the embedders' processes: one for all workers of the data directory, or this worker's."""
+        return shared_embedder_dir(self.data_dir) if self.shared_embedders else self.worker_run / EMBEDDERS
 
     @property
     def worker_run(self) -> Path:
@@ -266,6 +266,10 @@ def worker_run_dir(data_dir: Path, worker_id: str | None) -> Path:
     return data_dir / "run" / f"{WORKER_RUN_PREFIX}{quote(worker_id, safe='')}" if worker_id else data_dir / "run"
 
 
+EMBEDDERS = "embedders"
+"""The name of the directory of the sockets and locks of embedders."""
+
+
 def shared_embedder_dir(data_dir: Path) -> Path:
-    """Return the directory of the sockets and locks of shared embedders."""
-    return data_dir / "run" / "embedders"
+    """Return the directory of the embedders that all workers of a data directory share."""
+    return data_dir / "run" / EMBEDDERS

@@ -54,21 +54,19 @@ def open_embedders(settings: Settings) -> EmbedderRegistry:
     """Open the embedders of the settings; starts to load the general model in the background."""
     return EmbedderRegistry.open(
         settings.models,
+        settings.embedder_dir,
         settings.embedders,
         settings.embedding_precision,
         settings.embedding_threads,
         INTERACTION_MODEL,
         settings.presets,
         60 * settings.embedder_idle_minutes,
-        settings.shared_embedder_dir,
     )
 
 
 def open_cross_encoder(settings: Settings) -> LocalCrossEncoder:
     """Open the cross-encoder; its model is loaded by the first request that asks for it."""
-    return LocalCrossEncoder(
-        settings.embedding_threads, 60 * settings.embedder_idle_minutes, settings.shared_embedder_dir
-    )
+    return LocalCrossEncoder(settings.embedder_dir, settings.embedding_threads, 60 * settings.embedder_idle_minutes)
 
 
 def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:

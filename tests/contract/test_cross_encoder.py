@@ -19,7 +19,8 @@ async def cross_encoder(request: pytest.FixtureRequest, tmp_path: Path) -> Async
     if request.param == "fake":
         yield FakeCrossEncoder()
         return
-    real = LocalCrossEncoder(1, model=packaged(write_tiny_cross_encoder(tmp_path / "pairs", words=WORDS)))
+    model = packaged(write_tiny_cross_encoder(tmp_path / "pairs", words=WORDS))
+    real = LocalCrossEncoder(tmp_path / "run", 1, model=model)
     yield real
     await real.close()
 

@@ -95,7 +95,8 @@ def registry(folder: Path) -> EmbeddersUnderTest:
     own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
     catalogued = build_catalog(folder, configured(folder), "int8")
     entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
-    return EmbeddersUnderTest(EmbedderRegistry(entries, threads=1, backoff=LoadBackoff(0.01, 0.01)), bring)
+    registry = EmbedderRegistry(entries, folder / "run", threads=1, backoff=LoadBackoff(0.01, 0.01))
+    return EmbeddersUnderTest(registry, bring)
 
 
 @pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)

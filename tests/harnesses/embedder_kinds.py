@@ -63,16 +63,8 @@ def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Clos
     """Return what loads a tiny model in a process of its own."""
     folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
     return lambda query, passage: ProcessEmbedder.start(
-        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2
+        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), folder / "run", 2
     )
 
 
-def in_a_shared_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
-    """Return what loads a tiny model in a process for all workers of a directory."""
-    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
-    return lambda query, passage: ProcessEmbedder.start(
-        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2, shared=folder / "shared"
-    )
-
-
-KINDS = (fake, tiny_mean, tiny_cls, minilm_int8, in_a_process, in_a_shared_process)
+KINDS = (fake, tiny_mean, tiny_cls, minilm_int8, in_a_process)

@@ -29,17 +29,17 @@ class LocalCrossEncoder:
 
     def __init__(
         self,
+        directory: Path,
         threads: int = 0,
         idle_s: float = 0.0,
-        shared: Path | None = None,
         *,
         model: ExportedModel = CROSS_ENCODER,
         backoff: LoadBackoff | None = None,
     ) -> None:
-        """`threads`, `idle_s` and `shared` as of `EmbedderRegistry`; `model` says where the files are."""
+        """`directory`, `threads` and `idle_s` as of `EmbedderRegistry`; `model` says where the files are."""
         self._threads = threads
         self._idle_s = idle_s
-        self._shared = shared
+        self._directory = directory
         self._model = model
         reason = "the cross-encoder could not be loaded, see the log"
         self._loader = ModelLoader(
@@ -85,7 +85,7 @@ class LocalCrossEncoder:
             model_file=self._model.weights_path().name,
             scores_pairs=True,
         )
-        return ProcessEmbedder.start(local, self._threads, shared=self._shared)
+        return ProcessEmbedder.start(local, self._directory, self._threads)
 
     async def _published_only(self, loaded: Fingerprint) -> Fingerprint:
         """Return the fingerprint. Raises ModelMissing for another file than the published one."""

@@ -1,4 +1,4 @@
-"""The embedders of all modes: each model in a process, the worker's or a shared one, loaded when a mode first needs it.
+"""The embedders of all modes: each model in a process of its own, loaded when a mode first needs it.
 
 Guaranteed: `general` loads from the start; no caller waits for a model; one process and one cache for each model. The
 model that `general` uses for other languages is exported with the first such text, and loaded at every later start. A
@@ -50,21 +50,20 @@ class EmbedderRegistry:
     def __init__(
         self,
         entries: Mapping[str, CatalogEntry],
+        directory: Path,
         threads: int = 0,
         backoff: LoadBackoff | None = None,
         classifier: Path | None = None,
         idle_s: float = 0.0,
-        shared: Path | None = None,
     ) -> None:
         """Start the process of `general`. `entries` has the embedders by all their names.
 
         `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. `classifier`
         is the file of the classifier of interaction modes, which runs on the passages of `general`. A model is
-        unloaded after `idle_s` without a use; 0: never. `shared` is the directory of the processes that all workers of
-        a data directory use; None: each model has a process of this worker's own.
+        unloaded after `idle_s` without a use; 0: never. Workers with the same `directory` share the models' processes.
         """
         self._classifier = classifier
-        self._shared = shared
+        self._directory = directory
         self._idle_s = idle_s
         self._watching: asyncio.Task[None] | None = None
         self.on_loaded: Callable[[str], None] = lambda _: None
@@ -83,22 +82,22 @@ class EmbedderRegistry:
     def open(
         cls,
         models: Path,
+        directory: Path,
         configured: Mapping[str, ConfiguredEmbedder],
         precision: Precision,
         threads: int = 0,
         classifier: Path | None = None,
         presets: Collection[str] | None = None,
         idle_s: float = 0.0,
-        shared: Path | None = None,
     ) -> Self:
         """Open the presets, with models below the folder `models`, and the configured embedders.
 
         `precision` is that of `general`; `presets` names those that modes may use, None for all; for `idle_s` and
-        `shared` see the constructor.
+        `directory` see the constructor.
         Raises ValueError for a configured embedder that would replace `general`.
         """
         catalog = build_catalog(models, configured, precision, presets)
-        return cls(catalog, threads, classifier=classifier, idle_s=idle_s, shared=shared)
+        return cls(catalog, directory, threads, classifier=classifier, idle_s=idle_s)
 
     async def start(self) -> None:
         """Begin to load `general`, and its model of other languages if that was exported before."""
@@ -191,11 +190,11 @@ class EmbedderRegistry:
             start = partial(
                 ProcessEmbedder.start,
                 entry.local,
+                self._directory,
                 self._threads,
                 export=entry.export,
                 hub=entry.hub,
                 classifier=self._classifier if entry is self._entries[GENERAL] else None,
-                shared=self._shared,
             )
             for_users = partial(_reason_for_users, entry)
             self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, for_users, self._agreed)

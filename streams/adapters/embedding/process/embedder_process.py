@@ -1,11 +1,27 @@
-"""One run of an embedder's process, as its session sees it: a way to it, its end, and what it was at."""
+"""A worker's connection to an embedder's process, which all workers that are given its directory share.
+
+The first worker that needs a model starts its process, with a listening socket and a locked file that the process
+inherits. Guaranteed: one process for each model and its options; it outlives the worker that started it, and ends when
+no worker is connected, however they die; a lock whose process has ended is free.
+"""
 
 import asyncio
+import contextlib
+import hashlib
 import os
+import signal
+import socket
 import subprocess
-from collections.abc import Collection, Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+
+import structlog
+
+from schemas.failures import ModelMissing
+from streams.adapters.embedding.process.process_lock import locked, pid_of
+from streams.adapters.embedding.process.work_slots import create_slots, read_slots
 
 PROJECT_ROOT = Path(__file__).parents[4]
 """The process's working directory: the project is not an installed package."""
@@ -13,97 +29,166 @@ PROJECT_ROOT = Path(__file__).parents[4]
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Passages run in parallel on all cores, so one matrix product must not use more than one."""
 
-STOP_TIMEOUT_S = 5.0
+PROTOCOL = 3
+"""To be increased with every change of what crosses the connection or is mapped: workers of two releases run side by
+side."""
+
+MAX_WAITING_CONNECTIONS = 128
+
+OPEN_TIMEOUT_S = 10.0
+"""How long another worker may take between its lock and its socket: it may stand still in between."""
+
+OPEN_POLL_INTERVAL_S = 0.01
+
+MAX_REOPENED = 2
+"""How often a process that ends without a word is taken for one that was just ending."""
+
+MAX_SOCKET_PATH_BYTES = 100
+"""The system allows some 104 to 108."""
+
+log = structlog.get_logger()
 
 
-class EmbedderProcess(Protocol):
-    """A process that embeds texts, and the connection to it."""
+class EmbedderProcess:
+    """One run of an embedder's process, as a worker's session sees it: a way to it, its end, and what it was at."""
+
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
+        """Connect to the process of this command, and start it where there is none. Raises ModelMissing, OSError."""
+        name = hashlib.sha256("\n".join((str(PROTOCOL), *command)).encode()).hexdigest()[:16]
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock, self._address = directory / f"{name}.lock", directory / f"{name}.sock"
+        self._slots = directory / f"{name}.work"
+        self._command = command
+        self._is_heard = self._is_abandoned = False
+        self._connection, self._slots_file = self._opened()
 
     @property
     def pid(self) -> int:
         """The process id; 0 where there is none, or it is not known yet."""
+        return pid_of(self._lock) or 0
 
     def read(self, length: int) -> bytes:
-        """Read so many bytes, blocking; fewer at the end. Only before `connect`."""
+        """Read so many bytes, blocking, fewer at the end; only before `connect`.
+
+        Where the process has ended without a word, from another one in its place.
+        """
+        content = self._receive(length)
+        for _ in range(MAX_REOPENED):
+            # Perhaps it was ending, as no other worker was connected, while this one came.
+            if content or self._is_heard or self._is_abandoned:
+                break
+            self._connection.close()
+            os.close(self._slots_file)
+            self._connection, self._slots_file = self._opened()
+            content = self._receive(length)
+        self._is_heard = True
+        return content
+
+    def _receive(self, length: int) -> bytes:
+        with contextlib.suppress(ConnectionError):
+            return self._connection.recv(length, socket.MSG_WAITALL)
+        return b""
 
     def reason(self) -> str:
-        """Return why the first frame did not come. Blocks until the process has ended."""
+        """Return why the first frame did not come."""
+        return "ended while it loaded its model; see its log"
 
     async def connect(self, reader: asyncio.Protocol) -> asyncio.WriteTransport:
         """Have the event loop read; return the way to write."""
-
-    def under_way(self) -> Collection[bytes] | None:
-        """Return the keys of the texts that it was at when it died; None: perhaps all that were sent."""
-
-    def abandon(self) -> None:
-        """End a blocking `read`, and what is needed for this session alone."""
-
-    def kill(self) -> None:
-        """Kill the process: it hangs."""
-
-    async def end(self, writing: asyncio.WriteTransport | None) -> None:
-        """Close the connection; afterwards the process has ended, unless others use it."""
-
-
-class PipedProcess:
-    """A child over pipes, of this session alone. Implements `EmbedderProcess`."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start it. Raises OSError."""
-        self._process = subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            cwd=PROJECT_ROOT,
-            env=os.environ | ONE_THREAD,
-        )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def returncode(self) -> int | None:
-        """None while it runs, or has not been waited for."""
-        return self._process.returncode
-
-    def read(self, length: int) -> bytes:
-        assert self._process.stdout is not None
-        content = b""
-        while len(content) < length and (more := self._process.stdout.read(length - len(content))):
-            content += more
-        return content
-
-    def reason(self) -> str:
-        return f"ended with code {self._process.wait()} while it loaded its model; see the log"
-
-    async def connect(self, reader: asyncio.Protocol) -> asyncio.WriteTransport:
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: reader, self._process.stdout)
-        writing, _ = await loop.connect_write_pipe(asyncio.Protocol, self._process.stdin)
+        self._connection.setblocking(False)  # noqa: FBT003 - the standard library takes no keyword
+        writing, _ = await asyncio.get_running_loop().create_unix_connection(lambda: reader, sock=self._connection)
         return writing
 
-    def under_way(self) -> None:
-        return None
+    def under_way(self) -> frozenset[bytes]:
+        """Return the keys of the texts that it was at when it died, those of other workers included."""
+        return read_slots(self._slots_file)
 
     def abandon(self) -> None:
-        # Ends the thread's read before `end` closes the pipe under it.
-        self._process.kill()
-        self._process.wait()
+        """End a blocking `read`."""
+        self._is_abandoned = True
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
-        self._process.kill()
+        """Kill the process, for all workers: it hangs. Another one is left alone."""
+        if pid := self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     async def end(self, writing: asyncio.WriteTransport | None) -> None:
-        """Close its input, which ends it; kill it if that takes too long."""
-        for pipe in (self._process.stdin, self._process.stdout) if writing is None else ():
-            assert pipe is not None
-            pipe.close()
-        if writing is not None:
-            writing.close()
-        try:
-            await asyncio.to_thread(self._process.wait, STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+        """Close the connection, which ends the process unless others use it."""
+        if writing is None:
+            self._connection.close()
+        else:
+            # Not `close`: it waits until all is written, and a process that hangs reads nothing.
+            writing.abort()
+        if self._slots_file >= 0:
+            os.close(self._slots_file)
+            self._slots_file = -1
+
+    def _opened(self) -> tuple[socket.socket, int]:
+        connection = self._open()
+        return connection, os.open(self._slots, os.O_RDONLY)
+
+    def _open(self) -> socket.socket:
+        deadline = time.monotonic() + OPEN_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if (connection := _connected(self._address)) is not None:
+                return connection
+            with locked(self._lock) as lock:
+                if lock is not None:
+                    return self._start(lock)
+            time.sleep(OPEN_POLL_INTERVAL_S)
+        raise ModelMissing(f"the embedder's process {self.pid} has its lock and takes no connection")
+
+    def _start(self, lock: int) -> socket.socket:
+        """Start the process with the locked file and the socket, which this worker is connected to before."""
+        os.ftruncate(lock, 0)
+        create_slots(self._slots)
+        self._address.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            with _short(self._address) as address:
+                listening.bind(address)
+            listening.listen(MAX_WAITING_CONNECTIONS)
+            connection = _connected(self._address)
+            assert connection is not None
+            process = subprocess.Popen(  # noqa: S603
+                (*self._command, str(listening.fileno()), str(lock), str(self._slots)),
+                stdin=subprocess.DEVNULL,
+                # What it says is in the log of the worker that started it.
+                stdout=2,
+                cwd=PROJECT_ROOT,
+                env=os.environ | ONE_THREAD,
+                pass_fds=(listening.fileno(), lock),
+                # What kills this worker's process group must not reach it.
+                start_new_session=True,
+            )
+        os.pwrite(lock, f"{process.pid}\n".encode(), 0)
+        # It ends after this worker, or before it, and then there is a zombie to be taken.
+        threading.Thread(target=process.wait, name="embedder-process", daemon=True).start()
+        log.info("embedder process is started", pid=process.pid)
+        return connection
+
+
+def _connected(path: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        with _short(path) as address:
+            connection.connect(address)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    return connection
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Yield an address of a socket that is short enough for the system, however long its path is."""
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

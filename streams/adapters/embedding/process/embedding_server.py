@@ -11,7 +11,7 @@ from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.passage_answers import PassageAnswers, Write
-from streams.adapters.embedding.process.passage_pool import Texts
+from streams.adapters.embedding.process.turn_pool import WorkerLine
 
 MAX_REASON_BYTES = 1000
 """Enough for any reason, and written to a pipe in one piece."""
@@ -54,7 +54,7 @@ class EmbeddingServer:
     """Answers in any order: passages where `texts` runs them; a query at once, in the thread that read it."""
 
     def __init__(
-        self, model: LoadedModel, write: Write, texts: Texts, classifier: InteractionClassifier | None = None
+        self, model: LoadedModel, write: Write, texts: WorkerLine, classifier: InteractionClassifier | None = None
     ) -> None:
         self._model = model
         self._write = write

@@ -1,7 +1,7 @@
-"""The embedder port over a process of its own, which ends with the worker.
+"""The embedder port over a process of its own, which ends with the last worker that uses it.
 
 A model in the worker's process would contend with the event loop for the interpreter: each text cost the loop several
-times what passing it over a pipe does. A child that dies is restarted; its unanswered texts fail with `Unavailable`.
+times what passing it over a socket does. A child that dies is restarted; its unanswered texts fail with `Unavailable`.
 A query that is not answered in time fails likewise.
 """
 
@@ -9,10 +9,9 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -25,9 +24,8 @@ from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel, missing_files
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import EmbedderChild, HangLimits
-from streams.adapters.embedding.process.embedder_process import EmbedderProcess, PipedProcess
+from streams.adapters.embedding.process.embedder_process import EmbedderProcess
 from streams.adapters.embedding.process.request_queue import TextDeaths, TextRefusedError
-from streams.adapters.embedding.process.shared_process import SharedProcess
 from streams.adapters.exported_models import Precision
 
 PASSAGES_IN_PIPE_PER_THREAD = 8
@@ -45,20 +43,20 @@ class ProcessEmbedder:
     def __init__(
         self,
         command: Sequence[str],
+        directory: Path,
         query_prefix: str = "",
         passage_prefix: str = "",
         *,
-        open_process: Callable[[Sequence[str]], EmbedderProcess] = PipedProcess,
         threads: int = 2,
         limits: HangLimits | None = None,
         downloads: bool = False,
     ) -> None:
         """Start the child; `load` and `fingerprint` wait for its model, longer if it `downloads`.
 
-        `open_process` starts `command`, or connects to a process of that command which other workers use too.
+        A process of the same command that another worker has started in the `directory` is used instead.
         """
         self._command = command
-        self._open_process = open_process
+        self._directory = directory
         self._query_prefix = query_prefix
         self._passage_prefix = passage_prefix
         self._passages_in_pipe = PASSAGES_IN_PIPE_PER_THREAD * threads
@@ -72,26 +70,26 @@ class ProcessEmbedder:
         self._restarting: asyncio.Task[None] | None = None
 
     def _start_child(self) -> EmbedderChild:
-        process = self._open_process(self._command)
+        process = EmbedderProcess(self._command, self._directory)
         return EmbedderChild(process, self._passages_in_pipe, self._deaths, self._limits, self._begin_restart)
 
     @classmethod
     def start(
         cls,
         local: LocalModel,
+        directory: Path,
         threads_at_once: int = 0,
         *,
         export: Precision | None = None,
         hub: str | None = None,
         classifier: Path | None = None,
         limits: HangLimits | None = None,
-        shared: Path | None = None,
     ) -> Self:
-        """Start with a model; 0 threads means one for each core that this process may use.
+        """Start with a model, or connect to its process in the directory of such processes.
 
+        0 threads means one for each core that this process may use.
         `export` is the precision to export the model in if it is missing; `hub` names the repository to download it
         from if its folder lacks files; `classifier` is the file of the classifier that also runs on every passage.
-        `shared` is the directory of the processes that several workers use; None: the process is this worker's own.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
@@ -100,9 +98,9 @@ class ProcessEmbedder:
         command = (*CHILD_COMMAND, json.dumps(options, sort_keys=True))
         return cls(
             command,
+            directory,
             local.query_prefix,
             local.passage_prefix,
-            open_process=PipedProcess if shared is None else partial(SharedProcess, directory=shared),
             threads=threads,
             limits=limits,
             downloads=bool((export or hub) and missing_files(local)),

@@ -61,16 +61,13 @@ class TextDeaths:
         """Return the number of deaths over this text."""
         return self._deaths.get(request.key, 0) if self._deaths else 0
 
-    def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes] | None = None) -> None:
+    def add(self, in_pipe: Collection[EmbeddingRequest], under_way: Collection[bytes]) -> None:
         """Count a death. Over several texts it makes each a suspect; only one that was alone is counted again.
 
-        `under_way` has the keys of the texts that the process was at, those of other workers included; None: it may
-        have been at any in the pipe.
+        `under_way` has the keys of the texts that the process was at, those of other workers included.
         """
-        at = [one for one in in_pipe if under_way is None or one.key in under_way]
-        number = len(at) if under_way is None else len(under_way)
-        for request in at:
-            if number == 1 or not self.of(request):
+        for request in in_pipe:
+            if request.key in under_way and (len(under_way) == 1 or not self.of(request)):
                 self._deaths[request.key] = self.of(request) + 1
         while len(self._deaths) > MAX_SUSPECTS:
             self._deaths.popitem(last=False)

@@ -72,19 +72,23 @@ class SharedServer:
         self._listening = listening
         self._changing = threading.Lock()
         self._connections: dict[int, Connection] = {}
+        self._accepted = 0
         self._hello: bytes | None = None
         self._serve: Callable[[Connection], None]
 
-    def accept(self) -> None:
+    def accept_one(self) -> None:
+        """Accept the next connection."""
+        try:
+            connected, _ = self._listening.accept()
+        except OSError:
+            os._exit(1)
+        self._accepted += 1
+        self._add(Connection(self._accepted, connected))
+
+    def accept_all(self) -> None:
         """Accept connections until the process ends."""
-        number = 0
         while True:
-            try:
-                connected, _ = self._listening.accept()
-            except OSError:
-                os._exit(1)
-            number += 1
-            self._add(Connection(number, connected))
+            self.accept_one()
 
     def refuse(self, reason: bytes) -> None:
         """Send all workers the reason why no model is loaded."""
@@ -129,7 +133,9 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     """Serve all workers that connect to the inherited socket; the inherited lock is held until the process ends."""
     os.pwrite(int(lock_number), f"{os.getpid()}\n".encode(), 0)
     server = SharedServer(socket.socket(fileno=int(socket_number)))
-    threading.Thread(target=server.accept, daemon=True).start()
+    # The worker that started this process has connected before: it hears also of a model that is missing at once.
+    server.accept_one()
+    threading.Thread(target=server.accept_all, daemon=True).start()
     try:
         model, classifier = load_models(options)
     except ModelMissing as problem:

@@ -112,17 +112,20 @@ class TurnPool:
 
 
 class WorkerLine:
-    """Implements `streams.adapters.embedding.process.passage_pool.Texts`."""
+    """Where the texts of one worker's connection are run; arguments as of `TurnPool`."""
 
     def __init__(self, pool: TurnPool, worker: str) -> None:
         self._pool = pool
         self._worker = worker
 
     def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
+        """Run a passage when its turn has come."""
         self._pool.submit(self._worker, content, passage, alone=alone)
 
     def note(self, content: bytes) -> AbstractContextManager[None]:
+        """Do inside of this context what a passage needs before and after its run: the process may die over it."""
         return self._pool.note(content)
 
     def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
+        """Begin no passage inside of this context."""
         return self._pool.query(content, alone=alone)

@@ -21,6 +21,6 @@ async def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     )
     write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
     entries = build_catalog(tmp_path, {"tiny": ConfiguredEmbedder(path=tmp_path / "tiny", dim=32)}, "int8")
-    made = EmbedderRegistry(entries | {GENERAL: general}, threads=1, backoff=LoadBackoff(0.01, 0.02))
+    made = EmbedderRegistry(entries | {GENERAL: general}, tmp_path / "run", threads=1, backoff=LoadBackoff(0.01, 0.02))
     yield made
     await made.close()

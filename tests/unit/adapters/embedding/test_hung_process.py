@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,7 @@ child.main()
 @pytest.fixture
 async def embedder(tmp_path: Path) -> AsyncIterator[ProcessEmbedder]:
     model = LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 32, words=("red", "house")), 32, "fp32")
-    started = ProcessEmbedder.start(model, 1, limits=QUICK)
+    started = ProcessEmbedder.start(model, tmp_path / "run", 1, limits=QUICK)
     await started.load()
     yield started
     await started.close()
@@ -99,10 +100,10 @@ async def test_stopped_process_is_replaced_without_a_call(embedder: ProcessEmbed
 async def running(program: str, folder: Path, limits: HangLimits = QUICK) -> ProcessEmbedder:
     """Return an embedder whose process runs this program."""
     model = LocalModel("tiny", write_tiny_model(folder / "tiny", 32, words=("red", "house")), 32, "fp32")
-    template = ProcessEmbedder.start(model, 1)
+    template = ProcessEmbedder.start(model, folder / "run", 1)
     command = (template._command[0], "-c", program, *template._command[3:])
     await template.close()
-    embedder = ProcessEmbedder(command, limits=limits)
+    embedder = ProcessEmbedder(command, folder / "run", limits=limits)
     await embedder.load()
     return embedder
 
@@ -139,8 +140,9 @@ async def test_texts_are_cut_before_the_process_reads_them(tmp_path: Path) -> No
     await embedder.close()
 
 
-async def test_loading_has_a_time_limit() -> None:
-    embedder = ProcessEmbedder(("sleep", "600"), limits=HangLimits(load_s=0.2))
+async def test_loading_has_a_time_limit(tmp_path: Path) -> None:
+    sleeping = (sys.executable, "-c", "import time; time.sleep(600)")
+    embedder = ProcessEmbedder(sleeping, tmp_path, limits=HangLimits(load_s=0.2))
     with pytest.raises(ModelMissing, match=r"within 0\.2 s"):
         await embedder.load()
     await embedder.close()

@@ -17,7 +17,6 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
-from streams.adapters.embedding.process.embedder_process import PipedProcess
 from streams.adapters.embedding.process.frames import decode_request, decode_vectors, encode_request, encode_vectors
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.tiny_models import write_tiny_model
@@ -30,7 +29,7 @@ def model(tmp_path: Path) -> LocalModel:
 
 @pytest.fixture
 async def embedder(model: LocalModel) -> AsyncIterator[ProcessEmbedder]:
-    started = ProcessEmbedder.start(model, 1)
+    started = ProcessEmbedder.start(model, model.directory / "run", 1)
     yield started
     await started.close()
 
@@ -73,12 +72,13 @@ def test_process_ends_when_its_worker_is_killed(model: LocalModel) -> None:
         "import sys, time; from pathlib import Path;"
         "from streams.adapters.embedding.inference.local_model import LocalModel;"
         "from streams.adapters.embedding.process.process_embedder import ProcessEmbedder;"
-        f"e = ProcessEmbedder.start(LocalModel('tiny', Path({str(model.directory)!r}), 32, 'fp32'), 1);"
-        "e.fingerprint; print(e._child._process.pid, flush=True); time.sleep(600)"
+        f"folder = Path({str(model.directory)!r});"
+        "e = ProcessEmbedder.start(LocalModel('tiny', folder, 32, 'fp32'), folder / 'run', 1);"
+        "e.fingerprint; print('pid', e._child._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as worker:
         assert worker.stdout
-        child = int(worker.stdout.readline())
+        child = next(int(line.split()[1]) for line in worker.stdout if line.startswith(b"pid "))
         reading = os.pidfd_open(child)
         worker.kill()
     waiting = select.poll()
@@ -87,19 +87,32 @@ def test_process_ends_when_its_worker_is_killed(model: LocalModel) -> None:
     os.close(reading)
 
 
-def test_process_ends_with_its_worker_while_loading() -> None:
-    code = "import time; from streams.adapters.parent_watch import exit_with_parent; exit_with_parent(); time.sleep(99)"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
-        assert child.stdin
-        child.stdin.close()
-        try:
-            assert child.wait(30) == 0
-        finally:
-            child.kill()
+LOADS_FOR_EVER = """
+import time
+from streams.adapters.embedding.process import child, shared_server
+shared_server.load_models = lambda options: time.sleep(600)
+child.main()
+"""
+"""The real process, but for its model, which is never loaded."""
+
+
+async def test_process_ends_with_its_worker_while_loading(tmp_path: Path) -> None:
+    started = ProcessEmbedder([sys.executable, "-c", LOADS_FOR_EVER, "{}"], tmp_path)
+    reading = os.pidfd_open(started._child._process.pid)
+    loading = asyncio.create_task(started.load())
+    await asyncio.sleep(0)
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    await started.close()
+    waiting = select.poll()
+    waiting.register(reading, select.POLLIN)
+    assert waiting.poll(30_000), "the embedder's process outlived its worker"
+    os.close(reading)
 
 
 def test_model_that_fails_to_load_is_missing_with_the_reason(model: LocalModel) -> None:
-    started = ProcessEmbedder.start(replace(model, dim=31), 1)
+    started = ProcessEmbedder.start(replace(model, dim=31), model.directory / "run", 1)
     with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
         _ = started.fingerprint
     asyncio.run(started.close())
@@ -107,29 +120,17 @@ def test_model_that_fails_to_load_is_missing_with_the_reason(model: LocalModel) 
 
 async def test_folder_without_the_model_is_missing_with_instructions(model: LocalModel) -> None:
     (model.directory / "model.onnx").unlink()
-    started = ProcessEmbedder.start(model, 1)
+    started = ProcessEmbedder.start(model, model.directory / "run", 1)
     with pytest.raises(ModelMissing, match=rf"^model.onnx not found: put .* into {model.directory}"):
         await started.load()
     await started.close()
 
 
-async def test_process_that_ends_while_loading_is_a_missing_model() -> None:
-    started = ProcessEmbedder([sys.executable, "-c", "raise SystemExit(7)"])
-    with pytest.raises(ModelMissing, match="ended with code 7"):
+async def test_process_that_ends_while_loading_is_a_missing_model(tmp_path: Path) -> None:
+    started = ProcessEmbedder([sys.executable, "-c", "raise SystemExit(7)"], tmp_path)
+    with pytest.raises(ModelMissing, match="ended while it loaded its model"):
         await started.load()
     await started.close()
-
-
-async def test_closing_while_it_loads_ends_the_process(model: LocalModel) -> None:
-    started = ProcessEmbedder([sys.executable, "-c", "import time; time.sleep(600)"])
-    loading = asyncio.create_task(started.load())
-    await asyncio.sleep(0)
-    loading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await loading
-    await started.close()
-    assert isinstance(started._child._process, PipedProcess)
-    assert started._child._process.returncode == -signal.SIGKILL
 
 
 async def test_restart_with_another_model_stays_unavailable(model: LocalModel, embedder: ProcessEmbedder) -> None:
@@ -150,7 +151,9 @@ async def outcome(embedder: ProcessEmbedder) -> object:
 
 
 async def test_given_prefix_replaces_the_models_own(model: LocalModel) -> None:
-    started = ProcessEmbedder.start(replace(model, query_prefix="red ", passage_prefix="red "), 1)
+    started = ProcessEmbedder.start(
+        replace(model, query_prefix="red ", passage_prefix="red "), model.directory / "run", 1
+    )
     await started.load()
     for call in (started.passage, started.query):
         plain, own, other = [(await call("the house", prefix)).pooled for prefix in ("", None, "house \ud83d")]

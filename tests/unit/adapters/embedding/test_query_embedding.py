@@ -1,6 +1,7 @@
 """The process of `general` classifies passages in the pass that embeds them."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ TEXT = "Why does the login fail after five minutes?"
 
 
 @pytest.fixture
-async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProcessEmbedder]:
+async def reading(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> AsyncIterator[ProcessEmbedder]:
     """The model of `general` with the project's classifier."""
     folder = exported_minilm("int8", tmp_path_factory)
     local = LocalModel("all-MiniLM-L6-v2", folder, 384, "int8", max_tokens=256)
-    started = ProcessEmbedder.start(local, 1, classifier=INTERACTION_MODEL)
+    started = ProcessEmbedder.start(local, tmp_path / "run", 1, classifier=INTERACTION_MODEL)
     yield started
     await started.close()
 

@@ -10,10 +10,8 @@ import pytest
 
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.child import PipedAnswers
 from streams.adapters.embedding.process.embedding_server import EmbeddingServer
-from streams.adapters.embedding.process.passage_pool import PassagePool, Texts
-from streams.adapters.embedding.process.turn_pool import TurnPool
+from streams.adapters.embedding.process.turn_pool import TurnPool, WorkerLine
 from streams.adapters.embedding.process.work_slots import WorkSlots, create_slots
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.paced_model import PacedModel
@@ -22,7 +20,7 @@ PASSAGES = ("one", "two", "three", "four", "five")
 
 QUERY_NUMBER = 100
 
-Pool = Callable[[int], Texts]
+Pool = Callable[[int], WorkerLine]
 """Makes the pool of so many threads."""
 
 
@@ -31,19 +29,20 @@ def model(tmp_path: Path) -> PacedModel:
     return PacedModel.load(LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 24), 24, "fp32"))
 
 
-@pytest.fixture(params=["own", "shared"])
-def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Pool:
-    """The pool of a worker's own process, and that of a process that several share."""
-    if request.param == "own":
-        return PassagePool
+@pytest.fixture
+def pool(tmp_path: Path) -> Pool:
     create_slots(slots := tmp_path / "slots")
     return lambda threads: TurnPool(threads, WorkSlots(slots)).line("1")
 
 
-def answered(model: PacedModel, pool: Texts, threads: int, queries: int) -> list[int]:
+def answered(model: PacedModel, pool: WorkerLine, threads: int, queries: int) -> list[int]:
     """Send all passages, once all threads run one the queries; return the numbers of the answers in their order."""
     (requests, to_child), (responses, from_child) = (_pipe() for _ in range(2))
-    serving = EmbeddingServer(model, PipedAnswers(from_child).write, pool)
+
+    def write(frame: bytes) -> None:
+        from_child.write(frame)
+
+    serving = EmbeddingServer(model, write, pool)
     server = threading.Thread(target=serving.serve, args=(requests,))
     server.start()
     to_child.write(_requests(frames.PASSAGE, PASSAGES, 1))

@@ -112,7 +112,8 @@ async def fingerprint_of(models: Path, log: FakeDeploymentLog) -> Fingerprint:
     """Return the fingerprint of the embedder `tiny` after a start of the registry."""
     general = CatalogEntry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(models / "general", 8), 8, "fp32"))
     entries = build_catalog(models, {"tiny": ConfiguredEmbedder(path=models / "tiny", dim=32)}, "int8")
-    registry = EmbedderRegistry(entries | {GENERAL: general}, threads=1, backoff=LoadBackoff(0.01, 0.02))
+    entries |= {GENERAL: general}
+    registry = EmbedderRegistry(entries, models / "run", threads=1, backoff=LoadBackoff(0.01, 0.02))
     registry.recorded, loaded = RecordedModels(log), asyncio.Event()
     registry.on_loaded = lambda name: loaded.set() if name == "tiny" else None
     mode = Mode(name="any", embedder="tiny", embedding_dim=32)

@@ -49,8 +49,8 @@ async def test_abandoned_requests_are_skipped() -> None:
 async def test_suspect_is_sent_alone_and_counted_alone() -> None:
     deaths = TextDeaths()
     bad, good = request("bad"), request("good")
-    deaths.add([bad, good])
-    deaths.add([bad, good])
+    deaths.add([bad, good], [bad.key, good.key])
+    deaths.add([bad, good], [bad.key, good.key])
     assert deaths.of(bad) == deaths.of(good) == 1
     queue = RequestQueue(6, deaths)
     queue.put("alice", bad)
@@ -59,7 +59,7 @@ async def test_suspect_is_sent_alone_and_counted_alone() -> None:
     first = queue.next([])
     assert first is bad
     assert queue.next([bad]) is None
-    deaths.add([bad])
+    deaths.add([bad], [bad.key])
     deaths.clear(good)
     assert (deaths.of(bad), deaths.of(good)) == (2, 0)
 

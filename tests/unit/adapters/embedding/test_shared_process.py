@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.child_pipes import HangLimits
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.process.process_lock import end_shared_processes
-from streams.adapters.embedding.process.shared_process import SharedProcess
 from tests.builders.tiny_models import write_tiny_model
 
 QUICK = HangLimits(tick_s=0.05, stuck=2, silent=10, passage=400, query_s=5.0, load_s=60)
@@ -45,7 +43,7 @@ from pathlib import Path
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 model, shared = Path(sys.argv[1]), Path(sys.argv[2])
-embedder = ProcessEmbedder.start(LocalModel("tiny", model, 32, "fp32"), 2, shared=shared)
+embedder = ProcessEmbedder.start(LocalModel("tiny", model, 32, "fp32"), shared, 2)
 embedder.fingerprint
 print("pid", embedder._child._process.pid, flush=True)
 time.sleep(600)
@@ -67,7 +65,7 @@ def shared(tmp_path: Path) -> Path:
 async def workers(model: LocalModel, shared: Path, number: int = 2) -> AsyncIterator[list[ProcessEmbedder]]:
     """Open so many embedders on one directory, as so many workers do."""
     async with AsyncExitStack() as stack:
-        started = [ProcessEmbedder.start(model, 2, limits=QUICK, shared=shared) for _ in range(number)]
+        started = [ProcessEmbedder.start(model, shared, 2, limits=QUICK) for _ in range(number)]
         for one in started:
             stack.push_async_callback(one.close)
             await one.load()
@@ -178,11 +176,10 @@ async def test_stopped_process_is_replaced_for_all(model: LocalModel, shared: Pa
 async def test_text_that_ends_the_process_is_refused_and_those_of_other_workers_are_not(
     model: LocalModel, shared: Path
 ) -> None:
-    template = ProcessEmbedder.start(model, 2)
+    template = ProcessEmbedder.start(model, shared, 2)
     command = (sys.executable, "-c", DIES_OVER_BAD, *template._command[3:])
     await template.close()
-    open_process = partial(SharedProcess, directory=shared)
-    one, other = (ProcessEmbedder(command, open_process=open_process, limits=QUICK) for _ in range(2))
+    one, other = (ProcessEmbedder(command, shared, limits=QUICK) for _ in range(2))
     async with asyncio.timeout(100):
         await asyncio.gather(one.load(), other.load())
         texts = [(one, "bad"), *((other, f"red {number}") for number in range(20))]
@@ -197,7 +194,6 @@ async def test_worker_that_reads_nothing_holds_up_no_other(model: LocalModel, sh
         process = silent._child._process
         text = frames.encode_request("", "red house " * 200)
         flood = b"".join(frames.encode_frame(number, frames.PASSAGE, text) for number in range(1, 101))
-        assert isinstance(process, SharedProcess)
         await asyncio.to_thread(process._connection.sendall, flood)
         async with asyncio.timeout(60):
             for number in range(30):
@@ -206,7 +202,7 @@ async def test_worker_that_reads_nothing_holds_up_no_other(model: LocalModel, sh
 
 async def test_reason_of_a_missing_model_reaches_all_workers(model: LocalModel, shared: Path) -> None:
     wrong = replace(model, dim=31)
-    started = [ProcessEmbedder.start(wrong, 1, shared=shared) for _ in range(2)]
+    started = [ProcessEmbedder.start(wrong, shared, 1) for _ in range(2)]
     for one in started:
         with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
             await one.load()
