@@ -1,0 +1,61 @@
+"""Topics that a gateway follows, and dead letters that it reads by their places, over a real broker."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from gateway.service.dead_letter import LetterPlace
+from gateway.service.dead_letter_list import DeadLetterList
+from gateway.wire.dead_letters import TOPIC, KafkaDeadLetters
+from gateway.wire.follow import Cluster, Follower
+from schemas.messages.records import Record
+from streams.adapters.kafka.admin import ensure_topics
+from streams.settings import Settings
+from tests.worlds.live.broker import RunningBroker
+
+LETTERS = 20
+
+
+@pytest.fixture
+async def cluster(live_broker: RunningBroker, prefix: str) -> Cluster:
+    """A deployment whose dead letters lie in turns in two partitions."""
+    settings = Settings(_env_file=None, broker=f"kafka://{live_broker.bootstrap}", topic_prefix=prefix, partitions=2)
+    await ensure_topics(settings, {prefix + TOPIC: {}})
+    async with AIOKafkaProducer(bootstrap_servers=live_broker.bootstrap, acks="all") as producer:
+        for number in range(LETTERS):
+            await producer.send_and_wait(prefix + TOPIC, str(number).encode(), key=b"u", partition=number % 2)
+    return Cluster(live_broker.bootstrap, prefix)
+
+
+@pytest.fixture
+async def letters(cluster: Cluster) -> AsyncIterator[KafkaDeadLetters]:
+    made = KafkaDeadLetters(cluster, DeadLetterList())
+    async with made.running():
+        yield made
+
+
+async def test_letters_are_read_by_their_places(letters: KafkaDeadLetters) -> None:
+    wanted = [LetterPlace(1, 7), LetterPlace(0, 2), LetterPlace(0, 3), LetterPlace(0, 9)]
+    read = [(record.topic, record.value) async for record in letters.read(wanted)]
+    assert read == [(TOPIC, b"4"), (TOPIC, b"6"), (TOPIC, b"18"), (TOPIC, b"15")]
+
+
+async def test_last_records_of_each_partition_are_followed(cluster: Cluster) -> None:
+    seen: list[tuple[int, int]] = []
+    starts: list[dict[tuple[str, int], int]] = []
+
+    def take(records: Sequence[Record]) -> None:
+        seen.extend((record.partition, record.offset) for record in records)
+
+    follower = Follower(cluster, [TOPIC], 3, take, starts.append)
+    following = asyncio.create_task(follower.run())
+    async with asyncio.timeout(30):
+        await follower.is_caught_up.wait()
+    following.cancel()
+    with suppress(asyncio.CancelledError):
+        await following
+    assert starts == [{(TOPIC, 0): 7, (TOPIC, 1): 7}]
+    assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in (7, 8, 9)]
