@@ -25,8 +25,7 @@ from gateway.http.problems import handle_problems
 from gateway.http.request_bodies import ReadBodies
 from gateway.http.routes.health import IsReady, health_routes
 from gateway.http.routes.memories import forget_routes, memory_routes
-from gateway.http.routes.operations import job_routes, operation_routes, tagged
-from gateway.http.routes.pipelines import pipeline_routes
+from gateway.http.routes.operations import job_routes, operation_routes, pipeline_routes, tagged
 from gateway.http.routes.streams import event_routes, export_routes
 from gateway.http.routes.turns import turn_routes
 from gateway.http.routes.users import user_routes

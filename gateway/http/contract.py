@@ -2,20 +2,21 @@
 
 import inspect
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from modestream_client.arguments import ModeName
 from modestream_client.operations import Body, Operation
-from pydantic import BaseModel
+from modestream_client.vocabulary import InteractionMode
+from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
-from gateway.http.bodies import Confirmed, Export, MemoryChange
 from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.lists import ListRequest
 from schemas.messages.maps import MapRequest
 from schemas.messages.retrieval import RetrieveRequest
-from schemas.messages.turns import Turn
+from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scope_models import selector_of
 from schemas.scopes import Scope, Selector
 
@@ -31,6 +32,31 @@ RECORDS: Mapping[str, type[BaseModel]] = {
 
 class Nothing(BaseModel):
     """No fields but those of the scope."""
+
+
+class MemoryChange(BaseModel):
+    """One change of a memory: `mode` moves it, `text` edits its turn, `interaction_mode` corrects what it is for.
+
+    `searchable` and `private`, or one of them, say whether searches find it, and whether a language model may read it.
+    """
+
+    mode: ModeName | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)] | None = None
+    interaction_mode: InteractionMode | None = None
+    searchable: bool | None = None
+    private: bool | None = None
+
+
+class Confirmed(BaseModel):
+    """The name again, of what is to be forgotten."""
+
+    confirm: Annotated[str, Field(description="The same name again.")]
+
+
+class Export(BaseModel):
+    """What to export: by default all projects."""
+
+    read_after: int | None = None
 
 
 REF = "#/components/schemas/{model}"

@@ -1,14 +1,14 @@
 """The routes of the table of operations; long work at once or, with `Prefer: respond-async`, later."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from modestream_client.operations import OPERATIONS, Http, Operation
+from modestream_client.operations import GET_PIPELINE, LIST_REVISIONS, OPERATIONS, Http, Operation
 
-from gateway.http.calls import CALL_FOR, PathName, ReadCall
+from gateway.http.calls import CALL_FOR, OperateCall, PathName, ReadCall
 from gateway.http.contract import Shapes
 from gateway.http.json_answer import JSONAnswer
 from gateway.http.preferences import is_async
@@ -18,6 +18,9 @@ from gateway.service.service import MemoryService
 
 POLL_AFTER_S = 1
 """Seconds until the next question about a job that runs."""
+
+RevisionNumber = Annotated[int | None, Query(ge=0, description="A revision; without it the current one.")]
+Limit = Annotated[int, Query(ge=1, le=200)]
 
 ACCEPTED: Mapping[int | str, dict[str, Any]] = {202: {"description": "It runs; `Location` has the address to ask."}}
 
@@ -49,6 +52,21 @@ def job_routes(service: MemoryService) -> APIRouter:
     async def get_job(call: ReadCall, job_id: PathName) -> Response:
         result = await service.operations.result(call, job_id)
         return _started(call, job_id) if result is None else JSONAnswer(result)
+
+    return router
+
+
+def pipeline_routes(service: MemoryService) -> APIRouter:
+    """Return the routes that show the pipelines."""
+    router = APIRouter(tags=["pipelines"])
+
+    @router.get("/v1/pipelines", operation_id="get_pipeline", summary="The steps of the pipelines, and their settings")
+    async def get_pipeline(call: OperateCall, revision: RevisionNumber = None) -> JSONResponse:
+        return JSONResponse(await service.operations.run(GET_PIPELINE, call, {}, {"revision": revision}))
+
+    @router.get("/v1/pipelines/revisions", operation_id="list_revisions", summary="The last revisions, latest first")
+    async def list_revisions(call: OperateCall, limit: Limit = 50) -> JSONResponse:
+        return JSONResponse(await service.operations.run(LIST_REVISIONS, call, {}, {"limit": limit}))
 
     return router
 
