@@ -62,10 +62,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 84_100, "modules": 830, "functions/100": 13, "imports %": 9.2, COMMENTS: 0.63, "used once": 1_262,
-        "small": 88, "one": 843,
+        "lines": 79_300, "modules": 776, "functions/100": 12.8, "imports %": 9.1, COMMENTS: 0.63, "used once": 1_165,
+        "small": 79, "one": 763,
     },
-    "tests": {"lines": 78_300, "tuple asserts": 826},
+    "tests": {"lines": 78_500, "tuple asserts": 827},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
