@@ -2,8 +2,8 @@
 
 Order: sticky memories by priority; pins; then each section within its budget: rules, state, decisions, distilled
 memories, the last turns, hits of the query, and summaries of matching categories that no turn repeats. The room that
-sections leave goes to hits by rank, then to older turns. The whole prompt, counted as it is sent, never exceeds the
-budget without its reserve.
+sections leave goes to the whole text of the first hits, to hits by rank, then to older turns. The whole prompt, counted
+as it is sent, never exceeds the budget without its reserve.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -53,6 +53,10 @@ MAX_NAMED_PINS = 10
 
 MAX_PIN_CHARS = 80
 """Characters of a pin in a warning; an id has 36."""
+
+MAX_WHOLE_FIRST = 3
+"""First hits whose replies are shown whole before hits of lower worth get room: a passage often misses the next step of
+a list, or the reason that follows. Of more, the room for other evidence suffers."""
 
 MIN_HITS = 20
 """Requested hits, however small the budget: the sections choose among them too."""
@@ -177,6 +181,7 @@ async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSn
     await packer.offer("recent_window", snapshot.turns, room["recent_window"], contiguous=True)
     await packer.offer("retrieved_evidence", candidates.evidence, room["retrieved_evidence"], by_passages=True)
     await packer.offer("capsules", snapshot.summaries, room["capsules"] - content.tokens()["capsules"])
+    await packer.show_whole(candidates.evidence[:MAX_WHOLE_FIRST], except_large=True)
     await packer.offer("retrieved_evidence", candidates.evidence, content.left, by_passages=True)
     if RETENTION_POLICIES[mode].window_overflows:
         await packer.offer("recent_window", snapshot.turns, content.left, contiguous=True)

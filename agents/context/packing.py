@@ -1,8 +1,8 @@
 """Render and count memories, and pack them into a prompt within its token budget.
 
 The whole prompt, counted as it is sent, never exceeds the budget without its reserve. Of a long reply the passages that
-the search has found are shown, and the whole where room is left at the end. Any other text that takes more than a
-quarter of the room is cut to an excerpt.
+the search has found are shown. The first hits are then shown whole where one takes a quarter of the room at most, and
+others where room is left at the end. Any other text that takes more than a quarter of the room is cut to an excerpt.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -196,8 +196,11 @@ class PromptPacker:
                     break
         self.content.drop(memory_id for memory_id in unknown if memory_id not in self._gone)
 
-    async def show_whole(self, memory_ids: Iterable[str]) -> None:
-        """Show kept replies whole instead of their passages where there is room, the most important first."""
+    async def show_whole(self, memory_ids: Iterable[str], *, except_large: bool = False) -> None:
+        """Show kept replies whole instead of their passages where there is room, the most important first.
+
+        `except_large`: those that would take more than a quarter of all room keep their passages.
+        """
         for memory_id in memory_ids:
             kept = self.content.kept(memory_id)
             if kept is None or not kept.entry.excerpt:
@@ -206,7 +209,8 @@ class PromptPacker:
             if len(kept.memory.text.split()) <= kept.tokens + self.content.left:
                 async with aclosing(self._offered.sized(_one(kept.memory))) as entries:
                     async for whole in entries:
-                        self.content.lengthen(whole)
+                        if not (except_large and self._is_large(whole)):
+                            self.content.lengthen(whole)
             await self._pauses.pause_if_due()
 
     async def _readable(

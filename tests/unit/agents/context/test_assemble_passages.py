@@ -24,6 +24,12 @@ def long_turn(number: int, role: str = "assistant", name: str = "") -> Memory:
     return made(text, number, role=role, conversation_id="c2")
 
 
+def middle_turn(number: int) -> Memory:
+    """Return a reply of 1,400 characters, whose second passage has the answer."""
+    text = "\n\n".join([PARAGRAPHS[0], f"Vault {number}. {ANSWER}".strip(), *PARAGRAPHS[1:3]])
+    return made(text, number, role="assistant", conversation_id="c2")
+
+
 def found(library: ContextHarness, *turns: Memory) -> None:
     """Store turns and let the search find them, each by the passage with the answer."""
     library.store(*turns)
@@ -52,6 +58,20 @@ async def test_passages_of_replies_come_before_a_whole_one(library: ContextHarne
     result = await library.assemble_context(budget_tokens=8000)
     assert len(memories(result)) == 20
     assert all("Alabaster" in content for content in contents(result))
+
+
+async def test_the_first_replies_are_whole_before_others_are_shown(library: ContextHarness) -> None:
+    replies = [middle_turn(number) for number in range(40)]
+    found(library, *replies)
+    result = await library.assemble_context(budget_tokens=3000)
+    assert [one.text for one in replies if one.text in contents(result)] == [one.text for one in replies[:3]]
+
+
+async def test_a_first_reply_that_takes_too_much_room_stays_cut(library: ContextHarness) -> None:
+    replies = [middle_turn(number) for number in range(40)]
+    found(library, *replies)
+    result = await library.assemble_context(budget_tokens=700)
+    assert not [one for one in replies if one.text in contents(result)]
 
 
 async def test_a_long_turn_of_the_user_is_whole(library: ContextHarness) -> None:
