@@ -2,10 +2,12 @@
 
 `compact` spends tokens on texts: days in order, and one string for each entry, `[1] 09:30 Ana: …`, where the number is
 the place of the memory in `references`. `full` has an object for each entry, with its id. Where a later statement has
-changed what a text states, `compact` says so behind it, ` [changed 2026-03-01]`, and `full` in a field of its own.
+changed what a text states, `compact` says so in `about`, `[1] was changed on 2026-03-01.`, where no text can fake it,
+and `full` in a field.
 
 Recalled text is untrusted data: it occurs only inside JSON strings, one entry per line, and can't escape its string or
-its line. Counts of lines add up: each begins with a bracket or a quotation mark and ends in a line break.
+its line. Counts of lines add up: each begins with a bracket or a quotation mark and ends in a line break. What `about`
+says of an entry is counted with its line, about a token off; the whole prompt is counted once more.
 """
 
 import json
@@ -51,8 +53,8 @@ class CompactFormat:
     """Days in order, one string for each entry; a text of the request has no number."""
 
     def line(self, entry: Entry) -> str:
-        """Return the entry's string, with a number of the usual length."""
-        return self._line(entry, COUNTED_NUMBER) + ENTRY_SEPARATOR
+        """Return the entry's string, with a number of the usual length, and what `about` says of it."""
+        return self._line(entry, COUNTED_NUMBER) + ENTRY_SEPARATOR + _change(entry, COUNTED_NUMBER)
 
     def day(self, entry: Entry) -> str:
         """Return the opening and the closing line of the entry's day."""
@@ -60,20 +62,20 @@ class CompactFormat:
 
     def body(self, entries: Sequence[Entry]) -> str:
         """Return `{"about": …, "memories": {day: [entry, …]}}`."""
-        days, count = [], 0
+        days, count, about = [], 0, MEMORIES_NOTICE
         for day, grouped in groupby(entries, _day_of):
             lines = []
             for entry in grouped:
                 count += entry.memory_id is not None
                 lines.append(self._line(entry, count))
+                about += _change(entry, count)
             days.append(f'"{day}":[\n{ENTRY_SEPARATOR.join(lines)}\n]')
-        return f'{{"about":{_json(MEMORIES_NOTICE)},"memories":{{\n{ENTRY_SEPARATOR.join(days)}\n}}}}'
+        return f'{{"about":{_json(about)},"memories":{{\n{ENTRY_SEPARATOR.join(days)}\n}}}}'
 
     def _line(self, entry: Entry, number: int) -> str:
         place = "" if entry.memory_id is None else f"[{number}] "
         speaker = entry.speaker or entry.role or DISTILLED
-        changed = "" if entry.changed_at is None else f" [changed {_day(entry.changed_at)}]"
-        return _json(f"{place}{_utc(entry.occurred_at):%H:%M} {speaker}: {entry.text}{changed}")
+        return _json(f"{place}{_utc(entry.occurred_at):%H:%M} {speaker}: {entry.text}")
 
 
 class FullFormat:
@@ -98,6 +100,10 @@ FORMATS: Mapping[ContextFormat, PromptFormat] = {"compact": CompactFormat(), "fu
 
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
+
+
+def _change(entry: Entry, number: int) -> str:
+    return "" if entry.changed_at is None else f" [{number}] was changed on {_day(entry.changed_at)}."
 
 
 def _day(moment: datetime) -> str:

@@ -45,8 +45,7 @@ async def test_the_older_of_two_values_is_marked(library: ContextHarness) -> Non
 async def test_the_compact_form_says_when_it_was_changed(library: ContextHarness) -> None:
     moved(library)
     result = await library.assemble_context(format="compact")
-    assert "I live in Berlin. [changed 2026-02-04]" in result.messages[1].content
-    assert 'I live in Hamburg."' in result.messages[1].content
+    assert "[1] was changed on 2026-02-04." in result.messages[1].content
 
 
 async def test_what_a_consolidation_has_merged_is_not_changed(library: ContextHarness) -> None:
@@ -79,5 +78,5 @@ async def test_a_marked_context_stays_within_its_budget(library: ContextHarness)
         library.store(old, new)
     library.store(*turns)
     result = await library.assemble_context(format="compact", budget_tokens=500)
-    assert result.messages[1].content.count("[changed 2026-02-04]") == len(result.references)
+    assert result.messages[1].content.count("was changed on 2026-02-04.") == len(result.references)
     assert result.tokens["total"] <= 500

@@ -57,12 +57,23 @@ def test_compact_format_has_days_with_numbered_strings() -> None:
     }
 
 
-def test_a_changed_value_is_marked_in_both_formats() -> None:
-    changed = Entry.of(made("I live in Berlin."), changed_at=START + timedelta(days=3))
-    assert '[1] 10:00 user: I live in Berlin. [changed 2026-02-04]"' in FORMATS["compact"].body([changed])
-    [shown] = json.loads(FORMATS["full"].body([changed]))["memories"]
-    assert shown["content"] == "I live in Berlin."
-    assert shown["changed_at"] == "2026-02-04T10:00:00Z"
+CHANGED = Entry.of(made("I live in Berlin."), changed_at=START + timedelta(days=3))
+
+
+def test_the_compact_format_names_changed_values_before_the_memories() -> None:
+    about = body_of("compact")["about"]
+    body = json.loads(FORMATS["compact"].body([CHANGED]))
+    assert body["about"] == f"{about} [1] was changed on 2026-02-04."
+
+
+def test_a_changed_value_has_the_line_of_any_other_in_the_compact_format() -> None:
+    body = json.loads(FORMATS["compact"].body([CHANGED]))
+    assert body["memories"] == {"2026-02-01": ["[1] 10:00 user: I live in Berlin."]}
+
+
+def test_the_full_format_has_the_time_of_the_change() -> None:
+    [shown] = json.loads(FORMATS["full"].body([CHANGED]))["memories"]
+    assert (shown["content"], shown["changed_at"]) == ("I live in Berlin.", "2026-02-04T10:00:00Z")
 
 
 def test_times_of_the_compact_format_are_in_utc() -> None:
