@@ -13,8 +13,8 @@ from agents.rules.context.expiry import expired_spans
 from agents.rules.context.taking_back import taken_back_spans
 from agents.rules.context.visible_memories import labels_without
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel, sentences_with_labels
+from agents.rules.text.overlap import content_stems
 from agents.rules.text.sentences import Span
-from agents.rules.text.stem_overlap import content_stems
 from schemas.state.memories import Memory
 
 

@@ -11,7 +11,7 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.modes.embedder_comparison import MIN_TURNS, SampledTurn, compare, describe, sample_turns
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job
 from schemas.models.vectors import Vector

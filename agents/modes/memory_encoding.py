@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.ports.embedder import Embedder
-from agents.rules.text.embedding_text import embedded_passages, embedding_text
+from agents.rules.text.passages import embedded_passages, embedding_text
 from schemas.models.vectors import Encoded, PassageVectors
 from schemas.state.memories import Memory
 

@@ -10,7 +10,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.rules.modes.declaring import require_mode
 from agents.rules.modes.serving import awaits_declared
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, index_names

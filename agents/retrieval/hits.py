@@ -26,7 +26,7 @@ from agents.rules.ranking.rank_fusion import (
 )
 from agents.rules.ranking.ranking import Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
-from agents.rules.text.embedding_text import memory_passages
+from agents.rules.text.passages import memory_passages
 from agents.rules.text.tokenizer import content_terms
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.state.memories import Memory

@@ -21,7 +21,7 @@ from agents.rules.interaction.decision import (
     smooth_interaction,
 )
 from agents.rules.interaction.stability import StabilitySource, assume_stable
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction

@@ -26,7 +26,7 @@ from agents.rules.prompts.prompting import (
     Template,
     build_understanding_prompt,
 )
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from agents.understanding.earlier_items import MAX_EARLIER_ITEMS, EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable

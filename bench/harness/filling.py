@@ -17,7 +17,7 @@ import numpy as np
 from modestream_client import MemoryClient
 
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.text.entities import extract_entities
+from agents.rules.text.tokenizer import extract_entities
 from bench.harness.system import running
 from bench.harness.texts import mixed_turns
 from schemas.models.vectors import Point

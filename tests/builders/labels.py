@@ -1,7 +1,7 @@
 """Labels of texts."""
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
-from agents.rules.text.entities import extract_entities
+from agents.rules.text.tokenizer import extract_entities
 from tests.builders.memories import made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.text.embedding_text import MAX_CONTENT_CHARS
+from agents.rules.text.passages import MAX_CONTENT_CHARS
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.export.model_export import export_model

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.rules.query.questions import parse_question
-from agents.rules.text.embedding_text import MAX_CAPTION_CHARS, MAX_CONTENT_CHARS
+from agents.rules.text.passages import MAX_CAPTION_CHARS, MAX_CONTENT_CHARS
 
 CONVERSATIONS = Path(__file__).parents[1] / "ranking" / "conversations"
 
@@ -53,7 +53,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
 
 
 def _embedded_text(turn: dict[str, Any]) -> str:
-    """Return the text of a turn and its image caption as `agents.rules.text.embedding_text` formats it."""
+    """Return the text of a turn and its image caption as `agents.rules.text.passages` formats it."""
     caption = turn.get("blip_caption")
     return str(turn["text"])[:MAX_CONTENT_CHARS] + (f" [image: {caption[:MAX_CAPTION_CHARS]}]" if caption else "")
 

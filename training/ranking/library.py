@@ -22,7 +22,7 @@ from agents.rules.memory.versions import identify_turn, next_memory
 from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import choose_fusion_method
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 from schemas.models.vectors import Point

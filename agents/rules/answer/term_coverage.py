@@ -16,9 +16,8 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.questions import Question
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.ranking import SCORE_DECIMALS
-from agents.rules.text.entities import extract_entities
-from agents.rules.text.stemming import stems
-from agents.rules.text.tokenizer import content_terms, tokenize
+from agents.rules.text.languages import stems
+from agents.rules.text.tokenizer import content_terms, extract_entities, tokenize
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.state.memories import Memory
 

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.clustering.kmeans_cells import RowIndices
-from agents.rules.text.courtesy_words import courtesy_stems
-from agents.rules.text.languages import detect_language
-from agents.rules.text.stemming import stems
+from agents.rules.text.languages import courtesy_stems, detect_language, stems
 from agents.rules.text.tokenizer import content_terms, tokenize
 from schemas.models.vectors import Matrix, Vector
 
@@ -38,7 +36,7 @@ class NeighbourThresholds:
     `near`: position of the cosine between the background cosine (0) and 1; the cosine of unrelated texts depends on the
     embedder: 0.1 with MiniLM, 0.75 with e5. `cosine`: sufficient in any case, for memories of one topic only. `shared`:
     Dice coefficient of the stems, weighted by idf. `stems`: number of shared stems; `content_stems`: those of them that
-    are no courtesy words (`agents.rules.text.courtesy_words`).
+    are no courtesy words (`agents.rules.text.languages`).
     """
 
     near: float

@@ -21,9 +21,9 @@ from modestream_client.vocabulary import Decay, ModeSource
 from agents.rules.clustering.knn import topic_stems
 from agents.rules.index.recency import HALF_LIFE_DAYS
 from agents.rules.memory.identity import derive_distilled_id, hash_texts
-from agents.rules.text.embedding_text import embedding_text
-from agents.rules.text.entities import extract_entities
+from agents.rules.text.passages import embedding_text
 from agents.rules.text.sentences import split_sentences
+from agents.rules.text.tokenizer import extract_entities
 from schemas.moments import iso
 from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding
 from schemas.state.visibility import EVERYWHERE, Visibility

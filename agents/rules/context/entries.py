@@ -12,7 +12,7 @@ from modestream_client.vocabulary import Role
 
 from agents.rules.context.excerpts import EXCERPT_SEPARATOR
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
-from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.passages import lexical_text
 from schemas.messages.assemble import RequestText
 from schemas.state.memories import Memory
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
-from agents.rules.text.date_words import MONTHS, WEEKDAYS
-from agents.rules.text.dates import find_dates
+from agents.rules.text.dates import MONTHS, WEEKDAYS, find_dates
 from agents.rules.text.sentences import Span, sentence_spans
 from agents.rules.text.tokenizer import fold
 

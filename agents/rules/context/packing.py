@@ -11,7 +11,7 @@ from typing import NamedTuple
 from modestream_client.assembled import SECTIONS, Section
 
 from agents.rules.context.entries import Entry
-from agents.rules.text.shingles import ShingleIndex
+from agents.rules.text.overlap import ShingleIndex
 from schemas.state.memories import Memory
 
 

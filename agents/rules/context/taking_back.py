@@ -8,8 +8,8 @@ the sentences.
 from collections.abc import Iterable, Sequence
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
+from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.sentences import Span, sentence_spans
-from agents.rules.text.stem_overlap import content_stems, stem_coverage
 
 MIN_COVERAGE = 0.5
 """Minimum share of a rule's content stems in the statement that takes it back."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from agents.rules.cues.intents import COURTESY_TURN, STACK_TRACE
-from agents.rules.text.date_words import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
+from agents.rules.text.dates import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
 from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
 

@@ -13,8 +13,8 @@ from modestream_client.vocabulary import ItemKind
 
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.label_forms import find_form_labels
-from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.non_english import is_non_english
+from agents.rules.text.passages import embedding_text
 from agents.rules.text.sentences import Sentence, parse_sentence, parse_sentences, split_sentences
 from schemas.state.memories import Memory
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agents.rules.cues.labels import SentenceLabel, label_memory
 from agents.rules.index.indexed_words import indexed_words
 from agents.rules.index.traits import Trait
-from agents.rules.text.embedding_text import lexical_text, passage_starts
+from agents.rules.text.passages import lexical_text, passage_starts
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
 

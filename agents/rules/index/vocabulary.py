@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.index.columns import IntArray
-from agents.rules.text.stemming import stems
+from agents.rules.text.languages import stems
 
 NGRAM_SIZE = 4
 """Letters per n-gram: McNamee and Mayfield, "Character N-Gram Tokenization for European Language Text Retrieval"

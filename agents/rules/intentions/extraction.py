@@ -14,7 +14,7 @@ from modestream_client.vocabulary import ItemKind, Role
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.memory.understanding import current_text_hash
-from agents.rules.text.stem_overlap import content_stems, stem_coverage
+from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.tokenizer import fold
 from schemas.internal.events import Learned
 from schemas.state.aims import IntentionUpdate

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from agents.rules.intentions.extraction import TurnStatements, extract_statements
 from agents.rules.intentions.view import ReadMemory, is_text_current
-from agents.rules.text.stem_overlap import content_stems, stem_coverage
+from agents.rules.text.overlap import content_stems, stem_coverage
 from schemas.internal.events import Learned
 from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart, ResolutionSignal
 

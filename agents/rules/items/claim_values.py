@@ -19,7 +19,7 @@ from agents.rules.items.known_names import (
     KIN_NAMES,
     TWO_WORD_CITIES,
 )
-from agents.rules.text.date_words import MONTHS, MONTHS_IN_ITALIAN_AND_PORTUGUESE, WEEKDAYS
+from agents.rules.text.dates import MONTHS, MONTHS_IN_ITALIAN_AND_PORTUGUESE, WEEKDAYS
 
 
 class Words(NamedTuple):

@@ -9,9 +9,8 @@ from modestream_client.vocabulary import ItemKind, MemoryType
 from agents.rules.items.claim_reading import extract_claim
 from agents.rules.items.kinds import CLAIM_KINDS, REPLACING_VOICES, Voice
 from agents.rules.text.dates import find_dates
-from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import Span, parse_sentence
-from agents.rules.text.tokenizer import fold
+from agents.rules.text.tokenizer import extract_entities, fold
 from schemas.state.memories import Memory
 
 

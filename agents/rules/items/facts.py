@@ -7,7 +7,7 @@ Every repetition in a pattern is bounded or of one character class, so matching 
 import re
 from typing import NamedTuple
 
-from agents.rules.text.date_words import MONTHS, NUMBER_WORDS, WEEKDAYS
+from agents.rules.text.dates import MONTHS, NUMBER_WORDS, WEEKDAYS
 
 
 class FactPattern(NamedTuple):

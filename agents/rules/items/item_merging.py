@@ -14,7 +14,7 @@ from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.memory.identity import derive_item_id, hash_texts
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.memory.visibility import item_visibility, with_applicable_embedding
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
 
 MAX_SUPPORTS = 32

@@ -4,7 +4,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.text.dates import find_dates
-from agents.rules.text.entities import extract_entities
+from agents.rules.text.tokenizer import extract_entities
 from schemas.internal.events import Reread, Understood
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction

@@ -11,8 +11,8 @@ from agents.rules.cues.intents import intent_of
 from agents.rules.memory.identity import derive_memory_id, hash_texts
 from agents.rules.memory.visibility import own_after_turn
 from agents.rules.text.dates import find_dates
-from agents.rules.text.embedding_text import embedding_text
-from agents.rules.text.entities import extract_entities
+from agents.rules.text.passages import embedding_text
+from agents.rules.text.tokenizer import extract_entities
 from schemas.messages.turns import Turn, TurnAccepted
 from schemas.state.memories import Embedding, Memory, TextVersion, TurnUnderstanding
 from schemas.state.modes import GENERAL

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.rules.text.entities import extract_entities
 from agents.rules.text.non_english import is_non_english
-from agents.rules.text.tokenizer import content_terms, fold, question_terms
+from agents.rules.text.tokenizer import content_terms, extract_entities, fold, question_terms
 
 MAX_QUESTION_CHARS = 4096
 """Characters of a question that are read; longer text is a pasted page."""

@@ -32,7 +32,7 @@ from agents.rules.ranking.memory_features import (
 )
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
 from agents.rules.ranking.weights import FeatureName, LinearModel
-from agents.rules.text.date_ranges import DateRange, find_date_ranges
+from agents.rules.text.dates import DateRange, find_date_ranges
 
 MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
 """Upper bounds of features from single neighbours, and from the wider context. A question of one or two words has full

@@ -13,8 +13,7 @@ from agents.rules.index.bm25 import idf
 from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import FeatureArrays
-from agents.rules.text.languages import detect_language, stop_words_of
-from agents.rules.text.stemming import stems
+from agents.rules.text.languages import detect_language, stems, stop_words_of
 from agents.rules.text.tokenizer import fold, tokenize
 from schemas.models.vectors import Matrix, Spans
 

@@ -16,7 +16,7 @@ from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import QUESTION_TYPES
 from agents.rules.ranking.field_scores import matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
-from agents.rules.text.date_ranges import DateRange
+from agents.rules.text.dates import DateRange
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
 
 MIN_SCALED_SCORE = -9.0

@@ -1,25 +1,102 @@
-"""Extract the dates that a text mentions, in English, German, Spanish and French. Pure.
+"""Extract dates from a text, and date ranges from a question, in English, German, Spanish and French. Pure.
 
-Enters: a text and when it was said, which is its `today`. Leaves: ISO dates. Guaranteed: time linear in the text; an
-ambiguous form, such as `03/04`, gives nothing.
+Guaranteed: time linear in the text; an ambiguous form, such as `03/04`, gives nothing; an ambiguous month, such as
+`may`, counts only with a day, a year or a preposition.
 """
 
+import calendar
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
-from agents.rules.text.date_words import (
-    AMBIGUOUS_MONTHS,
-    DAY_WORDS,
-    DAYS_PER_UNIT,
-    LAST_WORDS,
-    MONTHS,
-    NEXT_WORDS,
-    NUMBER_WORDS,
-    WEEK_PHRASES,
-    WEEKDAYS,
-)
 from agents.rules.text.tokenizer import fold
+
+
+def _numbered(names: str, first: int) -> dict[str, int]:
+    return {name: number for number, row in enumerate(names.split("|"), first) for name in row.split()}
+
+
+MONTHS: Mapping[str, int] = _numbered(
+    "january jan januar janner enero ene janvier janv|february feb februar febrero fevrier fevr"
+    "|march mar marz maerz marzo mars|april apr abril abr avril avr|may mai mayo|june jun juni junio juin"
+    "|july jul juli julio juillet juil|august aug agosto ago aout|september sep sept septiembre setiembre septembre"
+    "|october oct oktober okt octubre octobre|november nov noviembre novembre"
+    "|december dec dezember dez diciembre dic decembre",
+    1,
+)
+"""Months by name and common abbreviation."""
+
+MONTHS_IN_ITALIAN_AND_PORTUGUESE: Mapping[str, int] = _numbered(
+    "gennaio janeiro|febbraio fevereiro|marco|aprile|maggio maio|giugno junho|luglio julho||settembre setembro"
+    "|ottobre outubro|novembro|dicembre dezembro",
+    1,
+)
+"""Those of questions alone."""
+
+WEEKDAYS: Mapping[str, int] = _numbered(
+    "monday montag lunes lundi|tuesday dienstag martes mardi|wednesday mittwoch miercoles mercredi"
+    "|thursday donnerstag jueves jeudi|friday freitag viernes vendredi|saturday samstag sonnabend sabado samedi"
+    "|sunday sonntag domingo dimanche",
+    0,
+)
+"""Weekdays by name; Monday is 0. Without abbreviations: `sun` and `mar` are words."""
+
+NUMBER_WORDS: Mapping[str, int] = _numbered(
+    "a an one ein eine einem einer un una uno une|two zwei dos deux|three drei tres trois|four vier cuatro quatre"
+    "|five funf cinco cinq|six sechs seis|seven sieben siete sept|eight acht ocho huit|nine neun nueve neuf"
+    "|ten zehn diez dix|eleven elf once onze|twelve zwolf doce douze",
+    1,
+)
+"""Numbers up to twelve by word."""
+
+DAY_WORDS: Mapping[str, int] = {
+    **dict.fromkeys(("day before yesterday", "vorgestern", "anteayer", "antes de ayer", "avant-hier"), -2),
+    **dict.fromkeys(("yesterday", "gestern", "ayer", "anoche", "hier", "last night"), -1),
+    **dict.fromkeys(("today", "tonight", "this morning", "heute", "hoy", "esta noche", "aujourd'hui", "ce soir"), 0),
+    **dict.fromkeys(("tomorrow", "morgen", "manana", "demain"), 1),
+    **dict.fromkeys(("day after tomorrow", "ubermorgen", "uebermorgen", "pasado manana", "apres-demain"), 2),
+}
+"""Distance from today in days. `agents.rules.text.dates` excludes the other meanings of `morgen`, `manana`, `hier`."""
+
+DAYS_PER_UNIT: Mapping[str, int] = {
+    **dict.fromkeys(("day", "days", "tag", "tage", "tagen", "dia", "dias", "jour", "jours"), 1),
+    **dict.fromkeys(("week", "weeks", "woche", "wochen", "semana", "semanas", "semaine", "semaines"), 7),
+}
+"""Days per unit. Months and years are left out: their length varies."""
+
+WEEK_PHRASES: Mapping[str, int] = {
+    **dict.fromkeys(
+        ("last week", "letzte woche", "vorige woche", "vergangene woche", "la semana pasada", "la semaine derniere"), -1
+    ),
+    **dict.fromkeys(("this week", "diese woche", "esta semana", "cette semaine"), 0),
+    **dict.fromkeys(
+        (
+            "next week",
+            "nachste woche",
+            "naechste woche",
+            "kommende woche",
+            "la proxima semana",
+            "la semana que viene",
+            "la semaine prochaine",
+        ),
+        1,
+    ),
+}
+"""Distance from this week in weeks."""
+
+LAST_WORDS = frozenset(
+    {"last", "letzten", "letzter", "letztem", "vorigen", "vergangenen", "pasado", "ultimo", "dernier", "passe"}
+)
+"""Words beside a weekday in the past."""
+
+NEXT_WORDS = frozenset(
+    {"next", "nachsten", "naechsten", "nachster", "kommenden", "kommender", "proximo", "viene", "prochain"}
+)
+"""Words beside a weekday in the future."""
+
+AMBIGUOUS_MONTHS = frozenset({"may", "mar", "march", "set", "ago", "abr", "out"})
+"""Months that are also other words: they count only with a year, an ordinal or an `of`."""
+
 
 MAX_DATES = 16
 """Maximum dates per text: a text with more is a table."""
@@ -188,3 +265,55 @@ def _valid_date(match: re.Match[str], year: int, month: int, day: int) -> _Match
         yield match.start(), date(year, month, day)
     except ValueError:
         return
+
+
+DateRange = tuple[int, int]
+"""First and last day, both included, as `date.toordinal` counts."""
+
+MAX_QUESTION_CHARS = 4096
+"""Characters of a question to parse."""
+
+MAX_YEARS = 32
+"""Latest years to apply a month without a year to."""
+
+_ALL_MONTHS = {**MONTHS, **MONTHS_IN_ITALIAN_AND_PORTUGUESE}
+_MONTH_NAMES = "|".join(sorted(_ALL_MONTHS, reverse=True))
+
+_MONTH_OF_QUESTION = re.compile(
+    rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ ](?:of[ ]|de[ ])?)?\b(?P<month>{_MONTH_NAMES})\b"
+    r"(?:[ ](?P<after>\d{1,2})(?:st|nd|rd|th)?\b(?![:.]\d))?(?:,?[ ](?:de[ ]|of[ ])?(?P<year>(?:19|20)\d\d))?"
+)
+_YEAR_OF_QUESTION = re.compile(r"\b(?P<year>(?:19|20)\d\d)\b")
+_BEFORE_A_MONTH = re.compile(r"\b(?:in|of|since|until|by|during|last|early|late|im|seit|en|de|em|ab)[ ]$")
+
+
+def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
+    """Return the named months and days, or the named years if there are none."""
+    text = fold(question[:MAX_QUESTION_CHARS])
+    ranges = [
+        found for match in _MONTH_OF_QUESTION.finditer(text) for found in _month_ranges(match, text, years[-MAX_YEARS:])
+    ]
+    return ranges or [_year_range(int(match["year"])) for match in _YEAR_OF_QUESTION.finditer(text)]
+
+
+def _month_ranges(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateRange]:
+    day = match["day"] or match["after"]
+    if match["month"] in AMBIGUOUS_MONTHS and not (day or match["year"]):
+        start = match.start("month")
+        if not _BEFORE_A_MONTH.search(text, max(0, start - 8), start):
+            return []
+    month = _ALL_MONTHS[match["month"]]
+    wanted = [int(match["year"])] if match["year"] else years
+    return [days for year in wanted for days in _day_ranges(year, month, int(day or 0))]
+
+
+def _day_ranges(year: int, month: int, day: int) -> list[DateRange]:
+    """Return the day, the whole month if `day` is 0, or nothing if the month is shorter."""
+    last = calendar.monthrange(year, month)[1]
+    if day > last:
+        return []
+    return [(date(year, month, day or 1).toordinal(), date(year, month, day or last).toordinal())]
+
+
+def _year_range(year: int) -> DateRange:
+    return date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import NamedTuple
 
-from agents.rules.text.date_words import MONTHS
+from agents.rules.text.dates import MONTHS
 from agents.rules.text.tokenizer import fold
 
 MAX_PARSED_CHARS = 8192

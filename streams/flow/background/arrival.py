@@ -18,7 +18,7 @@ from agents.memory.recovery import find_removed_but_indexed, repair_superseded_f
 from agents.rules.index.indexed_words import is_long
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.embedding_status import may_need_resend
-from agents.rules.text.embedding_text import whole_text
+from agents.rules.text.passages import whole_text
 from schemas.failures import Unavailable
 from schemas.internal.events import Forgotten, Remembered
 from schemas.state.memories import Memory

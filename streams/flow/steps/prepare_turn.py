@@ -15,7 +15,7 @@ from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText
 from agents.rules.memory.versions import has_same_text, identify_turn, memory_to_read
-from agents.rules.text.embedding_text import lexical_text, whole_text
+from agents.rules.text.passages import lexical_text, whole_text
 from schemas.failures import Rejected, Unavailable
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn

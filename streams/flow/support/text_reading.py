@@ -7,7 +7,7 @@ from agents.rules.index.indexed_words import IndexedWords, indexed_words, keep_w
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText
-from agents.rules.text.embedding_text import lexical_text, passage_starts
+from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 

@@ -18,7 +18,7 @@ from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.command_types import CommandHandler, CommandResult
 from agents.rules.memory.embedding_status import report_of
-from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.internal.events import Embedded, Forgotten, Released, Remembered
 from schemas.messages.commands import Command

@@ -14,7 +14,7 @@ import pytest
 
 from agents.rules.index import indexed_words as kept
 from agents.rules.index.indexed_words import LONG_TEXT_CHARS, indexed_words
-from agents.rules.text.embedding_text import lexical_text, passage_starts
+from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from streams.adapters.text_processes import TextProcesses
 from streams.flow.support.text_reading import read_in_thread

@@ -11,8 +11,7 @@ from hypothesis import strategies as some
 
 from agents.rules.memory.views import build_memory_view
 from agents.rules.query.questions import parse_question
-from agents.rules.text.entities import extract_entities
-from agents.rules.text.tokenizer import fold, question_terms, tokenize
+from agents.rules.text.tokenizer import extract_entities, fold, question_terms, tokenize
 from schemas.internal.events import Remembered
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply

@@ -17,7 +17,7 @@ from typing import Self
 
 import structlog
 
-from agents.rules.text.embedding_text import MAX_EMBEDDED_CHARS
+from agents.rules.text.passages import MAX_EMBEDDED_CHARS
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from schemas.state.modes import Fingerprint

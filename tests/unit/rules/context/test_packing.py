@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agents.rules.context.entries import Entry
 from agents.rules.context.packing import ContextPacker, SizedEntry
-from agents.rules.text.shingles import ShingleIndex
+from agents.rules.text.overlap import ShingleIndex
 from tests.builders.memories import made
 
 sizes_of_turns = st.lists(st.integers(min_value=1, max_value=50), max_size=30)

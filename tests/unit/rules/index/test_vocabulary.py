@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from agents.rules.index.vocabulary import MAX_INSERTED_WORDS, MIN_PENDING_WORDS, Vocabulary
-from agents.rules.text.languages import LANGUAGES
-from agents.rules.text.stemming import stems
+from agents.rules.text.languages import LANGUAGES, stems
 from tests.properties import SEEDS, scaled
 
 ENGLISH, GERMAN = (LANGUAGES.index(name) for name in ("english", "german"))

@@ -1,11 +1,11 @@
 """Dates mentioned in a text."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
-from agents.rules.text.dates import MAX_DATES, find_dates
+from agents.rules.text.dates import MAX_DATES, find_date_ranges, find_dates
 
 SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -89,3 +89,42 @@ def test_repetitive_text_is_scanned_in_linear_time(piece: str) -> None:
     began = time.process_time()
     find_dates(hostile, SUNDAY)
     assert time.process_time() - began < 5, "quadratic: a text of this length takes about 0.03 s"
+
+
+YEARS = range(2025, 2027)
+
+
+def date_range(first: str, last: str) -> tuple[int, int]:
+    return date.fromisoformat(first).toordinal(), date.fromisoformat(last).toordinal()
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("What happened on 4 May 2026?", "2026-05-04", "2026-05-04"),
+        ("What did she do on May 4, 2026?", "2026-05-04", "2026-05-04"),
+        ("What did she do in June 2025?", "2025-06-01", "2025-06-30"),
+        ("Was geschah am 3. Oktober 2025?", "2025-10-03", "2025-10-03"),
+        ("¿Qué pasó en febrero de 2026?", "2026-02-01", "2026-02-28"),
+        ("Cosa abbiamo deciso a gennaio 2026?", "2026-01-01", "2026-01-31"),
+        ("What were the plans for 2025?", "2025-01-01", "2025-12-31"),
+    ],
+)
+def test_named_date_range(question: str, first: str, last: str) -> None:
+    assert find_date_ranges(question, YEARS) == [date_range(first, last)]
+
+
+def test_month_without_year_applies_to_each_year() -> None:
+    assert find_date_ranges("What happened in June?", YEARS) == [
+        date_range("2025-06-01", "2025-06-30"),
+        date_range("2026-06-01", "2026-06-30"),
+    ]
+
+
+@pytest.mark.parametrize("question", ["What may she do?", "Who is March?", "31 June", "Room 2300", ""])
+def test_ambiguous_words_give_no_range(question: str) -> None:
+    assert find_date_ranges(question, YEARS) == []
+
+
+def test_ambiguous_month_counts_after_a_preposition() -> None:
+    assert len(find_date_ranges("What happened in May?", YEARS)) == 2

@@ -2,9 +2,7 @@
 
 import pytest
 
-from agents.rules.text.languages import LANGUAGES, UNKNOWN_LANGUAGE, detect_language, stop_words_of
-from agents.rules.text.stemming import stems
-from agents.rules.text.stop_words import STOP_WORDS
+from agents.rules.text.languages import LANGUAGES, STOP_WORDS, UNKNOWN_LANGUAGE, detect_language, stems, stop_words_of
 from agents.rules.text.tokenizer import fold, tokenize
 
 

@@ -1,9 +1,18 @@
-"""Near-duplicate detection."""
+"""Stems of sentences, and what is cached of them."""
 
 import pytest
 
-from agents.rules.text import shingles
-from agents.rules.text.shingles import ShingleIndex
+from agents.rules.text import overlap
+from agents.rules.text.overlap import MAX_CACHED_CHARS, ShingleIndex, content_stems
+
+
+def test_stems_of_long_sentences_are_not_cached() -> None:
+    long = "harbour " * (MAX_CACHED_CHARS // 8 + 1)
+    cached = overlap._cached_stems.cache_info().currsize
+    assert content_stems(long) == content_stems("the harbours") == {"harbour"}
+    assert content_stems(long) is not content_stems(long)
+    assert overlap._cached_stems.cache_info().currsize <= cached + 1
+
 
 KEPT = "The login page times out after five minutes, Ana says, and the cache was not the reason at all."
 
@@ -60,7 +69,7 @@ def test_texts_that_differ_in_a_number_are_not_counted(monkeypatch: pytest.Monke
     index = ShingleIndex()
     for number in range(20):
         index.add(f"{KEPT} Version {number}.")
-    monkeypatch.setattr(shingles, "_shingles", lambda _: pytest.fail("counted"))
+    monkeypatch.setattr(overlap, "_shingles", lambda _: pytest.fail("counted"))
     assert not index.covers(f"{KEPT} Version 20.")
 
 
@@ -72,5 +81,5 @@ def test_texts_that_were_compared_before_are_left_out(covered: ShingleIndex) -> 
 
 def test_counting_ends_at_its_limit(covered: ShingleIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     assert covered.covers(KEPT)
-    monkeypatch.setattr(shingles, "MAX_COUNTED_SHINGLES", 1)
+    monkeypatch.setattr(overlap, "MAX_COUNTED_SHINGLES", 1)
     assert not covered.covers(KEPT)

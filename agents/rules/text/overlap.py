@@ -1,4 +1,4 @@
-"""Near-duplicate detection by containment of word shingles. Pure.
+"""What two texts share: stems of content words for topics, shingles of words for near-duplicates. Pure.
 
 A text is covered by another one that contains nearly all its runs of three words (Broder, "On the resemblance and
 containment of documents", 1997: containment) and all its numbers, negations and names: "at 9:00" and "at 10:00" differ.
@@ -9,12 +9,53 @@ texts share. They are exact up to `MAX_COUNTED_SHINGLES`; beyond it fewer texts 
 import re
 from array import array
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.text.tokenizer import fold
+from agents.rules.text.languages import detect_language, stems, stop_words_of
+from agents.rules.text.tokenizer import fold, tokenize
+
+STATUS_WORDS = """
+    bug bugs broken complete completed completely crash crashed crashes crashing done error errors fail failed failing
+    fails failure finally finish finished fix fixed fixes goal again issue issues longer problem problems resolve
+    resolved solved success successfully task try trying want wants now need needs work worked working works
+    behoben erledigt fehler fertig funktioniert geht gelost klappt repariert ziel
+    arreglado error fallo falla funciona hecho listo objetivo solucionado terminado
+    but corrige echec erreur fini marche objectif repare resolu termine
+"""
+"""Folded words for the status of a thing, not for the thing: reports of different errors share only these."""
+
+_STATUS_WORDS = frozenset(STATUS_WORDS.split())
+
+STEM_CACHE_SIZE = 4096
+"""Cached sentences: those of some twenty scopes, a few megabytes."""
+
+MAX_CACHED_CHARS = 1024
+"""Longer texts are not cached: one of 32,768 characters has stems of 0.4 MB."""
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of a sentence without stop words and status words."""
+    return _stems_of(text) if len(text) > MAX_CACHED_CHARS else _cached_stems(text)
+
+
+def _stems_of(text: str) -> frozenset[str]:
+    words = tokenize(text)
+    stop_words = stop_words_of(words)
+    content = [word for word in words if word not in stop_words and word not in _STATUS_WORDS]
+    return frozenset(stems(content, detect_language(words)))
+
+
+_cached_stems = lru_cache(maxsize=STEM_CACHE_SIZE)(_stems_of)
+
+
+def stem_coverage(part: frozenset[str], whole: frozenset[str]) -> float:
+    """Return the share of `whole` that is in `part`, 0..1; 0 if `whole` is empty."""
+    return len(part & whole) / len(whole) if whole else 0.0
+
 
 SHINGLE_WORDS = 3
 """Words per shingle: with two, common phrases would count as content."""
@@ -31,7 +72,7 @@ MAX_COUNTED_SHINGLES = 1_000_000
 
 IntArray = NDArray[np.integer[Any]]
 
-_WORD = re.compile(r"\w+(?:['\u2019.\-:/]\w+)*")
+_SHINGLED_WORD = re.compile(r"\w+(?:['\u2019.\-:/]\w+)*")
 _NAME = re.compile(r"(?<=[^\s.!?:\u2026\"\u201c(] )[^\W\d_a-z]\w*(?:['\u2019.\-:/]\w+)*")
 _DIGIT = re.compile(r"\d")
 _NEGATIONS = frozenset(
@@ -55,7 +96,7 @@ class ShingleIndex:
 
     def add(self, text: str) -> None:
         """Index a text."""
-        words = _WORD.findall(fold(text))
+        words = _SHINGLED_WORD.findall(fold(text))
         for shingle in _shingles(words):
             self._texts_by_shingle.setdefault(shingle, array("I")).append(len(self._words))
         self._words.append(set(words))
@@ -64,7 +105,7 @@ class ShingleIndex:
         """True if one of the indexed texts says all that this one says; only texts from `since` on are compared."""
         if since >= len(self._words):
             return False
-        words = _WORD.findall(fold(text))
+        words = _SHINGLED_WORD.findall(fold(text))
         if len(words) < MIN_SHINGLED_WORDS:
             return False
         decisive = _decisive_words(text, words)
