@@ -12,8 +12,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import TURN_TYPE, MemoryKind
+from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns, MemoryKind
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import index_names
 

@@ -26,7 +26,7 @@ from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
 from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
-from agents.rules.index.window import estimate_turns
+from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
 from agents.rules.text.sentences import Span

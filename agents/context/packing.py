@@ -25,7 +25,7 @@ from agents.rules.context.section_candidates import PROTECTED_TOP_K
 from agents.rules.context.sticky import Invariant
 from agents.rules.context.sticky_share import SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.window import MIN_ENTRY_TOKENS, estimate_turns
+from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.passages import lexical_text
 from agents.rules.text.sentences import Span
 from schemas.failures import Rejected

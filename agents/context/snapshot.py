@@ -19,8 +19,7 @@ from agents.ports.stores import Memories
 from agents.rules.context.section_candidates import RETENTION_POLICIES, SectionCandidates, collect_section_candidates
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.window import estimate_turns, last_turns
+from agents.rules.index.memory_columns import MemoryColumns, estimate_turns, last_turns
 from schemas.messages.assemble import AssembleRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, item_index_name

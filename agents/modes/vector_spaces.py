@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from agents.ports.embedder import Embedder, Embedders
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
-from agents.rules.modes.declaring import require_mode
-from agents.rules.modes.serving import awaits_declared
+from agents.rules.modes.declaring import awaits_declared, require_mode
 from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.scopes import PROJECT_FIELD

@@ -15,7 +15,6 @@ from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_ev
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, search_mask
-from agents.rules.ranking.explanation import Explanation
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import (
     MAX_TOPIC_CANDIDATES,
@@ -24,7 +23,7 @@ from agents.rules.ranking.rank_fusion import (
     fuse_vector_scores,
     topic_share,
 )
-from agents.rules.ranking.ranking import Ranking, rank_memories
+from agents.rules.ranking.ranking import Explanation, Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.passages import memory_passages
 from agents.rules.text.tokenizer import content_terms

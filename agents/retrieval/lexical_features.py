@@ -7,12 +7,11 @@ import numpy as np
 
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
+from agents.rules.index.columns import DAY_MS, HALF_LIFE_DAYS, recency
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.recency import DAY_MS, HALF_LIFE_DAYS, recency
 from agents.rules.query.plans import SearchPlan, search_mask
 from agents.rules.ranking.features import PreparedFeatures, prepare_features
-from agents.rules.ranking.field_scores import lexical_fields
-from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.query_features import QueryFeatures, lexical_fields
 from agents.rules.ranking.ranking import MAX_RERANKED
 from agents.rules.ranking.weights import LinearModel
 

@@ -27,15 +27,15 @@ from agents.retrieval.query_encoding import (
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import ModeSearch, SearchPlan
-from agents.rules.ranking.cross_lingual import (
+from agents.rules.ranking.late_interaction import select_candidates
+from agents.rules.ranking.rank_fusion import (
     CROSS_LINGUAL_BIAS,
+    ModeSearchResult,
     is_worth_asking,
     merge_cross_lingual,
     other_language_mask,
     split_by_language,
 )
-from agents.rules.ranking.late_interaction import select_candidates
-from agents.rules.ranking.rank_fusion import ModeSearchResult
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Nearest, Scored
 from schemas.state.modes import VectorSpace

@@ -8,8 +8,7 @@ import numpy as np
 from modestream_client.listed import ListedConversation, ListedProject
 
 from agents.rules.index.columns import MISSING, IntArray
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import ScopeItems
+from agents.rules.index.memory_columns import MemoryColumns, ScopeItems
 from schemas.moments import iso, moment_of
 
 _Value = TypeVar("_Value", bound=Hashable)

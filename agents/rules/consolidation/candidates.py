@@ -18,8 +18,7 @@ from agents.rules.clustering.clustering import StopCondition, find_clusters, nev
 from agents.rules.clustering.knn import topic_stems
 from agents.rules.consolidation.distillation import Source
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import TURN_TYPE
+from agents.rules.index.memory_columns import TURN_TYPE, MemoryColumns
 from agents.rules.memory.identity import hash_texts
 from agents.rules.text.tokenizer import tokenize
 from schemas.internal.consolidation import RunHistory

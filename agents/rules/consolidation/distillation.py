@@ -19,7 +19,7 @@ from modestream_client.hits import Evidence
 from modestream_client.vocabulary import Decay, ModeSource
 
 from agents.rules.clustering.knn import topic_stems
-from agents.rules.index.recency import HALF_LIFE_DAYS
+from agents.rules.index.columns import HALF_LIFE_DAYS
 from agents.rules.memory.identity import derive_distilled_id, hash_texts
 from agents.rules.text.passages import embedding_text
 from agents.rules.text.sentences import split_sentences

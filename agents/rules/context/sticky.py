@@ -14,8 +14,7 @@ from modestream_client.assembled import Breach
 
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, Mask
-from agents.rules.index.recency import DAY_MS
+from agents.rules.index.columns import DAY_MS, MISSING, Mask
 
 StickyKind = Literal["safety_requirement", "user_correction", "hard_constraint", "blocking_error"]
 

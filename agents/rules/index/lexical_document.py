@@ -1,22 +1,149 @@
-"""What the lexical index stores of a memory. Pure.
+"""What the lexical index stores of a memory: its words, language, labels and importance. Pure.
 
 The index compares `digest` with the stored one and reads `analysis` only if they differ: most writes of a record change
-its status or place and not its text.
+its status or place and not its text. The words of a long text are found once and kept until they are written, so they
+can be found beside the event loop, in another process too, before the turn is stored in its order. They are found piece
+by piece, since the interpreter serves no other thread during one long match.
 """
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
+from threading import Lock
 from typing import NamedTuple
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
-from agents.rules.index.indexed_words import indexed_words
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import Trait
+from agents.rules.text.languages import detect_language
 from agents.rules.text.passages import lexical_text, passage_starts
-from agents.rules.text.tokenizer import fold
+from agents.rules.text.tokenizer import fold, tokenize
 from schemas.state.memories import Memory
+
+MAX_INDEXED_TERMS = 20_000
+"""Different words of one memory in the index: more than a novel of 300 pages has. Each takes a row of the index, and a
+turn of random words could bring half a million, all written at a stretch."""
+
+LONG_TEXT_CHARS = 8192
+"""A longer text is read beside the event loop: its words and items take some 10 ms."""
+
+LARGE_TEXT_CHARS = 65_536
+"""A longer text has words of many megabytes: few are kept, and few such turns are written at a time."""
+
+PIECE_CHARS = 4096
+"""Characters of a long text that are read at a stretch, some 0.3 ms: the event loop waits that long whenever it needs
+the interpreter, some hundred times in a request."""
+
+LAST_PASSAGE_BIT = 62
+"""The highest bit of a number that the index stores without a sign; passages beyond it, if any, share it."""
+
+KEPT_LONG_TEXTS, KEPT_LARGE_TEXTS = 16, 2
+"""Texts whose words are kept: those of turns that are about to be written, and of some before."""
+
+
+class IndexedWords(NamedTuple):
+    """Words in text order, with repetitions, one a line, and their number; the language by its index, 0 for none.
+
+    `counts` is how often each word occurs, in the order of the text. `passages` has for each word a bit for every
+    passage of the text in which it occurs; it is empty if the text is not cut.
+    """
+
+    length: int
+    language: int
+    lines: str
+    counts: Mapping[str, int]
+    passages: Mapping[str, int]
+
+
+TextKey = tuple[str, tuple[int, ...]]
+"""A text, and where its passages begin."""
+
+
+class _KeptWords:
+    """The words of the latest texts. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._words: OrderedDict[TextKey, IndexedWords] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: TextKey) -> IndexedWords | None:
+        with self._lock:
+            return self._words.get(key)
+
+    def put(self, key: TextKey, words: IndexedWords) -> None:
+        with self._lock:
+            self._words[key] = words
+            self._words.move_to_end(key)
+            while len(self._words) > self._most:
+                self._words.popitem(last=False)
+
+
+_long, _large = _KeptWords(KEPT_LONG_TEXTS), _KeptWords(KEPT_LARGE_TEXTS)
+
+
+def indexed_words(text: str, starts: tuple[int, ...] = ()) -> IndexedWords:
+    """Return the words of a text to index. Words beyond `MAX_INDEXED_TERMS` different ones are left out.
+
+    `starts` are the places at which its passages begin, empty for a text that is not cut.
+    """
+    if not is_long(text):
+        return _words_of(text, starts)
+    words = _kept_with(text).get((text, starts))
+    if words is None:
+        words = _words_of(text, starts)
+        keep_words(text, words, starts)
+    return words
+
+
+def keep_words(text: str, words: IndexedWords, starts: tuple[int, ...] = ()) -> None:
+    """Keep the words of a long text, as they were found elsewhere."""
+    _kept_with(text).put((text, starts), words)
+
+
+def _kept_with(text: str) -> _KeptWords:
+    return _large if len(text) > LARGE_TEXT_CHARS else _long
+
+
+def is_long(text: str) -> bool:
+    """True if a text is to be read beside the event loop."""
+    return len(text) > LONG_TEXT_CHARS
+
+
+def _words_of(text: str, starts: tuple[int, ...]) -> IndexedWords:
+    counts: Counter[str] = Counter()
+    passages: dict[str, int] = {}
+    pieces = []
+    for part, (start, end) in enumerate(pairwise((0, *starts[1:], len(text)))):
+        bit = 1 << min(part, LAST_PASSAGE_BIT)
+        for piece in _pieces(text[start:end]):
+            pieces.append(tokenize(piece))
+            counts.update(pieces[-1])
+            if starts:
+                passages.update((word, passages.get(word, 0) | bit) for word in pieces[-1])
+    if len(counts) > MAX_INDEXED_TERMS:
+        counts = Counter(dict(islice(counts.items(), MAX_INDEXED_TERMS)))
+        pieces = [[word for word in piece if word in counts] for piece in pieces]
+        passages = {word: bits for word, bits in passages.items() if word in counts}
+    words = [word for piece in pieces for word in piece]
+    lines = "\n".join("\n".join(piece) for piece in pieces if piece)
+    return IndexedWords(len(words), detect_language(words), lines, counts, passages)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text at spaces, so that no word is cut; a run without spaces stays whole."""
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        space = text.find(" ", start + PIECE_CHARS)
+        if space < 0:
+            break
+        yield text[start:space]
+        start = space
+    yield text[start:]
+
 
 SATURATION_WORDS = 40
 """A longer text does not count as more informative."""

@@ -1,21 +1,77 @@
-"""In-memory column store of the memories of one boundary: filters, neighbours in conversations, languages. Pure.
+"""In-memory column store of the memories of one boundary: filters, neighbours in conversations, recent window. Pure.
 
-A memory has a **number**, its row in every column. Numbers without a memory are empty rows.
+A memory has a **number**, its row in every column. Numbers without a memory are empty rows. Attributes that many
+memories share are stored once, as a trait.
 """
 
+import json
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
+from modestream_client.vocabulary import ContextFormat, Decay
 
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
-from agents.rules.index.derived_columns import DerivedColumns
-from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
-from agents.rules.index.turn_order import TurnOrder
+from agents.rules.index.columns import MISSING, ColumnArrays, DerivedColumns, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.text.languages import UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
+
+ScopeItems = tuple[tuple[str, str], ...]
+"""A scope as hashable pairs, sorted by name."""
+
+TURN_TYPE = "episodic"
+"""The type of turns; memories of other types are distilled from turns."""
+
+MAX_DUMPED_TRAITS = 1024
+"""Serialised traits that are kept: the turns of a conversation share one."""
+
+
+class MemoryKind(NamedTuple):
+    """The attributes that a read filters by, and the decay."""
+
+    scope: ScopeItems
+    mode: str
+    type: str
+    decay: Decay
+
+    def admitted(self, where: MemoryFilter) -> bool:
+        """True if a read admits this scope, mode and type."""
+        return where.admits(self.mode, self.type, dict(self.scope))
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """A kind, the speaker, and the conversation, which is None for memories distilled from turns."""
+
+    kind: MemoryKind
+    conversation: str | None
+    speaker: str | None
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        """Return the trait of a memory."""
+        kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay)
+        return cls(kind, memory.conversation_id if memory.type == TURN_TYPE else None, memory.speaker)
+
+    def dumps(self) -> str:
+        """Serialise the trait; equal traits give equal texts."""
+        return _dumped(self)
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        """Parse a trait written by `dumps`."""
+        [scope, mode, type_, decay], conversation, speaker = json.loads(text)
+        return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), conversation, speaker)
+
+
+@lru_cache(MAX_DUMPED_TRAITS)
+def _dumped(trait: Trait) -> str:
+    return json.dumps([trait.kind, trait.conversation, trait.speaker], ensure_ascii=False, separators=(",", ":"))
+
 
 MAX_TIME_CHANGES = 1000
 """Memories that were moved in time, by an edit with another time, and are remembered for lists that have begun."""
@@ -261,3 +317,27 @@ class MemoryColumns:
 def _index_in(indexes: dict[_Value, int], value: _Value) -> int:
     """Return the index of a value, the next free one if the value is new."""
     return indexes.setdefault(value, len(indexes))
+
+
+MIN_ENTRY_TOKENS: Mapping[ContextFormat, int] = {"compact": 12, "full": 40}
+"""Tokens of a short entry: around its text `cl100k_base` counts 9 in the compact format, 46 to 61 in the full one.
+Limits the turns to read."""
+
+MAX_REPORTED_TURNS = 200
+"""Last turns that a reply includes or reports as dropped. Reporting all would make the reply grow with the
+conversation."""
+
+MAX_WINDOW_TURNS = 1000
+"""Maximum turns of a window, however large the budget: each is a record to read."""
+
+
+def last_turns(columns: MemoryColumns, where: MemoryFilter, conversation: str | None, count: int = 0) -> list[str]:
+    """Return the ids of the last `count` turns or more, oldest first; none without a conversation."""
+    if conversation is None:
+        return []
+    return columns.latest(where, conversation, max(MAX_REPORTED_TURNS, count))
+
+
+def estimate_turns(tokens: int, context_format: ContextFormat) -> int:
+    """Return how many turns this many tokens may hold."""
+    return min(tokens // MIN_ENTRY_TOKENS[context_format], MAX_WINDOW_TURNS)

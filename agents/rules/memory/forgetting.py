@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from agents.rules.index.columns import MISSING, Mask
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import MemoryKind
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
 from schemas.internal.changes import Change, Job
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory

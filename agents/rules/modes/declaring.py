@@ -6,9 +6,12 @@ least once. The mode of a turn: the caller's, then a model's, the project's defa
 
 from collections.abc import Mapping
 
+import numpy as np
 from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from modestream_client.vocabulary import ModeSource
 
+from agents.rules.index.columns import MISSING, Mask
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
 from schemas.failures import Rejected
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory
@@ -261,3 +264,27 @@ def with_decay(memory: Memory, declared: ModeDeclarations) -> Memory:
     """Set the memory's decay to that of its mode."""
     mode = declared.find(memory.mode, memory.scope[PROJECT_FIELD])
     return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
+
+
+def awaits_declared(columns: MemoryColumns, declared: ModeDeclarations, mode: Mode, digest: str | None) -> bool:
+    """True if a memory of the mode has a vector, but none in the space of its declared embedder.
+
+    `digest` names that space, None while the model is not loaded: what is `ready` counts as made then.
+    """
+
+    def is_of_mode(kind: MemoryKind) -> bool:
+        found = declared.find(mode.name, dict(kind.scope).get(PROJECT_FIELD)) if kind.mode == mode.name else None
+        return found is not None and has_same_vectors(found, mode)
+
+    of_mode = columns.of_kind(is_of_mode).astype(np.bool_)
+    is_made: Mask = columns.columns.spaces != MISSING
+    if digest is None:
+        return bool((columns.held() & of_mode & ~is_made).any())
+    has_vector = columns.held() | (columns.columns.live & is_made)
+    return bool((has_vector & of_mode & ~columns.embedded(digest)).any())
+
+
+def has_same_vectors(one: Mode, other: Mode) -> bool:
+    """True if two declarations of a mode make the same vectors, and have the same former ones."""
+    vectors = [(mode.embedder, mode.passage_prefix, mode.former) for mode in (one, other)]
+    return vectors[0] == vectors[1]

@@ -13,8 +13,7 @@ import numpy as np
 
 from agents.rules.clustering.knn import normalise_rows
 from agents.rules.index.columns import MISSING, FloatArray, IntArray
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import MemoryKind
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
 from schemas.models.vectors import Matrix
 
 MAX_TURNS = 500

@@ -15,9 +15,7 @@ import numpy as np
 from modestream_client.vocabulary import MemoryType
 
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.index.traits import MemoryKind
-from agents.rules.index.window import last_turns
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, last_turns
 from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.query.questions import Question, parse_question
 from schemas.failures import Rejected

@@ -15,9 +15,7 @@ from functools import cache, lru_cache, reduce
 
 import numpy as np
 
-from agents.rules.index.columns import FloatArray, IntArray, Mask
-from agents.rules.index.recency import DAY_MS
-from agents.rules.ranking.field_scores import FEATURE_DECIMALS, FEATURE_SCALES
+from agents.rules.index.columns import DAY_MS, FloatArray, IntArray, Mask
 from agents.rules.ranking.memory_features import (
     BINARY_MEMORY_FEATURES,
     EPOCH_DAY,
@@ -30,7 +28,7 @@ from agents.rules.ranking.memory_features import (
     shift_turns,
     take_or_zero,
 )
-from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
+from agents.rules.ranking.query_features import FEATURE_DECIMALS, FEATURE_SCALES, FeatureArrays, QueryFeatures
 from agents.rules.ranking.weights import FeatureName, LinearModel
 from agents.rules.text.dates import DateRange, find_date_ranges
 

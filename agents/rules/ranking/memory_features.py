@@ -10,12 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from agents.rules.cues.labels import SentenceLabel
-from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
-from agents.rules.index.recency import DAY_MS
-from agents.rules.index.turn_order import TurnOrder
+from agents.rules.index.columns import DAY_MS, MISSING, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.query.questions import QUESTION_TYPES
-from agents.rules.ranking.field_scores import matched_term_share
-from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.query_features import QueryFeatures, matched_term_share
 from agents.rules.text.dates import DateRange
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
 

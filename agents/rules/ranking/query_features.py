@@ -1,13 +1,17 @@
-"""Inputs of ranking: everything computed for the memories of a boundary and one question. Pure."""
+"""Inputs of ranking for one question: the fields computed for every memory of a boundary, on fixed scales. Pure.
+
+Scales are constants, not a mean and deviation over the user's memories, so that a value means the same for twenty
+memories and for fifty thousand. BM25 of neighbourhoods and conversations is computed from the postings of single turns.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.rules.index.bm25 import Postings
-from agents.rules.index.columns import ColumnArrays, FloatArray, Mask
-from agents.rules.index.derived_columns import DerivedColumns
-from agents.rules.index.turn_order import TurnOrder
+import numpy as np
+
+from agents.rules.index.bm25 import Postings, bm25, idf
+from agents.rules.index.columns import MISSING, ColumnArrays, DerivedColumns, FloatArray, IntArray, Mask, TurnOrder
 from agents.rules.query.questions import Question
 
 ModelVariant = Literal["tokens", "vectors", "words"]
@@ -59,3 +63,135 @@ class QueryFeatures:
     def order(self) -> TurnOrder:
         """Neighbours and positions of the turns."""
         return self.derived.order
+
+
+FEATURE_DECIMALS = 9
+"""Decimals of a feature: more than are significant, fewer than floating point has. The last digit of a logarithm may
+depend on memory alignment; equal memories must get equal values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """(value - middle) x steps."""
+
+    middle: float
+    steps: float
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Return scaled values, about -4..6, rounded."""
+        return ((values - self.middle) * self.steps).round(FEATURE_DECIMALS)
+
+
+FEATURE_SCALES: Mapping[str, Scale] = {
+    "late": Scale(0.5, 12.0),
+    "dense": Scale(0.3, 8.0),
+    "words": Scale(0.0, 8.0),
+    "around": Scale(0.0, 8.0),
+    "conversation": Scale(0.0, 6.0),
+    "cover": Scale(0.0, 8.0),
+}
+"""By field. One scaled unit is about one deviation over a user's turns, on our conversations."""
+
+FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around": 0.5, "dense": 0.3}
+"""Weights of the first-stage score, a sum of fields that ranks nearly as well; it selects what is reranked."""
+
+
+def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], documents: int) -> FeatureArrays:
+    """Return the fields `words`, `around`, `conversation` and `cover`."""
+    found = {
+        "cover": covered_share(postings, len(derived.columns.live), documents),
+        "words": bm25(postings, derived.columns.lengths, documents),
+        "around": neighbourhood_bm25(postings, derived, documents),
+        "conversation": conversation_bm25(postings, derived),
+    }
+    return {name: FEATURE_SCALES[name].of(values) for name, values in found.items()}
+
+
+def compute_fields(features: QueryFeatures) -> FeatureArrays:
+    """Return the lexical fields, and `late` and `dense` if available."""
+    vector = {"late": features.maxsim, "dense": features.dense}
+    scaled = {name: FEATURE_SCALES[name].of(one) for name, one in vector.items() if one is not None}
+    return {**features.lexical, **scaled}
+
+
+def first_stage_score(fields: FeatureArrays) -> FloatArray:
+    """Return the weighted sum of the available first-stage fields, by number."""
+    total = np.zeros(len(fields["words"]))
+    for name, weight in FIRST_STAGE_WEIGHTS.items():
+        if name in fields:
+            total += weight * fields[name]
+    return total
+
+
+def neighbourhood_bm25(postings: Sequence[Postings], derived: DerivedColumns, documents: int) -> FloatArray:
+    """Return BM25 of each turn concatenated with the turns before and after it, in 0..1."""
+    spread = [_with_neighbours(term, derived.order, len(derived.columns.live)) for term in postings]
+    return bm25(spread, derived.neighbourhood_lengths, documents)
+
+
+def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
+    turns = np.concatenate([term.numbers, order.before[term.numbers], order.after[term.numbers]])
+    counts = np.bincount(np.where(turns == MISSING, size, turns), np.tile(term.counts, 3), size)
+    numbers = np.flatnonzero(counts[:size] > 0)
+    return Postings(numbers, counts[numbers].astype(np.int64))
+
+
+def conversation_bm25(postings: Sequence[Postings], derived: DerivedColumns) -> FloatArray:
+    """Return BM25 of each memory's conversation as one text, in 0..1; 0 for memories outside of conversations."""
+    lengths = derived.conversation_lengths
+    counted = [_in_conversations(term, derived.columns.conversations, len(lengths)) for term in postings]
+    scores = np.append(bm25(counted, lengths, int((lengths > 0).sum())), 0.0)
+    return scores[derived.conversation_places]
+
+
+def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Postings:
+    places = conversations[term.numbers]
+    counts = np.bincount(np.where(places == MISSING, size, places), term.counts, size + 1)[:size]
+    numbers = np.flatnonzero(counts > 0)
+    return Postings(numbers, counts[numbers].astype(np.int64))
+
+
+def covered_share(postings: Sequence[Postings], memories: int, documents: int) -> FloatArray:
+    """Return the share of the question that each text covers, terms weighted by their idf, in 0..1.
+
+    Of a cut text it is that of the passage that covers most.
+    """
+    shares = np.zeros(memories)
+    weights = [idf(len(term.numbers), documents) for term in postings]
+    total = sum(weights)
+    if not total:
+        return shares
+    cut = np.zeros(memories, np.bool_)
+    for term, weight in zip(postings, weights, strict=True):
+        shares[term.numbers] += weight
+        if term.passages is not None:
+            cut[term.numbers[term.passages != 0]] = True
+    if cut.any():
+        shares[cut] = _best_passage_weights(postings, weights, np.flatnonzero(cut), memories)
+    return shares / total
+
+
+def _best_passage_weights(
+    postings: Sequence[Postings], weights: Sequence[float], numbers: IntArray, memories: int
+) -> FloatArray:
+    """Return, for each of these cut texts, the greatest weight of the terms in one of its passages."""
+    row_of = np.full(memories, MISSING, np.int64)
+    row_of[numbers] = np.arange(len(numbers))
+    masks = [term.passages for term in postings if term.passages is not None]
+    bits = np.arange(int(max(mask.max(initial=0) for mask in masks)).bit_length())
+    found = np.zeros((len(numbers), len(bits)))
+    for term, weight in zip(postings, weights, strict=True):
+        if term.passages is not None:
+            in_cut = np.flatnonzero(term.passages)
+            has_term = (term.passages[in_cut, np.newaxis] >> bits) & 1
+            found[row_of[term.numbers[in_cut]]] += weight * has_term
+    best: FloatArray = found.max(axis=1)
+    return best
+
+
+def matched_term_share(postings: Sequence[Postings], memories: int) -> FloatArray:
+    """Return for each memory the share of these terms that it has; 0 without terms."""
+    found = np.zeros(memories)
+    for term in postings:
+        found[term.numbers] += 1.0
+    return found / max(len(postings), 1)

@@ -3,8 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, TimeHistory, Trait
 from agents.rules.index.vocabulary import Vocabulary
 from agents.rules.ranking.ranking import MAX_RERANKED
 

@@ -12,8 +12,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import IntArray
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import VectorLocation

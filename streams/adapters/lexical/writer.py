@@ -11,8 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.index.memory_columns import MemoryRow
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import MemoryRow, Trait
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, ErrorTranslation, KeyCache, translate_sqlite_errors

@@ -15,8 +15,7 @@ from itertools import chain, islice
 import structlog
 
 from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
-from agents.rules.index.indexed_words import is_long
-from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.index.lexical_document import LexicalDocument, is_long
 from agents.rules.memory.embedding_status import may_need_resend
 from agents.rules.text.passages import whole_text
 from schemas.failures import Unavailable

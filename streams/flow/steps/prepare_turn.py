@@ -10,7 +10,7 @@ from typing import cast
 
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.run_timer import step
-from agents.rules.index.indexed_words import is_long
+from agents.rules.index.lexical_document import is_long
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText

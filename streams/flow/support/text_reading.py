@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from agents.rules.index.indexed_words import IndexedWords, indexed_words, keep_words
+from agents.rules.index.lexical_document import IndexedWords, indexed_words, keep_words
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
 from agents.rules.items.read_text import ReadSource, ReadText

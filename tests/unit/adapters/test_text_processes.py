@@ -12,8 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from agents.rules.index import indexed_words as kept
-from agents.rules.index.indexed_words import LONG_TEXT_CHARS, indexed_words
+from agents.rules.index import lexical_document
+from agents.rules.index.lexical_document import LONG_TEXT_CHARS, indexed_words
 from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from streams.adapters.text_processes import TextProcesses
@@ -45,10 +45,10 @@ async def test_words_and_items_are_those_that_a_thread_finds(
     memory = long_memory(1)
     expected = await read_in_thread(memory)
     words = indexed_words(lexical_text(memory), passage_starts(memory))
-    monkeypatch.setattr(kept, "_long", kept._KeptWords(1))
+    monkeypatch.setattr(lexical_document, "_long", lexical_document._KeptWords(1))
     assert await processes(memory) == expected
     assert len(expected.items) >= 3
-    monkeypatch.setattr(kept, "_words_of", None)
+    monkeypatch.setattr(lexical_document, "_words_of", None)
     assert indexed_words(lexical_text(memory), passage_starts(memory)) == words
 
 

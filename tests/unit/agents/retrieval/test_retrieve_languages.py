@@ -10,8 +10,7 @@ from agents.retrieval import vector_search
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.query.plans import plan_searches
-from agents.rules.ranking.cross_lingual import CROSS_LINGUAL_BIAS
-from agents.rules.ranking.rank_fusion import ModeSearchResult
+from agents.rules.ranking.rank_fusion import CROSS_LINGUAL_BIAS, ModeSearchResult
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import Point
 from schemas.scopes import Selector

@@ -6,8 +6,7 @@ from typing import Any
 from agents.rules.context.sticky import MAX_CORRECTIONS, MAX_ERRORS, MAX_STICKY, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import label_memory
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
 from tests.builders.memories import made

@@ -1,16 +1,28 @@
 """Columns of one boundary: filters, neighbours, speakers, languages."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
+from modestream_client.vocabulary import ContextFormat
 
-from agents.rules.index.columns import MISSING
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import Trait
-from agents.rules.index.turn_order import TurnOrder
+from agents.rules.index import memory_columns
+from agents.rules.index.columns import MISSING, TurnOrder
+from agents.rules.index.memory_columns import (
+    MAX_REPORTED_TURNS,
+    MAX_WINDOW_TURNS,
+    MIN_ENTRY_TOKENS,
+    MemoryColumns,
+    MemoryKind,
+    MemoryRow,
+    Trait,
+    estimate_turns,
+    last_turns,
+)
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
 from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
 from tests.builders.memories import embedded_in, made
 from tests.properties import SEEDS, scaled
 
@@ -207,3 +219,148 @@ def test_derived_values_are_kept_until_a_write() -> None:
     assert after.last_positions.tolist() == [1, 1, 0]
     assert after.neighbourhood_lengths[:4].tolist() == [6, 6, 6, 6]
     assert after.time_range_ms == (rows[0].occurred_ms, rows[3].occurred_ms)
+
+
+def store_of_turns(*memories: Memory) -> MemoryColumns:
+    traits: dict[Trait, int] = {}
+    rows = [
+        MemoryRow(
+            number=number,
+            memory_id=memory.memory_id,
+            trait=traits.setdefault(Trait.of(memory), len(traits)),
+            occurred_ms=memory.occurred_ms,
+            source=memory.source,
+            length=3,
+            importance=0.5,
+            superseded=memory.superseded_by is not None,
+            space=None,
+        )
+        for number, memory in enumerate(memories)
+    ]
+    return MemoryColumns(rows, {key: trait for trait, key in traits.items()})
+
+
+def ids(*memories: Memory) -> list[str]:
+    return [memory.memory_id for memory in memories]
+
+
+def test_latest_turns_come_oldest_first() -> None:
+    turns = [made("a", number) for number in range(5)]
+    store = store_of_turns(turns[3], turns[0], turns[4], turns[2], turns[1])
+    assert store.latest(ANYTHING, "c1", 3) == ids(*turns[2:])
+    assert store.latest(ANYTHING, "c1", 9) == ids(*turns)
+
+
+def test_turns_of_one_time_are_ordered_by_arrival() -> None:
+    time = made("", 0).occurred_at
+    turns = [made("a", number, occurred_at=time, source=source) for number, source in enumerate((9, 7, 8))]
+    assert store_of_turns(*turns).latest(ANYTHING, "c1", 2) == ids(turns[2], turns[0])
+
+
+def test_latest_of_an_unknown_conversation_is_empty() -> None:
+    store = store_of_turns(made("a"))
+    assert store.latest(ANYTHING, "c1", 0) == []
+    assert store.latest(ANYTHING, "unknown", 5) == []
+    assert MemoryColumns().latest(ANYTHING, "c1", 5) == []
+
+
+def test_other_conversations_superseded_and_distilled_are_excluded() -> None:
+    kept = made("kept", 0)
+    store = store_of_turns(
+        kept,
+        made("elsewhere", 1, conversation_id="c2"),
+        made("replaced", 2, superseded_by="x"),
+        made("distilled", 3, type="semantic"),
+    )
+    assert store.latest(ANYTHING, "c1", 5) == ids(kept)
+
+
+def test_same_conversation_name_in_several_projects_follows_the_filter() -> None:
+    here, there = made("here", 1, project="p1"), made("there", 0, project="p2")
+    store = store_of_turns(here, there)
+    assert store.latest(MemoryFilter("ana", {"project_id": ("p1",)}), "c1", 5) == ids(here)
+    assert store.latest(MemoryFilter("ana", {"project_id": ("p2",)}), "c1", 5) == ids(there)
+    assert store.latest(MemoryFilter("ana", {"project_id": None}), "c1", 5) == ids(there, here)
+
+
+def test_empty_row_is_no_turn() -> None:
+    [turn] = [made("a")]
+    trait = Trait.of(turn)
+    row = MemoryRow(30, turn.memory_id, 0, turn.occurred_ms, turn.source, 3, 0.5, superseded=False, space=None)
+    assert MemoryColumns([row], {0: trait}).latest(ANYTHING, "c1", 9) == ids(turn)
+
+
+TRAITS = {0: Trait(MemoryKind((("user_id", "ana"),), "general", "episodic", "medium"), "c1", None)}
+NUMBERS = np.arange(3)
+
+
+def row(number: int, occurred_ms: int) -> MemoryRow:
+    return MemoryRow(number, f"m{number}", 0, occurred_ms, number, 1, 0.5, superseded=False, space=None)
+
+
+def times(columns: MemoryColumns, changes: int) -> list[Any]:
+    found: list[Any] = columns.times_at(NUMBERS, changes).tolist()
+    return found
+
+
+@pytest.fixture
+def columns() -> MemoryColumns:
+    return MemoryColumns([row(number, number * 10) for number in range(3)], TRAITS)
+
+
+def test_times_are_those_after_so_many_changes(columns: MemoryColumns) -> None:
+    began = columns.changes
+    columns.write([row(1, 99)], {})
+    between = columns.changes
+    columns.write([row(1, 77), row(2, 20)], {})
+    assert times(columns, began) == [0, 10, 20]
+    assert times(columns, between) == [0, 99, 20]
+    assert times(columns, columns.changes) == [0, 77, 20]
+    assert columns.times_at(np.array([2]), began).tolist() == [20]
+    assert columns.times_at(np.array([], np.int64), began).tolist() == []
+
+
+def test_times_are_known_to_columns_that_are_read_again(columns: MemoryColumns) -> None:
+    began = columns.changes
+    columns.write([row(1, 99)], {})
+    again = MemoryColumns([row(0, 0), row(1, 99), row(2, 20)], TRAITS, columns.history)
+    assert times(again, began) == [0, 10, 20]
+    assert times(again, columns.changes) == [0, 99, 20]
+    again.write([row(2, 5)], {})
+    assert times(again, columns.changes) == [0, 99, 20]
+
+
+def test_latest_changes_are_remembered(columns: MemoryColumns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_columns, "MAX_TIME_CHANGES", 1)
+    bounded = MemoryColumns([row(number, number * 10) for number in range(3)], TRAITS)
+    began = bounded.changes
+    bounded.write([row(0, 8)], {})
+    bounded.write([row(2, 9)], {})
+    assert times(bounded, began) == [8, 10, 20]
+
+
+def memory_ids(*numbers: int) -> list[str]:
+    return [made("", number).memory_id for number in numbers]
+
+
+def store_with_window(count: int) -> MemoryColumns:
+    turn = made("", 0)
+    rows = [MemoryRow(n, made("", n).memory_id, 0, n, n, 3, 0.5, superseded=False, space=None) for n in range(count)]
+    return MemoryColumns(rows, {0: Trait.of(turn)})
+
+
+def test_window_is_the_end_of_a_conversation_and_bounded() -> None:
+    store = store_with_window(MAX_REPORTED_TURNS + 100)
+    anything = MemoryFilter("ana")
+    assert last_turns(store, anything, "c1", 100) == memory_ids(*range(100, MAX_REPORTED_TURNS + 100))
+    assert len(last_turns(store, anything, "c1", MAX_REPORTED_TURNS + 50)) == MAX_REPORTED_TURNS + 50
+
+
+@pytest.mark.parametrize("name", get_args(ContextFormat))
+def test_budget_holds_a_bounded_number_of_turns(name: ContextFormat) -> None:
+    assert estimate_turns(10 * MIN_ENTRY_TOKENS[name], name) == 10
+    assert estimate_turns(10**12, name) == MAX_WINDOW_TURNS
+
+
+def test_no_conversation_has_no_window() -> None:
+    assert last_turns(store_with_window(3), MemoryFilter("ana"), None, 100) == []

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from agents.rules.index.columns import MISSING
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import MemoryKind, Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, MemoryRow, Trait
 from agents.rules.modes.embedder_comparison import MAX_CONVERSATION_TURNS, MAX_TURNS, compare, describe, sample_turns
 
 RANDOM = np.random.default_rng(7)

@@ -6,10 +6,8 @@ import pytest
 from modestream_client.arguments import DeclareMode, RenameMode
 
 from agents.rules.index.lexical_document import LexicalDocument
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import Trait
-from agents.rules.modes.declaring import declare_mode, drop_former, rename_mode
-from agents.rules.modes.serving import awaits_declared
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
+from agents.rules.modes.declaring import awaits_declared, declare_mode, drop_former, rename_mode
 from schemas.state.memories import Embedding, Memory
 from schemas.state.modes import EmbedderDescription, Mode, ModeDeclarations
 from tests.builders.memories import embedded_in, made

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow, Trait
 from agents.rules.modes.mode_suggesting import (
     MAX_SEGMENT_TURNS,
     chosen_segments_by_mode,

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
-from agents.rules.index.traits import MemoryKind, Trait
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind, MemoryRow, Trait
 from agents.rules.query.plans import ModeSearch, count_other_modes, current_mode, mode_searches_of, requested_modes
 from schemas.failures import Rejected
 from schemas.models.vectors import MemoryFilter

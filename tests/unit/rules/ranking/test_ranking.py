@@ -7,12 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from modestream_client.vocabulary import Role
 
-from agents.rules.ranking.explanation import CALIBRATION_TEXT, INTERCEPT_TEXT, Explanation, describe_feature
-from agents.rules.ranking.features import MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures
-from agents.rules.ranking.field_scores import FEATURE_DECIMALS, compute_fields
-from agents.rules.ranking.query_features import MODEL_VARIANTS
-from agents.rules.ranking.ranking import MAX_RERANKED, Ranking, rank_memories
+from agents.rules.index.columns import FloatArray, Mask
+from agents.rules.ranking.features import MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures, reciprocal_ranks
+from agents.rules.ranking.memory_features import question_traits
+from agents.rules.ranking.query_features import FEATURE_DECIMALS, MODEL_VARIANTS, compute_fields
+from agents.rules.ranking.ranking import (
+    CALIBRATION_TEXT,
+    INTERCEPT_TEXT,
+    MAX_RERANKED,
+    Explanation,
+    Ranking,
+    calibrate_by_rank,
+    describe_feature,
+    rank_memories,
+)
 from agents.rules.ranking.weights import LinearModel, RankingWeights, is_feature_name
 from tests.builders.query_features import Line, query_features_of
 from tests.harnesses.retrieval import WEIGHTS
@@ -230,3 +243,120 @@ def test_feature_name_is_invalid(name: str) -> None:
 )
 def test_feature_descriptions(name: str, words: str) -> None:
     assert describe_feature(name) == words
+
+
+EMBEDDED = np.array([True, True, True, False, False])
+BY_ALL = np.array([2.0, 4.0, 1.0, 9.0, -9.0])
+
+
+def calibrated(*by_words: float) -> list[float]:
+    """Return the scores of two memories without a vector, among three with vectors and lexical scores of 1, 2 and 3."""
+    found: list[float] = calibrate_by_rank(np.array([1.0, 2.0, 3.0, *by_words]), BY_ALL, EMBEDDED)[3:].tolist()
+    return found
+
+
+def test_embedded_memories_keep_their_score() -> None:
+    assert calibrate_by_rank(np.arange(5.0), BY_ALL, EMBEDDED)[:3].tolist() == [2.0, 4.0, 1.0]
+
+
+def test_same_rank_by_words_gets_the_same_score() -> None:
+    assert calibrated(3.0, 1.0) == [4.0, 1.0]
+    assert calibrated(2.0, 1.5) == [2.0, 1.5]
+
+
+def test_scores_beyond_the_ranks_are_extrapolated() -> None:
+    assert calibrated(3.5, -1.0) == [4.5, -1.0]
+
+
+def test_ties_by_words_get_the_best_score() -> None:
+    found = calibrate_by_rank(
+        np.array([1.0, 1.0, 3.0, 1.0]), np.array([2.0, 5.0, 7.0, 0.0]), np.array([True, True, True, False])
+    )
+    assert found[3] == 5.0
+
+
+def test_without_vectors_scores_by_words_are_returned() -> None:
+    assert calibrate_by_rank(np.array([1.0, 2.0]), np.zeros(2), np.zeros(2, np.bool_)).tolist() == [1.0, 2.0]
+
+
+VALUES = st.integers(-20, 20).map(float)
+
+
+@given(
+    arrays.arrays(np.float64, 12, elements=VALUES),
+    arrays.arrays(np.float64, 12, elements=VALUES),
+    arrays.arrays(np.bool_, 12),
+)
+def test_no_memory_ranks_lower_than_by_words(by_words: FloatArray, by_all: FloatArray, embedded: Mask) -> None:
+    found = calibrate_by_rank(by_words, by_all, embedded)
+    for place in np.flatnonzero(~embedded):
+        assert (found[embedded] > found[place]).sum() <= (by_words[embedded] > by_words[place]).sum()
+    in_order = np.argsort(by_words[~embedded], kind="stable")
+    assert (np.diff(found[~embedded][in_order]) >= 0).all(), "among each other they stand as their words say"
+
+
+SHORT = "We met at the harbour."
+LONG = "The plan has many parts, and each of them needs some time. " * 10
+
+
+def traits(*texts: str) -> dict[str, float]:
+    return dict(question_traits(query_features_of("harbour", [Line(text) for text in texts]), ()))
+
+
+def test_the_greatest_value_has_rank_one() -> None:
+    assert reciprocal_ranks(np.array([0.2, 0.9, 0.5]))[1] == 1.0
+
+
+def test_equal_values_have_equal_ranks() -> None:
+    ranks = reciprocal_ranks(np.array([0.4, 0.7, 0.4]))
+    assert ranks[0] == ranks[2]
+
+
+def test_the_eleventh_has_half() -> None:
+    assert reciprocal_ranks(-np.arange(20.0))[10] == 0.5
+
+
+def test_short_turns_are_ranked_as_between_people() -> None:
+    assert traits(SHORT, SHORT, SHORT)["people"] == 1.0
+
+
+def test_long_replies_to_each_message_are_ranked_as_those_of_an_assistant() -> None:
+    assert traits(SHORT, LONG, SHORT, LONG)["replies"] == 1.0
+
+
+def test_between_the_shapes_the_weights_mix() -> None:
+    found = traits(*[SHORT] * 9, LONG)
+    assert found["people"] + found["replies"] == pytest.approx(1.0)
+
+
+def test_a_few_long_turns_change_little() -> None:
+    assert 0.0 < traits(*[SHORT] * 9, LONG)["replies"] < 0.5
+
+
+def test_whole_texts_are_ranked_by_their_cosines() -> None:
+    features = query_features_of("harbour", [Line(SHORT), Line(LONG)], dense=np.array([0.3, 0.6]))
+    ranked = RankingFeatures(features, compute_fields(features), np.arange(2)).of("whole.rank")
+    assert ranked is not None
+    assert ranked[1] == 1.0
+
+
+def partners(*roles: Role) -> list[float]:
+    """Return the ranks of the partners of turns of which the first is nearest, the second next, and so on."""
+    lines = [Line(SHORT, role=role) for role in roles]
+    features = query_features_of("harbour", lines, dense=np.linspace(0.9, 0.1, len(lines)))
+    ranked = RankingFeatures(features, compute_fields(features), np.arange(len(lines))).of("dense.partner")
+    assert ranked is not None
+    found: list[float] = ranked.tolist()
+    return found
+
+
+def test_a_reply_has_the_rank_of_what_it_answers() -> None:
+    assert partners("user", "assistant")[1] == 1.0
+
+
+def test_a_question_has_the_rank_of_its_reply() -> None:
+    assert partners("assistant", "user", "assistant")[1] == pytest.approx(10 / 12)
+
+
+def test_a_question_without_a_reply_has_none() -> None:
+    assert partners("assistant", "user")[1] == 0.0

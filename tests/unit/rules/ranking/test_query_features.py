@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.rules.index.bm25 import Postings, idf
-from agents.rules.ranking.field_scores import covered_share
+from agents.rules.ranking.query_features import covered_share
 
 
 def uncut(*numbers: int) -> Postings:

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.index.columns import ColumnArrays
-from agents.rules.index.derived_columns import MIN_FOUND_SHARE, DerivedColumns
-from agents.rules.index.turn_order import TurnOrder
+from agents.rules.index.columns import MIN_FOUND_SHARE, ColumnArrays, DerivedColumns, TurnOrder, recency
 from schemas.models.vectors import Nearest, Scored
 
 IDS = [f"m{number}" for number in range(20)]
@@ -71,3 +69,12 @@ def test_found_memories_are_a_sequence() -> None:
     assert found[1:] == [Scored("b", 0.25)]
     assert found[0] == Scored("c", 0.5)
     assert Nearest.of(list(found)) == found
+
+
+def test_recency_halves_at_the_half_life_and_is_smooth() -> None:
+    ages = np.array([-5.0, 0.0, 10.0, 10.001, 1e9])
+    values = recency(ages, np.full(5, 10.0))
+    assert values[:3].tolist() == [1.0, 1.0, 0.5]
+    assert 0 < values[2] - values[3] < 0.001
+    assert 0 < values[4] < 0.001
+    assert recency(ages, np.full(5, np.inf)).tolist() == [1.0] * 5
