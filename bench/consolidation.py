@@ -18,8 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agents.rules.consolidation.candidates import cluster_turns
-from agents.rules.consolidation.distillation import Source, distilled_memory, extractive_summary
+from agents.rules.consolidation.distillation import Source, cluster_turns, distilled_memory, extractive_summary
 from agents.rules.text.tokenizer import tokenize
 from bench.harness.texts import short_turns
 from schemas.models.vectors import Matrix

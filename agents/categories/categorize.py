@@ -17,13 +17,16 @@ from agents.ports.command_types import CommandResult, ResultBody, parse_argument
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.stores import Memories
 from agents.rules.categories.taxonomy import (
+    MAX_SHOWN_ITEMS,
+    build_category_view,
+    build_item_views,
     declare_category,
     delete_category,
     forget_categories,
     rename_category,
     unknown_category_error,
+    visible_category,
 )
-from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, build_item_views, visible_category
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Learned

@@ -8,7 +8,7 @@ import numpy as np
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.categories.summary import select_anchors
+from agents.rules.categories.taxonomy import select_anchors
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.state.memories import Memory
 

@@ -1,7 +1,7 @@
 """Refresh summaries and anchors of categories when enough of their members have changed.
 
 What is written derives from memories that exist at that time; readers check again
-(`agents.rules.categories.view`).
+(`agents.rules.categories.taxonomy`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,7 @@ from agents.ports.categories import CategoryWriter
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.language_model import LanguageModel
 from agents.ports.stores import Memories
-from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
-from agents.rules.categories.view import is_current, visible_category
+from agents.rules.categories.taxonomy import MAX_ANCHORS, is_current, is_summary_due, summary_of, visible_category
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, build_summary_prompt
 from schemas.failures import RowTooLarge, Unavailable
 from schemas.models.language import Unanswerable

@@ -5,8 +5,7 @@ from typing import Any
 from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
 from agents.ports.authorizer import Authorizer
-from agents.rules.access.grants import require_operator
-from agents.rules.access.limits import RequestLimits
+from agents.rules.access.grants import RequestLimits, require_operator
 from schemas.messages.commands import Command
 from schemas.state.policies import Permission
 

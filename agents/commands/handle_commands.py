@@ -26,8 +26,8 @@ from agents.ports.clock import Clock
 from agents.ports.command_types import BeforeForgetting, CommandResult, ResultBody, parse_arguments
 from agents.ports.embedder import Embedders
 from agents.ports.stores import Memories, ModeWriter
-from agents.rules.memory.identity import derive_memory_id
-from agents.rules.memory.views import build_memory_view, build_mode_view
+from agents.rules.memory.versions import derive_memory_id
+from agents.rules.memory.visibility import build_memory_view, build_mode_view
 from agents.rules.modes.declaring import (
     declare_mode,
     delete_mode,

@@ -11,7 +11,7 @@ from agents.ports.jobs import Jobs
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
-from agents.rules.memory.growth import count_growth
+from agents.rules.memory.boundary_summary import count_growth
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.changes import Job, JobProgress
 from schemas.messages.commands import Command

@@ -19,11 +19,17 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.consolidation.candidates import TurnCluster, is_in_run, list_distillable_turns
-from agents.rules.consolidation.distillation import Source, distilled_memory, source_of
+from agents.rules.consolidation.distillation import (
+    Source,
+    TurnCluster,
+    distilled_memory,
+    is_in_run,
+    list_distillable_turns,
+    source_of,
+)
 from agents.rules.memory.embedding_status import is_in_flight
-from agents.rules.memory.identity import derive_distilled_id
-from agents.rules.memory.superseding import SupersedeState, supersede_state
+from agents.rules.memory.understanding import SupersedeState, supersede_state
+from agents.rules.memory.versions import derive_distilled_id
 from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.pipelines.built_in import BUILT_IN
 from schemas.failures import Rejected

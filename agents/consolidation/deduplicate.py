@@ -11,7 +11,7 @@ from agents.ports.stores import Memories
 from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
 from agents.rules.consolidation.distillation import decayed_stability
 from agents.rules.index.memory_columns import TURN_TYPE, MemoryKind
-from agents.rules.memory.superseding import can_supersede
+from agents.rules.memory.understanding import can_supersede
 from schemas.internal.consolidation import ItemsMerged
 from schemas.state.memories import Memory, index_names
 

@@ -10,8 +10,13 @@ from modestream_client.vocabulary import Confidence
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.ports.language_model import LanguageModel
-from agents.rules.consolidation.candidates import TurnCluster
-from agents.rules.consolidation.distillation import MAX_DISTILLED_CHARS, extractive_summary, is_grounded, render_sources
+from agents.rules.consolidation.distillation import (
+    MAX_DISTILLED_CHARS,
+    TurnCluster,
+    extractive_summary,
+    is_grounded,
+    render_sources,
+)
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
 from schemas.failures import Unavailable
 from schemas.models.language import Prompt, Unanswerable

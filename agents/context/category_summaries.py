@@ -14,7 +14,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.term_coverage import match_entries
-from agents.rules.categories.view import ReadMemory, category_text
+from agents.rules.categories.taxonomy import ReadMemory, category_text
 from agents.rules.context.capsules import capsule_of
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields

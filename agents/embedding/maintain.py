@@ -24,7 +24,7 @@ from agents.rules.memory.embedding_status import (
     job_outcome,
     maintenance_action,
 )
-from agents.rules.memory.forgetting import list_ids_of_job
+from agents.rules.memory.visibility import list_ids_of_job
 from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
 from schemas.models.vectors import MemoryFilter

@@ -13,13 +13,15 @@ from agents.ports.command_types import CommandResult, parse_arguments
 from agents.ports.intentions import IntentionWriter
 from agents.ports.stores import Memories
 from agents.rules.intentions.transitions import (
+    ReadMemory,
     apply_learned,
     apply_set_intention,
+    build_intention_view,
     drop_set_entries,
     drop_stale_entries,
     forget_intention,
+    visible_intention,
 )
-from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command
 from schemas.state.intention import Intention, IntentionPart

@@ -18,10 +18,8 @@ from agents.maps.map_vectors import read_rows
 from agents.ports.clock import Clock
 from agents.ports.map_layouts import LayoutThreads, MapLayouts
 from agents.ports.vector_index import VectorIndex
-from agents.rules.maps.map_layout import MapLayout, lay_out_from
-from agents.rules.maps.placement import place_among
-from agents.rules.maps.principal_components import PrincipalPlane
-from agents.rules.maps.stopping import Stopped
+from agents.rules.maps.layout import PrincipalPlane, Stopped
+from agents.rules.maps.map_layout import MapLayout, lay_out_from, place_among
 from schemas.failures import Unavailable
 from schemas.state.modes import VectorSpace
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.ports.vector_index import VectorIndex
-from agents.rules.clustering.knn import normalise_rows
+from agents.rules.clustering.clustering import normalise_rows
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace
 

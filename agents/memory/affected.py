@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import Memories
-from agents.rules.memory.forgetting import is_affected, list_ids_in_mode
+from agents.rules.memory.visibility import is_affected, list_ids_in_mode
 from schemas.internal.changes import Change
 from schemas.state.memories import Memory, all_item_index_names, turn_index_names
 

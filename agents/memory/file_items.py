@@ -12,7 +12,7 @@ from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.categories.assignment import merge_assignments, rename_assignments, top_model_categories
-from agents.rules.memory.forgetting import list_ids, list_ids_in_scope
+from agents.rules.memory.visibility import list_ids, list_ids_in_scope
 from schemas.internal.changes import Change
 from schemas.internal.events import Embedded
 from schemas.state.memories import CategoryAssignment, Memory, all_index_names

@@ -16,7 +16,8 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.cues.labels import has_signals
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.memory.forgetting import (
+from agents.rules.memory.understanding import restore_source
+from agents.rules.memory.visibility import (
     is_affected,
     is_distilled_from,
     list_conversations,
@@ -26,7 +27,6 @@ from agents.rules.memory.forgetting import (
     list_ids_with_scope,
     list_superseded_ids,
 )
-from agents.rules.memory.superseding import restore_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Learned
 from schemas.state.memories import Memory, all_index_names, all_item_index_names, turn_index_names

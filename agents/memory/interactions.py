@@ -12,8 +12,8 @@ from agents.memory.write_memory import WriteMemory
 from agents.ports.interactions import InteractionWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.interaction.stability import count_classification, count_correction, week_of, without_user
-from agents.rules.memory.forgetting import is_affected
 from agents.rules.memory.understanding import is_misclassified, with_correction
+from agents.rules.memory.visibility import is_affected
 from schemas.internal.changes import Change
 from schemas.state.interaction import Interaction
 from schemas.state.interaction_counts import InteractionCounts

@@ -6,7 +6,7 @@ Idempotent: a repeated move changes no record, and publishes again the events th
 from agents.memory.items import KeepItems, WriteStep
 from agents.memory.supersede import Supersede
 from agents.ports.stores import Modes
-from agents.rules.memory.superseding import restore_source
+from agents.rules.memory.understanding import restore_source
 from agents.rules.memory.versions import move_to_mode
 from agents.rules.memory.visibility import awaits_indexer, mode_visibility, with_visibility
 from agents.rules.modes.declaring import ModeChoice, with_decay, with_mode_source

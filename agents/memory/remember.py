@@ -31,8 +31,7 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.run_timer import step
 from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.items.extracting import Analysis
-from agents.rules.items.read_text import ReadText, analysis_of
+from agents.rules.items.extracting import Analysis, ReadText, analysis_of
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     apply_kept,

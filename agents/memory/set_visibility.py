@@ -11,7 +11,7 @@ from agents.memory.write_memory import WriteMemory
 from agents.ports.stores import Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.memory.embedding_status import is_in_flight, mark_stale
-from agents.rules.memory.superseding import restore_source
+from agents.rules.memory.understanding import restore_source
 from agents.rules.memory.visibility import awaits_indexer, mode_visibility, own_after_change, with_visibility
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered

@@ -13,7 +13,7 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.items.item_merging import build_item, replace_supports
 from agents.rules.memory.embedding_status import is_in_flight
-from agents.rules.memory.superseding import (
+from agents.rules.memory.understanding import (
     SupersedeState,
     can_supersede,
     restore_source,

@@ -17,14 +17,13 @@ from agents.memory.slices import Slices
 from agents.memory.supersede import Supersede
 from agents.ports.stores import Memories, Modes
 from agents.rules.cues.labels import has_signals
-from agents.rules.items.extracting import Analysis
-from agents.rules.items.read_text import ReadText, analysis_of
+from agents.rules.items.extracting import Analysis, ReadText, analysis_of
 from agents.rules.memory.embedding_status import is_in_flight
-from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.understanding import (
     as_read_by_rules,
     is_about_current_text,
     is_answered_again,
+    restore_source,
     with_refreshed,
     with_understanding,
 )

@@ -17,7 +17,7 @@ from agents.ports.command_types import CommandResult
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.clustering.knn import normalise_rows
+from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.modes.mode_suggesting import (
     MIN_GROUP_TURNS,
     Segment,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
+from agents.rules.maps.layout import StopCondition
 from agents.rules.maps.map_layout import MapLayout
-from agents.rules.maps.stopping import StopCondition
 
 Result = TypeVar("Result")
 

@@ -11,10 +11,17 @@ from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
 from agents.ports.run_timer import step
 from agents.ports.stores import Memories
-from agents.rules.answer.drill_down import LayerResult, category_layer, group_by_part, intention_layer, select_scopes
-from agents.rules.answer.layer_judging import Depth, Layers
+from agents.rules.answer.drill_down import (
+    Depth,
+    LayerResult,
+    Layers,
+    category_layer,
+    group_by_part,
+    intention_layer,
+    select_scopes,
+)
 from agents.rules.answer.term_coverage import TermCoverage, match_entries
-from agents.rules.categories.view import category_text, visible_category
+from agents.rules.categories.taxonomy import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter

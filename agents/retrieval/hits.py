@@ -9,8 +9,7 @@ from modestream_client.hits import Evidence, Hit, Passage
 
 from agents.ports.stores import Memories
 from agents.retrieval.lexical_features import LexicalFeatures
-from agents.rules.answer.hits import hit_of
-from agents.rules.answer.passages import best_passages, part_scores, passage_coverage
+from agents.rules.answer.hits import best_passages, hit_of, part_scores, passage_coverage
 from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_evidence
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns

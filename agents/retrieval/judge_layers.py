@@ -6,7 +6,7 @@ the prompt, never an instruction.
 
 from agents.ports.language_model import LanguageModel
 from agents.retrieval.asking import NoModelAnswer, RequestModel
-from agents.rules.answer.layer_judging import (
+from agents.rules.answer.drill_down import (
     MAX_REASON_CHARS,
     JudgedDepth,
     Layers,

@@ -16,10 +16,17 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.retrieval.list_page import BuiltItem, EventLoopSlices, read_page
 from agents.rules.answer.hits import SearchWarning, memory_fields
-from agents.rules.answer.list_cursors import Beginning, Cursor, Position, decode_cursor, encode_cursor, request_digest
-from agents.rules.answer.list_filters import ListFilter, plan_list
-from agents.rules.answer.list_pages import ListedOrder, OrderedItem
-from agents.rules.answer.list_summaries import ListedGroups, Selected
+from agents.rules.answer.list_filters import ListedGroups, ListFilter, Selected, plan_list
+from agents.rules.answer.list_pages import (
+    Beginning,
+    Cursor,
+    ListedOrder,
+    OrderedItem,
+    Position,
+    decode_cursor,
+    encode_cursor,
+    request_digest,
+)
 from agents.rules.index.columns import MISSING, IntArray
 from schemas.messages.lists import ListRequest
 from schemas.moments import microseconds_of

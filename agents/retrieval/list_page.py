@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from agents.rules.answer.list_cursors import Position
-from agents.rules.answer.list_pages import ListedOrder, OrderedItem, Window
+from agents.rules.answer.list_pages import ListedOrder, OrderedItem, Position, Window
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Bytes of a page's items as JSON: half of a reply. A longer page ends early, after one item at least."""

@@ -10,7 +10,7 @@ from modestream_client.hits import Hit
 
 from agents.ports.cross_encoder import CrossEncoder
 from agents.retrieval.asking import NoModelAnswer
-from agents.rules.answer.local_reranking import MAX_READ_HITS, READER_NAME, ReadHits, text_to_read
+from agents.rules.answer.reranking import MAX_READ_HITS, READER_NAME, ReadHits, text_to_read
 from agents.rules.text.non_english import is_non_english
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.retrieval import RetrieveRequest

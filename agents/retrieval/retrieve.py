@@ -27,8 +27,8 @@ from agents.retrieval.drill_down import DrillDown, DrillDownLevel
 from agents.retrieval.hits import HitRanker
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import GiveWay, VectorSearch, let_others_run
+from agents.rules.answer.drill_down import Depth, Layers
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
-from agents.rules.answer.layer_judging import Depth, Layers
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of

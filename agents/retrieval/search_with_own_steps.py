@@ -6,7 +6,7 @@ Enters: retrieve requests. Leaves: results. Guaranteed: without own steps it is 
 
 from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.retrieve import Retrieve, Warnings
-from agents.rules.answer.layer_judging import Depth, Layers
+from agents.rules.answer.drill_down import Depth, Layers
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 
 RECEIVE, RANK, RERANK = "retrieve.receive", "retrieve.rank", "retrieve.rerank"

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.modes.memory_encoding import encode_memory
 from agents.ports.embedder import Embedder
-from agents.rules.clustering.knn import normalise_rows
+from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
     HISTORY_TURNS,

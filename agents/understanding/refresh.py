@@ -11,11 +11,15 @@ from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.item_merging import supports_of
-from agents.rules.items.rereading import is_due_by_rules
-from agents.rules.memory.forgetting import list_ids_of_job
-from agents.rules.memory.refreshing import ModelAndPrompt, is_covered, is_due_by_model, is_of_earlier_revision
-from agents.rules.memory.understanding import current_text_hash
+from agents.rules.items.item_merging import is_due_by_rules, supports_of
+from agents.rules.memory.understanding import (
+    ModelAndPrompt,
+    current_text_hash,
+    is_covered,
+    is_due_by_model,
+    is_of_earlier_revision,
+)
+from agents.rules.memory.visibility import list_ids_of_job
 from agents.understanding.understand import Understand
 from schemas.internal.changes import Job
 from schemas.internal.events import Refresh as RefreshOf

@@ -13,8 +13,7 @@ from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from agents.rules.memory.identity import derive_memory_id
-from agents.rules.memory.versions import identify_turn
+from agents.rules.memory.versions import derive_memory_id, identify_turn
 from operations.copy.logs import CopiedRecord, Entry, Log, digest_of
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS

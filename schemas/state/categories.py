@@ -1,6 +1,6 @@
 """Categories: topics that the items of a scope are assigned to, declared by the deployment or by a user.
 
-A category's summary and anchors derive from memories and must be filtered by `agents.rules.categories.view`
+A category's summary and anchors derive from memories and must be filtered by `agents.rules.categories.taxonomy`
 before they are shown.
 """
 

@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import structlog
 
-from agents.rules.items.read_text import ReadText
+from agents.rules.items.extracting import ReadText
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from streams.adapters.priorities import LOW_PRIORITY

@@ -16,7 +16,7 @@ from agents.ports.embedder import Embedders
 from agents.ports.language_model import LanguageModel
 from agents.ports.tokenizer import TokenCounter
 from agents.ports.vector_index import VectorIndexes
-from agents.rules.access.limits import RequestLimits
+from agents.rules.access.grants import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE

@@ -14,7 +14,7 @@ from agents.ports.pipelines import ActivePipelines
 from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
-from agents.rules.pipelines.configs import (
+from agents.rules.pipelines.built_in import (
     ContextConfig,
     ModelConfig,
     RefreshItemsConfig,

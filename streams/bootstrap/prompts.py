@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.rules.prompts.prompting import Template
-from agents.rules.prompts.template_checks import check_template
+from agents.rules.prompts.prompting import Template, check_template
 from streams.settings import Settings
 
 PROJECT_PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"

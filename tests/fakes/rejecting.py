@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agents.ports.embedder import Embedder
-from agents.rules.memory.identity import hash_texts
+from agents.rules.memory.versions import hash_texts
 from schemas.models.vectors import Encoded, Point
 from schemas.state.modes import Mode, VectorSpace
 from tests.fakes.embedders import FakeEmbedders

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.rules.memory.identity import derive_memory_id
+from agents.rules.memory.versions import derive_memory_id
 from schemas.messages.records import Outgoing, Record
 from schemas.state.memories import Memory
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from agents.rules.interaction.features import (
+from agents.rules.interaction.classifier import (
     HASH_BUCKETS,
     CueTable,
     dense_features,

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.classifier import MODEL_FILE_MAGIC
-from agents.rules.interaction.features import HASH_BUCKETS
+from agents.rules.interaction.classifier import HASH_BUCKETS, MODEL_FILE_MAGIC
 from schemas.state.interaction import INTERACTION_MODES
 
 Floats = NDArray[np.float64]

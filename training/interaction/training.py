@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.rules.interaction.classifier import softmax
-from agents.rules.interaction.features import CueTable
+from agents.rules.interaction.classifier import CueTable, softmax
 from training.interaction.calibration import best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, classifier_arrays, feature_matrix, fit_regression, mode_indexes

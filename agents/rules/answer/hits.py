@@ -1,12 +1,18 @@
-"""Hits and warnings of an answer."""
+"""Hits and warnings of an answer, and the best passages of long hits for one question. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from modestream_client.hits import Evidence, Hit, Scores
+import numpy as np
+from modestream_client.hits import Evidence, Hit, Passage, Scores
 from modestream_client.vocabulary import MemoryType
 
+from agents.rules.index.bm25 import Postings, idf
+from agents.rules.index.columns import FloatArray
 from agents.rules.ranking.rank_fusion import FusionMethod
+from agents.rules.ranking.ranking import SCORE_DECIMALS
+from agents.rules.text.sentences import Span
+from schemas.models.vectors import Nearest
 from schemas.moments import iso
 from schemas.state.memories import Memory
 
@@ -72,3 +78,63 @@ def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
     """Return a warning if the scope has memories in modes that were not searched, with their counts."""
     modes = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
     return [("other_modes", f"these modes have memories here and were not searched: {modes}")] if modes else []
+
+
+MAX_SHOWN_PASSAGES = 3
+"""Passages that a hit shows."""
+
+PartScores = Mapping[int, float]
+"""The scores of passages by their number in the text."""
+
+
+def part_scores(found: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[str, PartScores]:
+    """Return the scores of the passages of these memories; a memory that was not compared has none."""
+    wanted = frozenset(memory_ids)
+    scores: dict[str, dict[int, float]] = {}
+    for nearest in found:
+        if nearest.passages is None:
+            continue
+        name_of = {
+            row: one for one, row in zip(nearest.memory_ids, nearest.rows.tolist(), strict=True) if one in wanted
+        }
+        passages = nearest.passages
+        for place in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():
+            known = scores.setdefault(name_of[int(passages.rows[place])], {})
+            part = int(passages.parts[place])
+            known[part] = max(known.get(part, -1.0), float(passages.scores[place]))
+    return scores
+
+
+def passage_coverage(postings: Sequence[Postings], number: int, passages: int, documents: int) -> FloatArray:
+    """Return the share of the question that each passage of a text covers, terms weighted by idf; shape (passages,)."""
+    covered = np.zeros(passages)
+    weights = [idf(len(term.numbers), documents) for term in postings]
+    for term, weight in zip(postings, weights, strict=True):
+        place = int(np.searchsorted(term.numbers, number))
+        if term.passages is not None and place < len(term.numbers) and term.numbers[place] == number:
+            covered += weight * ((int(term.passages[place]) >> np.arange(passages)) & 1)
+    return covered / (sum(weights) or 1.0)
+
+
+def best_passages(
+    spans: Sequence[Span], covered: FloatArray, cosines: PartScores, maxsims: PartScores
+) -> tuple[Passage, ...]:
+    """Return the best passages, best first, ties in the order of the text.
+
+    The score is the mean of the cosine, the late interaction score and the share of the question's words, each in 0..1.
+    Late interaction reads the nearest passages alone: the others count as the worst of these.
+    """
+    unread = min(maxsims.values(), default=0.0)
+    # The texts of a turn's resources are compared as a further passage, which no offset names.
+    parts = range(len(spans))
+    kinds: list[Sequence[float]] = [covered.tolist()]
+    if cosines:
+        kinds.append([cosines.get(part, 0.0) for part in parts])
+    if maxsims:
+        kinds.append([maxsims.get(part, unread) for part in parts])
+    scores = [sum(min(max(score, 0.0), 1.0) for score in of_part) / len(kinds) for of_part in zip(*kinds, strict=True)]
+    best = sorted(parts, key=lambda part: -scores[part])[:MAX_SHOWN_PASSAGES]
+    return tuple(
+        Passage(start=spans[part].start, end=spans[part].end, score=round(scores[part], SCORE_DECIMALS))
+        for part in best
+    )

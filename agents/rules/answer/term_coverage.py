@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from modestream_client.hits import Evidence, ItemInside
 
-from agents.rules.cues.label_forms import find_form_labels
+from agents.rules.cues.labels import find_form_labels
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.questions import Question

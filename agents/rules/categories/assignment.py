@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from agents.rules.clustering.knn import normalise_rows
+from agents.rules.clustering.clustering import normalise_rows
 from schemas.models.vectors import Matrix, Vector
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import CategoryAssignment

@@ -1,9 +1,23 @@
-"""Declare, rename and delete categories in a scope, and merge in those of the deployment. Pure."""
+"""Declare, rename and delete categories in a scope; their summaries, and how commands and queries see them. Pure.
 
-from collections.abc import Mapping
+A category's summary and anchors are refreshed some time after its memories change. Every reader filters a category
+here first, so that forgotten, filtered, replaced and superseded memories disappear at once.
 
+Anchors are the members nearest to the centroid (Radev, Jing, Stys and Tam, "Centroid-based summarization of multiple
+documents", 2004), diversified by maximal marginal relevance (Carbonell and Goldstein, 1998). The extractive summary is
+the texts of the first anchors.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from agents.rules.clustering.clustering import normalise_rows
 from schemas.failures import Rejected
+from schemas.models.vectors import Matrix
 from schemas.state.categories import Category, Taxonomy
+from schemas.state.memories import Memory
 
 MAX_CATEGORIES_PER_SCOPE = 256
 """Categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are one record
@@ -95,3 +109,126 @@ def _described(before: Category | None, name: str, description: str) -> Category
     if before is None:
         return Category(name=name, description=description)
     return before if before.description == description else before.model_copy(update={"description": description})
+
+
+MAX_ANCHORS = 8
+"""Anchors of a category: few enough to read at a glance."""
+
+MIN_CHANGES, MIN_CHANGED_SHARE = 3, 0.2
+"""Growth or shrinkage, as a number and as a share of the size then, that makes a summary outdated. After fewer changes
+a new summary says the same in other words."""
+
+MAX_SUMMARY_CHARS = 600
+"""Characters of a summary: some 150 tokens, affordable in a context for each of a few categories."""
+
+MMR_LAMBDA = 0.7
+"""The weight of similarity to the centroid against similarity to chosen anchors: the middle of what Carbonell and
+Goldstein call best for a summary (0.3 to 0.7 for variety, above for relevance)."""
+
+
+def is_summary_due(category: Category, size: int) -> bool:
+    """True if the summary must be made again, as the category now has `size` members."""
+    if size == 0 or not category.anchors:
+        return size > 0 or category.size > 0 or len(category.anchors) > 0
+    return abs(size - category.size) >= max(MIN_CHANGES, MIN_CHANGED_SHARE * category.size)
+
+
+def select_anchors(vectors: Matrix, limit: int = MAX_ANCHORS) -> list[int]:
+    """Return the rows of the anchors, most typical first; ties go to the first. `vectors` has shape (members, dim)."""
+    if not len(vectors):
+        return []
+    unit = normalise_rows(vectors)
+    relevance = unit @ normalise_rows(unit.mean(axis=0, keepdims=True))[0]
+    chosen: list[int] = []
+    redundancy = np.zeros(len(unit))
+    for _ in range(min(limit, len(unit))):
+        score = MMR_LAMBDA * relevance - (1 - MMR_LAMBDA) * redundancy
+        score[chosen] = -np.inf
+        best = int(np.argmax(score))
+        chosen.append(best)
+        redundancy = np.maximum(redundancy, unit @ unit[best])
+    return chosen
+
+
+def summary_of(texts: Iterable[str]) -> str | None:
+    """Join the texts that fit into `MAX_SUMMARY_CHARS`, one a line; None if there are none.
+
+    A first text that is too long is truncated.
+    """
+    lines: list[str] = []
+    room = MAX_SUMMARY_CHARS
+    for text in dict.fromkeys(" ".join(text.split()) for text in texts):
+        if text and len(text) <= room:
+            lines.append(text)
+            room -= len(text) + 1
+        elif text and not lines:
+            return text[: MAX_SUMMARY_CHARS - 1].rstrip() + "…"
+    return "\n".join(lines) or None
+
+
+ReadMemory = Callable[[str], Memory | None]
+"""Return the current record of a memory id; None if it is gone."""
+
+
+def is_current(category: Category, read: ReadMemory) -> bool:
+    """True if all memories behind the category's summary and anchors are unchanged."""
+    return all(_is_unchanged(category, memory_id, read) for memory_id in category.rests_on)
+
+
+def visible_category(category: Category, read: ReadMemory) -> Category:
+    """Return the category, reduced to its unchanged anchors and a summary of their texts if it is not current."""
+    if is_current(category, read):
+        return category
+    current = {one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))}
+    return category.model_copy(
+        update={
+            "summary": summary_of(memory.text for memory in current.values()),
+            "anchors": tuple(current),
+            "rests_on": {one: category.rests_on[one] for one in current},
+            "profile": None,
+        }
+    )
+
+
+def _is_unchanged(category: Category, memory_id: str, read: ReadMemory) -> bool:
+    memory = read(memory_id)
+    expected_hash = category.rests_on.get(memory_id)
+    if memory is None or not memory.visibility.searchable:
+        return False
+    return memory.superseded_by is None and memory.content_hash == expected_hash
+
+
+MAX_SHOWN_ITEMS = 100
+"""Items listed under a category, newest first; `size` counts all of them."""
+
+
+def build_category_view(category: Category, size: int) -> dict[str, Any]:
+    """Return what every command shows of a category."""
+    return {
+        "name": category.name,
+        "description": category.description,
+        "version": category.version,
+        "size": size,
+        "declared": category.declared,
+    }
+
+
+def category_text(category: Category) -> str:
+    """Return the text that a query is compared with: name, description and summary."""
+    return "\n".join((category.name, category.description, category.summary or ""))
+
+
+def build_item_views(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:
+    """Return the items as they are listed under the category `name`."""
+    return [_item_view(memory, name) for memory in memories]
+
+
+def _item_view(memory: Memory, name: str) -> dict[str, Any]:
+    assignments = memory.item.categories if memory.item else ()
+    return {
+        "memory_id": memory.memory_id,
+        "type": memory.type,
+        "mode": memory.mode,
+        "text": memory.text,
+        "confidence": next((one.confidence for one in assignments if one.name == name), None),
+    }

@@ -1,4 +1,4 @@
-"""Find tight clusters of memories that say nearly the same about the same topic. Pure.
+"""Find neighbours and tight clusters of memories that say nearly the same about the same topic. Pure.
 
 Enters: a vector and the content stems of each memory. Leaves: clusters of row indexes, the medoid first. Guaranteed:
 deterministic; at most `MAX_EXHAUSTIVE_ROWS` rows are searched until no cluster is left; time n log n plus the sum over
@@ -8,23 +8,224 @@ The algorithm of Daura et al. ("Peptide Folding: When Simulation Meets Experimen
 neighbours and these neighbours are a cluster; repeat with the rest. Every member is a neighbour of its medoid, so a
 cluster can't grow along a chain. Neighbours have both near vectors and shared words: vectors alone put all sentences of
 one tone together, and words alone have several meanings.
+
+All-pairs comparison stays within overlapping cells of bounded size. Their centres come from recursive bisecting
+spherical k-means (Steinbach, Karypis and Kumar, "A Comparison of Document Clustering Techniques", 2000), initialised
+along the principal direction (Boley, "Principal Direction Divisive Partitioning", 1998). Every vector is in the cells
+of its two nearest centres, like probing an inverted file: near vectors nearly always share a cell. An unbalanced cut is
+replaced by one at the median: the depth is that of a balanced tree.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import log1p
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from agents.rules.clustering.kmeans_cells import RowIndices, build_cells
-from agents.rules.clustering.knn import (
-    MAX_NEIGHBOURS,
-    NeighbourPairs,
-    NeighbourThresholds,
-    background_cosine,
-    find_neighbours,
-    idf_weights,
-    normalise_rows,
-)
-from schemas.models.vectors import Matrix
+from agents.rules.text.languages import courtesy_stems, detect_language, stems
+from agents.rules.text.tokenizer import content_terms, tokenize
+from schemas.models.vectors import Matrix, Vector
+
+RowIndices = NDArray[np.int64]
+"""Row indexes of a matrix, ascending."""
+
+SideMask = NDArray[np.bool_]
+
+MAX_VECTORS_PER_CENTRE = 256
+"""Vectors per centre: with two cells per vector a cell has about 500, and its cosines take a megabyte and some
+milliseconds."""
+
+MAX_CELL_SIZE = 1024
+"""Vectors per cell: a larger one, as of equal vectors, is split in order."""
+
+CELLS_PER_VECTOR = 2
+
+KMEANS_ITERATIONS = 4
+"""For k-means of one cut, and for the principal direction: few vectors change sides after that."""
+
+CUT_SAMPLE_SIZE = 512
+"""Vectors to find the cut with: of more, every n-th."""
+
+MIN_SIDE_SHARE = 1 / 8
+"""Minimum share of a side: below, an outlier was cut off, and the depth would grow with the number of outliers."""
+
+
+def build_cells(vectors: Matrix) -> list[RowIndices]:
+    """Return overlapping cells of row indexes of a matrix (rows, dim) of unit vectors."""
+    if len(vectors) <= MAX_CELL_SIZE:
+        return [np.arange(len(vectors))] if len(vectors) else []
+    centres = np.stack([_centre(vectors[rows]) for rows in _bisect(vectors)])
+    nearest = np.argpartition(-(vectors @ centres.T), CELLS_PER_VECTOR, axis=1)[:, :CELLS_PER_VECTOR]
+    owners, rows = nearest.ravel(), np.repeat(np.arange(len(vectors)), CELLS_PER_VECTOR)
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(1, len(centres)))
+    cells = np.split(rows[order], bounds)
+    return [cell[start : start + MAX_CELL_SIZE] for cell in cells for start in range(0, len(cell), MAX_CELL_SIZE)]
+
+
+def _bisect(vectors: Matrix) -> list[RowIndices]:
+    """Split the rows into parts of at most `MAX_VECTORS_PER_CENTRE`."""
+    pending, parts = [np.arange(len(vectors))], []
+    while pending:
+        rows = pending.pop()
+        if len(rows) <= MAX_VECTORS_PER_CENTRE:
+            parts.append(rows)
+        else:
+            is_right = _right_side(vectors[rows])
+            pending += [rows[is_right], rows[~is_right]]
+    return parts
+
+
+def _right_side(vectors: Matrix) -> SideMask:
+    """Return the rows on one side of the cut."""
+    projection = vectors @ _cut_direction(vectors[:: -(-len(vectors) // CUT_SAMPLE_SIZE)])
+    is_right: SideMask = projection > 0
+    if MIN_SIDE_SHARE <= is_right.mean() <= 1 - MIN_SIDE_SHARE:
+        return is_right
+    is_upper_half = np.zeros(len(vectors), np.bool_)
+    is_upper_half[np.argsort(projection, kind="stable")[len(vectors) // 2 :]] = True
+    return is_upper_half
+
+
+def _cut_direction(vectors: Matrix) -> Vector:
+    """Return the difference of two centres, found by k-means from both sides of the principal direction."""
+    centred = vectors - vectors.mean(axis=0)
+    direction: Vector = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
+    for _ in range(KMEANS_ITERATIONS):
+        direction = _unit_vector(((centred @ direction) @ centred).astype(np.float32))
+    is_right: SideMask = centred @ direction > 0
+    for _ in range(KMEANS_ITERATIONS):
+        if not is_right.any() or is_right.all():
+            break
+        direction = _centre(vectors[is_right]) - _centre(vectors[~is_right])
+        is_right = vectors @ direction > 0
+    return direction
+
+
+def _centre(vectors: Matrix) -> Vector:
+    return _unit_vector(vectors.sum(axis=0, dtype=np.float32))
+
+
+def _unit_vector(vector: Vector) -> Vector:
+    length = np.float32(np.linalg.norm(vector))
+    unit: Vector = vector / length if length else vector
+    return unit
+
+
+def normalise_rows(rows: Matrix) -> Matrix:
+    """Scale each row to length 1; a zero row stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)
+
+
+MAX_NEIGHBOURS = 100
+"""Nearest neighbours per memory: a cluster has no more members."""
+
+GOLDEN, SHIFTS = (5**0.5 - 1) / 2, 12
+"""Multiples of the golden section are spread evenly and share no period with what people do every week."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourThresholds:
+    """Minimum similarity of neighbours.
+
+    `near`: position of the cosine between the background cosine (0) and 1; the cosine of unrelated texts depends on the
+    embedder: 0.1 with MiniLM, 0.75 with e5. `cosine`: sufficient in any case, for memories of one topic only. `shared`:
+    Dice coefficient of the stems, weighted by idf. `stems`: number of shared stems; `content_stems`: those of them that
+    are no courtesy words (`agents.rules.text.languages`).
+    """
+
+    near: float
+    cosine: float
+    shared: float
+    stems: int
+    content_stems: int
+
+    def min_cosine(self, background: float) -> float:
+        """Return the minimum cosine of neighbours, given that of unrelated memories."""
+        return min(self.cosine, background + self.near * (1 - background))
+
+
+class NeighbourPairs(NamedTuple):
+    """Row indexes of neighbours, and their cosine.
+
+    A pair occurs in both directions, unless one is not among the `MAX_NEIGHBOURS` nearest of the other.
+    """
+
+    one: RowIndices
+    other: RowIndices
+    cosine: Vector
+
+
+def topic_stems(text: str, names: Collection[str] = ()) -> frozenset[str]:
+    """Return the content stems of a text without the speakers' `names`, which occur with any topic."""
+    terms = [term for term in content_terms(text) if term not in names]
+    return frozenset(stems(terms, detect_language(tokenize(text))))
+
+
+def background_cosine(unit: Matrix) -> float:
+    """Return the median cosine of row pairs at several distances in the matrix."""
+    if len(unit) < 2:
+        return 0.0
+    shifts = {max(1, int(len(unit) * (step * GOLDEN % 1))) for step in range(1, SHIFTS + 1)}
+    return float(np.median([np.einsum("ij,ij->i", unit, np.roll(unit, shift, axis=0)) for shift in shifts]))
+
+
+def idf_weights(topics: Sequence[frozenset[str]]) -> Mapping[str, float]:
+    """Return ln(1 + N / n) for each stem, an inverse document frequency that is positive for stems of all topics."""
+    counts = Counter(chain.from_iterable(topics))
+    return {stem: log1p(len(topics) / count) for stem, count in counts.items()}
+
+
+def find_neighbours(
+    unit: Matrix,
+    topics: Sequence[frozenset[str]],
+    weights: Mapping[str, float],
+    min_cosine: float,
+    thresholds: NeighbourThresholds,
+) -> NeighbourPairs:
+    """Return the neighbours among the memories of a cell, with vectors `unit`, stems `topics` and idf `weights`."""
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -1)
+    is_near = cosines >= min_cosine
+    # Most rows have no near row: skip their words.
+    rows = np.flatnonzero(is_near.any(axis=1))
+    is_neighbour = _share_topic([topics[row] for row in rows.tolist()], weights, thresholds)
+    is_neighbour &= is_near[np.ix_(rows, rows)]
+    one, other = np.nonzero(_is_nearest(np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))))
+    return NeighbourPairs(rows[one], rows[other], cosines[rows[one], rows[other]])
+
+
+def _share_topic(
+    topics: Sequence[frozenset[str]], weights: Mapping[str, float], thresholds: NeighbourThresholds
+) -> NDArray[np.bool_]:
+    """Return which topics reach the thresholds of shared stems, shape (topics, topics)."""
+    counts = Counter(chain.from_iterable(topics))
+    columns = {stem: index for index, stem in enumerate(sorted(one for one, count in counts.items() if count > 1))}
+    has = np.zeros((len(topics), max(1, len(columns))), np.float32)
+    for row, topic in enumerate(topics):
+        has[row, [columns[stem] for stem in topic if stem in columns]] = 1
+    weight = np.array([weights[stem] for stem in columns] or [0.0], np.float32)
+    total = np.array([sum(weights[stem] for stem in topic) for topic in topics], np.float32)
+    has_dice: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= thresholds.shared * np.add.outer(total, total)
+    has_stems: NDArray[np.bool_] = has @ has.T >= thresholds.stems
+    content = has[:, [column for stem, column in columns.items() if stem not in courtesy_stems()]]
+    has_content: NDArray[np.bool_] = content @ content.T >= thresholds.content_stems
+    return has_dice & has_stems & has_content
+
+
+def _is_nearest(cosines: Matrix) -> NDArray[np.bool_]:
+    """Return which are among the `MAX_NEIGHBOURS` nearest of each row; -1 marks no neighbour."""
+    is_nearest: NDArray[np.bool_] = cosines > -1
+    if len(cosines) > MAX_NEIGHBOURS:
+        smallest = np.partition(cosines, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
+        is_nearest = is_nearest & (cosines >= smallest)
+    return is_nearest
+
 
 StopCondition = Callable[[], bool]
 """True to stop the search."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from agents.rules.categories.view import visible_category
+from agents.rules.categories.taxonomy import visible_category
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Category

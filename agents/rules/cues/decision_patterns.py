@@ -7,7 +7,7 @@ proposals to see or to talk, and idioms with the same verbs are none.
 import re
 from functools import partial
 
-from agents.rules.cues.label_patterns import DAY, WORD, LabelPattern, label_pattern
+from agents.rules.cues.label_phrases import DAY, WORD, LabelPattern, label_pattern
 
 _decision = partial(label_pattern, "DECISION")
 

@@ -9,15 +9,17 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from agents.rules.cues.correction_patterns import CORRECTION_PATTERNS, NO_CORRECTION_CONTEXT
 from agents.rules.cues.decision_patterns import DECISION_PATTERNS, NO_DECISION_CONTEXT
-from agents.rules.cues.error_patterns import ERROR_PATTERNS, NO_ERROR_CONTEXT
-from agents.rules.cues.label_patterns import TASK_OPENING
-from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
-from agents.rules.cues.preference_patterns import PREFERENCE_PATTERNS, STANDING
+from agents.rules.cues.error_patterns import ERROR_PATTERNS, HARM, NO_ERROR_CONTEXT, SAFETY_PATTERNS
+from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS, TASK_OPENING
+from agents.rules.cues.preference_patterns import (
+    CORRECTION_PATTERNS,
+    NO_CORRECTION_CONTEXT,
+    PREFERENCE_PATTERNS,
+    STANDING,
+    WITHDRAWAL_PATTERNS,
+)
 from agents.rules.cues.rule_patterns import NO_RULE_CONTEXT, RULE_PATTERNS
-from agents.rules.cues.safety_patterns import HARM, SAFETY_PATTERNS
-from agents.rules.cues.withdrawal_patterns import WITHDRAWAL_PATTERNS
 from agents.rules.text.sentences import Sentence
 
 RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})

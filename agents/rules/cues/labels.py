@@ -1,22 +1,130 @@
 """Label the sentences of a memory by rule: a question, a number, a constraint, an error, a decision. Pure.
 
 Labels are flags of an integer of at most 62 bits. They describe the form of a text in English, German, Spanish or
-French, not what its speaker may set. A question or a supposition sets no rule, reports no error and decides nothing.
-Deterministic, in time linear in the text.
+French, not what its speaker may set: numbers, dates, amounts, names, links, code, a mere greeting. A question or a
+supposition sets no rule, reports no error and decides nothing. Deterministic, in time linear in the text.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
 
 from modestream_client.vocabulary import ItemKind
 
+from agents.rules.cues.intents import COURTESY_TURN, STACK_TRACE
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
-from agents.rules.cues.label_forms import find_form_labels
+from agents.rules.text.dates import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.passages import embedding_text
-from agents.rules.text.sentences import Sentence, parse_sentence, parse_sentences, split_sentences
+from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, parse_sentences, split_sentences
+from agents.rules.text.tokenizer import fold
 from schemas.state.memories import Memory
+
+MAX_COURTESY_CHARS = 120
+"""A longer text is more than a courtesy."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"[a-z']+")
+_NUMBERS = _words(
+    """
+    two three four five six seven eight nine ten eleven twelve dozen hundred thousand million zwei drei vier funf
+    sechs sieben acht neun zehn elf zwolf hundert tausend dos tres cuatro cinco siete ocho nueve diez cien mil
+    deux trois quatre cinq sept huit neuf dix cent mille twenty thirty forty fifty sixty
+    """
+)
+_DAYS = frozenset({*MONTHS, *WEEKDAYS, *(word for word in DAY_WORDS if " " not in word)}) - AMBIGUOUS_MONTHS
+_DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
+_AMBIGUOUS_DATE = re.compile(
+    r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
+    r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
+)
+"""An ambiguous month next to a day, a year or an `in`."""
+
+_RELATIVE_SPAN = re.compile(
+    r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b"
+)
+_TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
+_HOURS = _words("noon midnight o'clock mittags mitternacht midi minuit mediodia medianoche")
+_UNITS = _words(
+    """
+    second seconds minute minutes min mins hour hours day days night nights week weeks month months year years
+    sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten monats jahr jahre
+    jahren jahrs minuto minutos hora horas dia dias semana semanas mes meses ano anos heure heures jour jours
+    semaine semaines mois an ans annee annees
+    """
+)
+_PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
+_FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
+_FAILURE_OUTPUT = re.compile(
+    r"^(?:FAILED|FAIL)\s+\S|^\S{1,200} FAILED$|\b[1-9]\d* failed\b(?=[^\n]{0,80}(?:passed|skipped|\bin \d))|"
+    r"\b[1-9]\d* failed \||passed, [1-9]\d* failed\b|^(?:[\w.-]{1,60}: )?(?:ERROR|FATAL|error|fatal): |^npm (?:ERR!|"
+    r"error) |^\d\d:\d\d(?::\d\d)?\S{0,4} (?:\[error\]|ERROR\b)|\blost connection to \w|\bFATAL: |^\[?(?:ERROR|"
+    r"FATAL)\]? ",
+    re.MULTILINE,
+)
+"""Output of failing tests and programs. Prose has no digits before `failed` with `passed` or a time behind it."""
+
+_FAILURE_PARTS = ("FAIL", "failed", "rror", "FATAL", "fatal", "ERROR", "ERR!", "lost connection")
+"""Every such output contains one of these."""
+
+_TRACE_PARTS = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
+"""Every trace contains one of these."""
+_DURATION = re.compile(
+    r"\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an|ein\w*|zwei|drei|un\w*|dos|tres|deux|"
+    r"trois)[ -](?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|sekunden?|minuten?|stunden?|"
+    r"tagen?|tage|wochen?|monat\w{0,2}|jahr\w{0,2}|minutos?|horas?|dias?|semanas?|mes(?:es)?|anos?|heures?|jours?|"
+    r"semaines?|mois|ans?|annees?)\b"
+)
+_MONEY = re.compile(
+    r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]{0,30}k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
+    r"pounds?|bucks|quid|francs?|franken|cents?|kr|kronor|forints?|huf|pesos)\b"
+)
+_LINK = re.compile(r"https?://|\bwww\.|\S@\S{1,253}\.\w")
+"""Domains have at most 253 characters; unbounded, a run of `@a.` takes quadratic time."""
+_CODE = re.compile(
+    r"```|\w\(\)|[{};]\s*$|=>|::|</\w|^[^\S\n]*(?:def|class|import|from|function|const|let|var|select|create) \w",
+    re.MULTILINE,
+)
+"""White space before a keyword excludes line breaks: including them, a thousand empty lines take a second."""
+
+
+def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
+    """Return the names of the labels of a text's form; `entities` are those extracted from it."""
+    text = text[:MAX_PARSED_CHARS]
+    folded = fold(text)
+    words = set(_WORD.findall(folded))
+    has_digit = _DIGIT.search(folded) is not None
+    # Most patterns run only if a word or a digit is present that they require: this saves half the time.
+    labels = {
+        "NUMBER": has_digit or not _NUMBERS.isdisjoint(words),
+        "DATE": not _DAYS.isdisjoint(words) or _has_date(words, folded, has_digit=has_digit),
+        "TIME": not _HOURS.isdisjoint(words) or (has_digit and _TIME.search(folded)),
+        "DURATION": not _UNITS.isdisjoint(words) and _DURATION.search(folded),
+        "MONEY": has_digit and _MONEY.search(folded),
+        "NAME": any(entity[0].isupper() and not entity.isupper() for entity in entities),
+        "LINK": _LINK.search(text),
+        "CODE": _CODE.search(text),
+        "COURTESY": len(text) <= MAX_COURTESY_CHARS and COURTESY_TURN.fullmatch(folded.strip()),
+        "RESOLVED": has_digit and _PASSED.search(folded) and not _FAILED.search(folded),
+        "ERROR": (any(part in text for part in _TRACE_PARTS) and STACK_TRACE.search(text))
+        or (any(part in text for part in _FAILURE_PARTS) and _FAILURE_OUTPUT.search(text)),
+    }
+    return {label for label, is_found in labels.items() if is_found}
+
+
+def _has_date(words: set[str], folded: str, *, has_digit: bool) -> bool:
+    """True if a text has digits of a date, a span relative to now, or an ambiguous month next to a day or a year."""
+    if has_digit and _DATE.search(folded):
+        return True
+    if not words.isdisjoint(("last", "next", "this")) and _RELATIVE_SPAN.search(folded):
+        return True
+    return not words.isdisjoint(("may", "march", "mar")) and _AMBIGUOUS_DATE.search(folded) is not None
 
 
 class SentenceLabel(IntFlag):

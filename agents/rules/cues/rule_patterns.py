@@ -7,7 +7,7 @@ before Saturday") and what others are said to have to do are none.
 import re
 from functools import partial
 
-from agents.rules.cues.label_patterns import DAY, WORD, LabelPattern, label_pattern
+from agents.rules.cues.label_phrases import DAY, WORD, LabelPattern, label_pattern
 
 _DO = (
     r"(?:use|touch|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|install|"

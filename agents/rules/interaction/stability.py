@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.memory.identity import hash_texts
+from agents.rules.memory.versions import hash_texts
 from schemas.state.interaction import INTERACTION_MODES
 from schemas.state.interaction_counts import InteractionCounts, WeekSample, WeekTotals
 

@@ -3,14 +3,18 @@
 Enters: the memory of a turn, and the understanding of a model. Leaves: items with their spans. Guaranteed: every span
 lies inside its text; the text of an item by rule is exactly its span; the same items in the same order for the same
 memory; time linear in the text. Questions and suppositions give no items.
+
+Reading a page takes a tenth of a second, so it is done beside the event loop before the items are needed. The memory
+may change meanwhile: an analysis counts only for the text and surroundings of which it was made.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from modestream_client.vocabulary import ItemKind
+from modestream_client.vocabulary import ItemKind, Role
 
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
@@ -40,7 +44,7 @@ from agents.rules.text.sentences import (
     sentence_spans,
     written_words,
 )
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, Origin, Resource
 from schemas.state.understanding import Understanding
 
 MAX_ITEM_CHARS = 500
@@ -204,3 +208,34 @@ class Analysis(NamedTuple):
 def analyse(turn: Memory, understanding: Understanding | None = None) -> Analysis:
     """Return the items and signals of a turn; `understanding` is a model's answer about its current text."""
     return Analysis(extract_items(turn, understanding), has_text_signals(turn))
+
+
+class ReadSource(NamedTuple):
+    """All that items depend on, besides a model's answer."""
+
+    text: str
+    resources: tuple[Resource, ...]
+    origin: Origin
+    role: Role | None
+    speaker: str | None
+    occurred_at: datetime
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        """Return what the items of a memory depend on."""
+        return cls(*(getattr(memory, name) for name in cls._fields))
+
+
+class ReadText(NamedTuple):
+    """Items and what they were read of."""
+
+    source: ReadSource
+    understanding: Understanding | None
+    items: list[ExtractedItem]
+
+
+def analysis_of(memory: Memory, read: ReadText | None, understanding: Understanding | None = None) -> Analysis:
+    """Return the analysis of a memory, from what was read if that was of the same text and answer."""
+    if read is None or (read.source, read.understanding) != (ReadSource.of(memory), understanding):
+        return analyse(memory, understanding)
+    return Analysis(read.items, has_text_signals(memory))

@@ -1,9 +1,10 @@
 """Merge the supports of an item from several turns into one record, regardless of arrival order. Pure.
 
-Enters: extracted items of a turn; the supports of an item and its latest turn. Leaves: supports, the item's record.
+Enters: extracted items of a turn; the supports of an item and its latest turn. Leaves: supports, the item's record; and
+whether the rules would find other items in a turn today.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from math import prod
 from typing import NamedTuple
@@ -11,8 +12,8 @@ from typing import NamedTuple
 from modestream_client.hits import Evidence
 
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.memory.identity import derive_item_id, hash_texts
 from agents.rules.memory.understanding import current_text_hash
+from agents.rules.memory.versions import derive_item_id, hash_texts
 from agents.rules.memory.visibility import item_visibility, with_applicable_embedding
 from agents.rules.text.passages import embedding_text
 from schemas.state.memories import Embedding, Item, Memory, Support, TextVersion, TurnUnderstanding
@@ -215,3 +216,32 @@ def _supports(item: Memory) -> tuple[Support, ...]:
 def _order(support: Support) -> tuple[object, ...]:
     span = support.resource or "", support.start, support.end
     return support.occurred_at, support.source, support.memory_id, *span, support.text
+
+
+def is_due_by_rules(
+    turn: Memory,
+    found: Iterable[Support],
+    items: Sequence[Memory],
+    read: Callable[[str], Memory | None],
+    is_forgotten: Callable[[str], bool],
+) -> bool:
+    """True if the rules find other items in a turn than its record has; `items` are these.
+
+    Of a turn that a model has understood, items are only added.
+    """
+    current = {support for item in items for support in supports_from_turn(item, turn)}
+    current_ids = {support_item_id(turn, one) for one in current}
+    wanted = {one for one in found if not is_forgotten(modeless_item_id(turn, one))}
+    if turn.reading.status == "model":
+        return any(support_item_id(turn, one) not in current_ids for one in wanted)
+    return not current <= wanted or any(_is_missing(turn, one, current, read) for one in wanted - current)
+
+
+def _is_missing(turn: Memory, wanted: Support, current: set[Support], read: Callable[[str], Memory | None]) -> bool:
+    """True unless the item has as many later supports as it may have."""
+    item_id = support_item_id(turn, wanted)
+    item = read(item_id)
+    if item is None or item.item is None:
+        return True
+    own = [one for one in current if support_item_id(turn, one) == item_id]
+    return set(replace_supports(item, (turn.memory_id,), [*own, wanted])) != set(item.item.supports)

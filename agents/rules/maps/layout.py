@@ -1,20 +1,210 @@
 """Lay out vectors in a plane by their neighbour graph: near in meaning, near on the map. Pure.
 
-Enters: rows of length 1, and places to start from. Leaves: places in the square. Guaranteed: deterministic, the same
-bytes twice on one machine; time linear in the edges, after neighbours in the square of the rows.
+Enters: rows of length 1, and places to start from. Leaves: places in the square, both coordinates in -1..1. Guaranteed:
+deterministic, the same bytes twice on one machine; time linear in the edges, after neighbours in the square of the
+rows; memory bounded by a block of rows. Long work can be stopped between two of its pieces.
 
-The objective is that of UMAP (McInnes, Healy and Melville, 2018): edges pull, random pairs push. An epoch draws each
-edge with its weight as probability, and moves all points at once.
+Edges are those of a fuzzy simplicial set (McInnes, Healy and Melville, "UMAP: Uniform Manifold Approximation and
+Projection", 2018): each row's distances are scaled so that it has about as much neighbourhood as every other. The
+objective is UMAP's too: edges pull, random pairs push. An epoch draws each edge with its weight as probability, and
+moves all points at once. A map starts from the plane of the two principal components.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.maps.knn_graph import MIN_GRAPH_ROWS, Edges, neighbour_graph
-from agents.rules.maps.places import Places, align, scale_to_square
-from agents.rules.maps.principal_components import PrincipalPlane
-from agents.rules.maps.stopping import StopCondition, never, stop_if
-from schemas.models.vectors import Matrix
+from agents.rules.clustering.clustering import RowIndices
+from schemas.models.vectors import Matrix, Vector
+
+StopCondition = Callable[[], bool]
+"""True to stop the work."""
+
+
+class Stopped(Exception):
+    """Raised by work that was told to stop."""
+
+
+def never() -> bool:
+    """Let the work come to its end."""
+    return False
+
+
+def stop_if(should_stop: StopCondition) -> None:
+    """Raise Stopped if the work is to stop."""
+    if should_stop():
+        raise Stopped
+
+
+Places = NDArray[np.float32]
+"""Shape (points, 2), finite."""
+
+FILLED_SHARE = 0.95
+"""Share of the square that a new map fills: what comes later has room at its edge."""
+
+
+def scale_to_square(places: Places) -> Places:
+    """Centre places, and scale them so that the outermost fills the share of the square."""
+    if not len(places):
+        return places
+    centred = places - (places.max(axis=0) + places.min(axis=0)) / 2
+    return np.asarray(centred * (FILLED_SHARE / _extent(centred)), np.float32)
+
+
+def clip_to_square(places: Places) -> Places:
+    """Return places with coordinates beyond the square on its edge."""
+    return np.clip(places, -1, 1)
+
+
+def align(places: Places, old_rows: NDArray[np.int64], old: Places) -> Places:
+    """Move, turn, mirror and scale a map as a whole, so that some of its points lie nearest to their old places.
+
+    `old` has the old places of the points `old_rows`. Procrustes analysis (Gower, "Generalized Procrustes analysis",
+    1975). A map that is then larger than the square is made smaller.
+    """
+    ours = places[old_rows]
+    centre, old_centre = ours.mean(axis=0), old.mean(axis=0)
+    left, strengths, right = np.linalg.svd((ours - centre).T @ (old - old_centre))
+    spread = float(np.square(ours - centre).sum())
+    scale = float(strengths.sum()) / spread if spread else 1.0
+    moved = (places - centre) @ (left @ right) * scale + old_centre
+    return np.asarray(moved / max(1.0, float(np.abs(moved).max())), np.float32)
+
+
+def _extent(places: Places) -> float:
+    return float(np.abs(places).max()) or 1.0
+
+
+BLOCK_ROWS = 128
+"""Rows that are compared with all others at once: 30 MB with 20,000 others."""
+
+MAX_GRAPH_NEIGHBOURS = 15
+"""Neighbours of a row in the graph, as in UMAP; of fewer than 30 rows half of them, else all would be neighbours."""
+
+MIN_GRAPH_ROWS = 3
+"""Rows of which a graph can be made."""
+
+BISECTIONS = 32
+"""Steps to find the scale of a row's distances: exact to the last digit of 32-bit floats."""
+
+
+class Nearest(NamedTuple):
+    """Nearest rows and their cosines, the nearest first, both of shape (rows, neighbours)."""
+
+    rows: NDArray[np.int64]
+    cosines: Matrix
+
+
+class Edges(NamedTuple):
+    """Edges of a graph in both directions; `weights` are in 0..1."""
+
+    heads: RowIndices
+    tails: RowIndices
+    weights: Vector
+
+
+def nearest_rows(rows: Matrix, among: Matrix, count: int, should_stop: StopCondition = never) -> Nearest:
+    """Return the `count` nearest of `among` for each row. `among` has at least that many."""
+    found = np.zeros((len(rows), count), np.int64)
+    cosines = np.zeros((len(rows), count), np.float32)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        stop_if(should_stop)
+        block = rows[start : start + BLOCK_ROWS] @ among.T
+        best = np.argpartition(-block, count - 1, axis=1)[:, :count]
+        values = np.take_along_axis(block, best, axis=1)
+        order = np.lexsort((best, -values), axis=1)
+        found[start : start + len(block)] = np.take_along_axis(best, order, axis=1)
+        cosines[start : start + len(block)] = np.take_along_axis(values, order, axis=1)
+    return Nearest(found, cosines)
+
+
+def neighbour_graph(rows: Matrix, should_stop: StopCondition = never) -> Edges:
+    """Return the edges between rows, at least `MIN_GRAPH_ROWS`, and their nearest."""
+    count = min(MAX_GRAPH_NEIGHBOURS, max(2, len(rows) // 2))
+    nearest = nearest_rows(rows, rows, count + 1, should_stop)
+    # Of equal rows any may come first, so that a row is not always its own nearest.
+    is_other = nearest.rows != np.arange(len(rows))[:, None]
+    is_other &= is_other.cumsum(axis=1) <= count
+    others = nearest.rows[is_other].reshape(len(rows), count)
+    distances = np.maximum(0, 1 - nearest.cosines[is_other].reshape(len(rows), count))
+    return _symmetric(others, _membership(distances))
+
+
+def _membership(distances: Matrix) -> Matrix:
+    """Return the weight of each neighbour: 1 for the nearest, and log2 of their number in all."""
+    beyond = np.maximum(0, distances - distances[:, :1])
+    wanted = np.log2(distances.shape[1])
+    low, high = np.zeros(len(distances)), np.full(len(distances), 2.0)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        is_wide = np.exp(-beyond / np.maximum(middle, 1e-9)[:, None]).sum(axis=1) > wanted
+        low, high = np.where(is_wide, low, middle), np.where(is_wide, middle, high)
+    return np.asarray(np.exp(-beyond / np.maximum(high, 1e-9)[:, None]), np.float32)
+
+
+def _symmetric(others: NDArray[np.int64], weights: Matrix) -> Edges:
+    """Return a + b - ab of the weights in both directions, as the union of two fuzzy sets."""
+    size = len(others)
+    heads, tails, each = np.repeat(np.arange(size), others.shape[1]), others.ravel(), weights.ravel()
+    keys, place = np.unique(np.concatenate((heads * size + tails, tails * size + heads)), return_inverse=True)
+    doubled = np.concatenate((each, each)).astype(np.float64)
+    sums, squares = np.bincount(place, doubled), np.bincount(place, np.square(doubled))
+    union = sums - (np.square(sums) - squares) / 2
+    return Edges(keys // size, keys % size, np.asarray(union, np.float32))
+
+
+MAX_FITTED_ROWS = 4096
+"""Vectors that the components are found with, of more every n-th: a tenth of a second for 1,024 dimensions."""
+
+
+TINY = 1e-9
+"""Length of a direction that is only rounding: equal vectors have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalPlane:
+    """The plane of two components through the mean; `scale` makes it fill the square."""
+
+    mean: Vector
+    axes: Matrix
+    scale: float
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Self:
+        """Fit the plane to vectors, at least one."""
+        mean: Vector = rows.mean(axis=0)
+        centred = rows[:: -(-len(rows) // MAX_FITTED_ROWS)] - mean
+        axes = _principal_axes(centred)
+        extent = float(np.abs((rows - mean) @ axes).max())
+        return cls(mean, axes, FILLED_SHARE / extent if extent else 1.0)
+
+    def project(self, rows: Matrix) -> Places:
+        """Return the places of vectors; those beyond the square lie on its edge."""
+        return clip_to_square(np.asarray((rows - self.mean) @ self.axes * np.float32(self.scale), np.float32))
+
+
+def _principal_axes(centred: Matrix) -> Matrix:
+    """Return the two directions of largest variance, shape (dim, 2); the largest entry of each is positive."""
+    axes = np.zeros((centred.shape[1], 2), np.float32)
+    found = _directions(np.asarray(centred, np.float64))
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
+    axes[:, : found.shape[1]] = found * signs
+    return axes
+
+
+def _directions(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return at most two directions, the one with most variance first, shape (dim, directions); 0 for none."""
+    is_wide = len(centred) < centred.shape[1]
+    # Of fewer rows than columns the products of rows are the smaller problem, with the same variances.
+    products = centred @ centred.T if is_wide else centred.T @ centred
+    best = np.linalg.eigh(products)[1][:, ::-1][:, :2]
+    found = centred.T @ best if is_wide else best
+    lengths = np.linalg.norm(found, axis=0)
+    return np.asarray(found / np.where(lengths > TINY, lengths, np.inf), np.float64)
+
 
 EPOCHS, REFIT_EPOCHS = 200, 60
 """Of a new layout, and of one that starts from an old one."""

@@ -1,17 +1,19 @@
-"""A kept map of one vector space of a user: the places of its memories. Pure."""
+"""A stored map of one vector space of a user: the places of its memories, and the choice of memories for it. Pure.
+
+New vectors are placed at the mean of their nearest laid out rows, independently of others. The sample is deterministic:
+every conversation has a memory in it as long as there is room; a later memory replaces one of its conversation or one
+other at most.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
-from agents.rules.index.columns import Mask
-from agents.rules.maps.knn_graph import MIN_GRAPH_ROWS
-from agents.rules.maps.layout import lay_out, lay_out_again
-from agents.rules.maps.placement import place_among
-from agents.rules.maps.places import Places
-from agents.rules.maps.stopping import StopCondition, never
+from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
+from agents.rules.maps.layout import MIN_GRAPH_ROWS, Places, StopCondition, lay_out, lay_out_again, nearest_rows, never
 from schemas.models.vectors import Matrix
 
 MAX_LAID_OUT = 20_000
@@ -88,3 +90,44 @@ def lay_out_from(old: MapLayout | None, ids: Sequence[str], rows: Matrix, should
     start[is_known] = old.places[[known[one] for one in ids if one in known]]
     start[~is_known] = place_among(rows[~is_known], rows[is_known], start[is_known])
     return lay_out_again(rows, start, np.flatnonzero(is_known), should_stop)
+
+
+PLACING_NEIGHBOURS = 5
+"""Laid out neighbours whose mean place a new row gets."""
+
+
+def place_among(rows: Matrix, laid_out: Matrix, places: Places) -> Places:
+    """Return a place for each row. Without laid out rows it is the middle."""
+    count = min(PLACING_NEIGHBOURS, len(laid_out))
+    if not count or not len(rows):
+        return np.zeros((len(rows), 2), np.float32)
+    return np.asarray(places[nearest_rows(rows, laid_out, count).rows].mean(axis=1), np.float32)
+
+
+MIX_SHIFTS = (30, 27, 31)
+MIX_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""Of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)."""
+
+
+def sample_memories(columns: ColumnArrays, numbers: IntArray, limit: int) -> IntArray:
+    """Return at most `limit` of these numbers, ascending."""
+    if len(numbers) <= limit:
+        return numbers
+    ranked = numbers[np.lexsort((numbers, _ranks(columns, numbers)))]
+    of_conversation = columns.conversations[ranked]
+    is_first = np.zeros(len(ranked), np.bool_)
+    is_first[np.unique(of_conversation, return_index=True)[1]] = True
+    # Distilled memories belong to no conversation.
+    is_first &= of_conversation != MISSING
+    chosen = np.concatenate((ranked[is_first], ranked[~is_first]))[:limit]
+    return np.sort(chosen)
+
+
+def _ranks(columns: ColumnArrays, numbers: IntArray) -> NDArray[np.uint64]:
+    """Return a pseudorandom rank of each memory by its time and the offset of its turn, which a rebuild keeps."""
+    mixed = columns.occurred_ms[numbers].astype(np.uint64) * np.uint64(2**32 + 1) + columns.source[numbers].astype(
+        np.uint64
+    )
+    for shift, factor in zip(MIX_SHIFTS, (*MIX_FACTORS, 1), strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed

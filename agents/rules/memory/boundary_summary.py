@@ -1,19 +1,20 @@
-"""Sum up what a boundary has, from counts of its memories. Pure.
-
-Enters: the counted memories that nothing supersedes, turns and distilled ones, and the declared modes. Leaves: the
-record that tells of the boundary.
-"""
+"""Sum up what a boundary has, from counts of its memories, and how it grew by day, week or month. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.vocabulary import EmbeddingStatus
 
+from agents.rules.index.columns import MISSING, IntArray
+from agents.rules.index.memory_columns import MemoryColumns
 from schemas.messages.boundaries import Boundary, BoundaryMode, EmbeddingCounts
+from schemas.models.vectors import MemoryFilter
 from schemas.moments import EPOCH
+from schemas.scopes import PROJECT_FIELD
 from schemas.state.modes import ModeDeclarations
 
 
@@ -72,3 +73,48 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     for name, number in counts:
         summed[name] += number
     return summed
+
+
+MAX_PERIODS = 120
+"""Periods that are counted: as many bars as a picture shows, four months of days or ten years of months."""
+
+DAY_MS = 86_400_000
+
+MONDAY = 3
+"""Days from a Monday to the epoch, a Thursday."""
+
+Unit = Literal["day", "week", "month"]
+
+
+class Growth(NamedTuple):
+    """`periods` has the first day, as in `2026-03-01`, and the number of turns, of periods that have any; in order."""
+
+    unit: Unit
+    periods: tuple[tuple[str, int], ...]
+
+
+def count_growth(memories: MemoryColumns, boundary: str, projects: Collection[str] | None) -> Growth:
+    """Count the turns of these projects, None for all, by the time at which they were said."""
+    where = MemoryFilter(boundary, {PROJECT_FIELD: None if projects is None else tuple(projects)})
+    admitted = memories.columns.live & memories.of_kind(lambda kind: kind.admitted(where)).astype(np.bool_)
+    turns = admitted & (memories.columns.conversations != MISSING)
+    return growth_of(memories.columns.occurred_ms[turns])
+
+
+def growth_of(times_ms: IntArray) -> Growth:
+    """Count times, in ms since the epoch, by period; of more months than `MAX_PERIODS` the last ones."""
+    if not len(times_ms):
+        return Growth("day", ())
+    days = times_ms // DAY_MS
+    span = int(days.max() - days.min()) + 1
+    if span <= MAX_PERIODS:
+        return Growth("day", _counts(days.astype("datetime64[D]")))
+    if span // 7 + 2 <= MAX_PERIODS:
+        return Growth("week", _counts((days - (days + MONDAY) % 7).astype("datetime64[D]")))
+    months = days.astype("datetime64[D]").astype("datetime64[M]")
+    return Growth("month", _counts(months[months > months.max() - MAX_PERIODS].astype("datetime64[D]")))
+
+
+def _counts(first_days: np.typing.NDArray[np.datetime64]) -> tuple[tuple[str, int], ...]:
+    found, counts = np.unique(first_days, return_counts=True)
+    return tuple((str(day), int(count)) for day, count in zip(found, counts, strict=True))

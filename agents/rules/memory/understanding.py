@@ -1,10 +1,15 @@
-"""Merge a language model's understanding of a turn into what the rules found. Pure."""
+"""A language model's understanding of a turn: merge it into what the rules found, supersede, decide when due. Pure."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.cues.intents import intent_of
 from agents.rules.text.dates import find_dates
 from agents.rules.text.tokenizer import extract_entities
+from schemas.internal.changes import Job
+from schemas.internal.consolidation import Distilled
 from schemas.internal.events import Reread, Understood
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
@@ -123,3 +128,77 @@ def _with_attempt(memory: Memory, event: Understood) -> Memory:
     if event.refresh is None:
         return memory
     return memory.model_copy(update={"reading": memory.reading.model_copy(update={"tried": event.prompt})})
+
+
+class ModelAndPrompt(NamedTuple):
+    """The profile and the prompt version that turns are understood by today."""
+
+    profile: str
+    prompt: str
+
+
+def is_covered(memory: Memory, job: Job) -> bool:
+    """True if a job has this memory understood again if it is due: a turn that awaits no answer already."""
+    is_answered = memory.origin == "said" and memory.reading.status != "pending"
+    return is_answered and job.mode in (None, memory.mode)
+
+
+def is_of_earlier_revision(memory: Memory, job: Job, current: int) -> bool:
+    """True if the turn was understood by an earlier revision than the job asks for, and than the current one."""
+    return job.before_revision is not None and memory.reading.revision < min(job.before_revision, current)
+
+
+def is_due_by_model(memory: Memory, today: ModelAndPrompt) -> bool:
+    """True if the turn was understood by rules, or by another profile or prompt than today's.
+
+    False for a turn about which today's prompt has had no valid answer.
+    """
+    reading = memory.reading
+    if today.prompt in (reading.tried, reading.prompt) and (reading.tried or reading.model == UNANSWERABLE_PROFILE):
+        return False
+    return (reading.model, reading.prompt) != today
+
+
+SupersedeState = Literal["due", "done", "refused"]
+"""`due`: still to be written; `done`: written, and all turns are superseded; `refused`: a turn has changed since."""
+
+
+def supersede_state(event: Distilled, known: Memory | None, sources: Sequence[Memory | None]) -> SupersedeState:
+    """Return the state of a distilled memory; `known` is its record, `sources` are its turns' current records."""
+    present = [source for source in sources if source is not None]
+    if len(present) < len(event.sources) or not all(_is_unchanged(source, event) for source in present):
+        return "refused"
+    is_complete = known is not None and all(source.superseded_by == known.memory_id for source in present)
+    return "done" if is_complete else "due"
+
+
+def supersede_source(source: Memory, event: Distilled) -> Memory:
+    """Mark a turn as superseded by the event's distilled memory."""
+    return source.model_copy(update={"superseded_by": event.memory.memory_id, "superseded_in": event.run})
+
+
+def restore_source(source: Memory) -> Memory:
+    """Mark a turn as no longer superseded."""
+    return source.model_copy(update={"superseded_by": None, "superseded_in": None})
+
+
+def can_supersede(item: Memory, older: Memory) -> bool:
+    """True if `older` is current and shares the item's scope, mode, type, origin and visibility."""
+    return (
+        older.superseded_by is None
+        and older.memory_id != item.memory_id
+        and older.visibility == item.visibility
+        and (older.scope, older.mode, older.type, older.origin) == (item.scope, item.mode, item.type, item.origin)
+    )
+
+
+def _is_unchanged(source: Memory, event: Distilled) -> bool:
+    new = event.memory
+    return (
+        source.origin == "said"
+        and source.scope == new.scope
+        and source.mode == new.mode
+        and source.visibility == new.visibility
+        and source.content_hash == event.sources[source.memory_id]
+        and source.superseded_by in (None, new.memory_id)
+    )

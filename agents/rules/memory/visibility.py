@@ -1,14 +1,23 @@
-"""The hard filters of a memory: what its mode and what it has of its own, and what follows for vector and model. Pure.
+"""Visibility of memories: hard filters, the memories that a change affects, and the views of commands. Pure.
 
 A memory that is not searchable is in an index of its own (`Memory.index_name`), which no search reads, and its vector
 is due to be removed. A private one does not wait for a language model.
 """
 
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from agents.rules.index.columns import MISSING, Mask
+from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
 from agents.rules.memory.embedding_status import is_in_flight, mark_not_applicable
-from schemas.internal.changes import Change
+from schemas.internal.changes import Change, Job
+from schemas.moments import iso
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import Embedding, Memory
-from schemas.state.modes import ModeDeclarations
+from schemas.state.memories import Embedding, Item, Memory
+from schemas.state.modes import Mode, ModeDeclarations
 from schemas.state.visibility import EVERYWHERE, Visibility
 
 
@@ -95,3 +104,154 @@ def awaits_indexer(memory: Memory) -> bool:
     """True if the indexer may not know the memory's state: its vector is in flight, or due to be removed."""
     is_unsearchable = not memory.visibility.searchable
     return is_in_flight(memory) or (is_unsearchable and memory.embedding.place is not None)
+
+
+_INTERNAL = {
+    "boundary",
+    "source",
+    "latest",
+    "latest_at",
+    "versions",
+    "dropped_versions",
+    "current",
+    "reading",
+    "item",
+    "superseded_in",
+    "visibility",
+    "own_visibility",
+}
+"""Fields of a record that are internal, or are returned in another form."""
+
+
+def build_memory_view(memory: Memory) -> dict[str, Any]:
+    """Return the record as `get_memory` shows it, its understanding and versions flattened into it.
+
+    A turn with items has their ids in `items`; extracted and distilled memories have the fields of `Item`.
+    """
+    view = memory.model_dump(mode="json", exclude=_INTERNAL)
+    if not memory.items:
+        view.pop("items")
+    if memory.item is not None:
+        view |= _item_view(memory.item)
+    reading = memory.reading.model_dump(
+        mode="json",
+        exclude={"status", "text_hash", "interaction", "is_corrected", "aims", "revision", "tried", "refreshed"},
+    )
+    interaction = memory.reading.interaction
+    current = memory.versions[memory.current]
+    versions = [
+        {"version": number, "current": version is current, **version.model_dump(mode="json")}
+        for number, version in enumerate(memory.versions, memory.dropped_versions + 1)
+    ]
+    understanding = {
+        **reading,
+        "understanding": memory.reading.status,
+        "interaction_mode": interaction and interaction.mode,
+        "interaction_confidence": interaction and round(interaction.confidence, 3),
+        "interaction_corrected": memory.reading.is_corrected,
+        **({"understood_by_revision": memory.reading.revision} if memory.reading.revision else {}),
+    }
+    own = memory.own_visibility
+    visibility = {
+        "searchable": memory.visibility.searchable,
+        "private": memory.visibility.private,
+        "own_visibility": {"searchable": own.searchable, "private": own.private},
+    }
+    version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
+    return view | understanding | visibility | version
+
+
+def _item_view(item: Item) -> dict[str, Any]:
+    return item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
+        "valid_from": item.valid_from and iso(item.valid_from),
+        "valid_until": item.valid_until and iso(item.valid_until),
+    }
+
+
+def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
+    """Return a mode as `declare_mode` and `list_modes` show it; `is_default`: the default of this project's turns."""
+    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since", "filtered_since", "former"}) | {
+        "is_default": declared.default(project)[0] == mode.name,
+        "former_embedder": mode.former.embedder if mode.former else None,
+    }
+
+
+def list_ids(memories: MemoryColumns) -> list[str]:
+    """Return all memories of the boundary."""
+    return _ids(memories, memories.columns.live)
+
+
+def list_ids_with_scope(memories: MemoryColumns) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield all memories of the boundary, each with its scope."""
+    scopes = {number: dict(kind.scope) for kind, number in memories.kinds.items()}
+    numbers = np.flatnonzero(memories.columns.live)
+    kinds = memories.columns.kinds[numbers].tolist()
+    return ((memories.id_of[number], scopes[kind]) for number, kind in zip(numbers.tolist(), kinds, strict=True))
+
+
+def list_ids_in_scope(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:
+    """Return all memories of one scope."""
+    return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope))
+
+
+def list_ids_in_mode(memories: MemoryColumns, mode: str | None) -> list[str]:
+    """Return all memories of one mode."""
+    return _ids(memories, _of_kind(memories, lambda kind: kind.mode == mode))
+
+
+def list_ids_of_job(memories: MemoryColumns, job: Job) -> list[str]:
+    """Return the memories that a job covers: of its scope or of the boundary, in one mode or in all."""
+    scope = None if job.all_projects else job.scope.model_dump()
+    covers = lambda kind: job.mode in (None, kind.mode) and scope in (None, dict(kind.scope))  # noqa: E731
+    return _ids(memories, _of_kind(memories, covers))
+
+
+def list_superseded_ids(memories: MemoryColumns, scope: Mapping[str, str]) -> list[str]:
+    """Return the superseded memories of one scope."""
+    return _ids(memories, _of_kind(memories, lambda kind: dict(kind.scope) == scope) & memories.columns.superseded)
+
+
+def list_conversations(memories: MemoryColumns, scope: Mapping[str, str]) -> list[list[str]]:
+    """Return the turns of one scope, grouped by conversation; the turns' records name the conversation."""
+    turns_by_conversation: defaultdict[int, list[str]] = defaultdict(list)
+    in_scope = _of_kind(memories, lambda kind: dict(kind.scope) == scope) & (memories.columns.conversations != MISSING)
+    for number in np.flatnonzero(in_scope).tolist():
+        turns_by_conversation[int(memories.columns.conversations[number])].append(memories.id_of[number])
+    return list(turns_by_conversation.values())
+
+
+def is_distilled_from(memory: Memory, turn: Memory) -> bool:
+    """True if the turn is among the turns that the memory was distilled from."""
+    return memory.origin == "distilled" and any(one.memory_id == turn.memory_id for one in memory.evidence)
+
+
+def is_affected(memory: Memory, change: Change) -> bool:
+    """True if the change still applies to the memory; a redelivered change may have been applied already."""
+    if _was_published_after(memory, change):
+        return False
+    if change.whole == "user":
+        return memory.boundary == change.scope.boundary
+    if change.ids or change.conversation_id or change.whole:
+        return memory.scope == change.scope.model_dump()
+    if memory.scope[PROJECT_FIELD] in change.except_projects or change.project not in (
+        None,
+        memory.scope[PROJECT_FIELD],
+    ):
+        return False
+    return memory.mode in (change.mode, change.to)
+
+
+def _was_published_after(memory: Memory, change: Change) -> bool:
+    """True if a turn, or an item's latest turn, was published after the command and applied before its change."""
+    if change.turns_before is None or change.turns_until is None:
+        return False
+    return change.turns_before <= memory.source < change.turns_until
+
+
+def _of_kind(memories: MemoryColumns, matches: Callable[[MemoryKind], bool]) -> Mask:
+    mask: Mask = memories.columns.live & memories.of_kind(matches).astype(np.bool_)
+    return mask
+
+
+def _ids(memories: MemoryColumns, mask: Mask) -> list[str]:
+    return [memories.id_of[number] for number in np.flatnonzero(mask).tolist()]

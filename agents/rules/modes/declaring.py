@@ -1,4 +1,4 @@
-"""Mode commands and the choice of a turn's mode. Pure.
+"""Mode commands, the choice of a turn's mode, and the embedder that serves a mode. Pure.
 
 A command returns new `ModeDeclarations` or raises the contract's error; it is idempotent, as commands are delivered at
 least once. The mode of a turn: the caller's, then a model's, the project's default, the user's default, `general`.

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.rules.clustering.knn import normalise_rows
+from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.index.columns import MISSING, FloatArray, IntArray
 from agents.rules.index.memory_columns import MemoryColumns, MemoryKind
 from schemas.models.vectors import Matrix

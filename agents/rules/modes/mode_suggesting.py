@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from modestream_client.vocabulary import ModeSource
 
-from agents.rules.clustering.knn import background_cosine
+from agents.rules.clustering.clustering import background_cosine
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms

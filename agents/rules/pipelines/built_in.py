@@ -1,20 +1,67 @@
-"""The built-in steps of the three pipelines, in the order in which they run. Pure.
+"""The built-in steps of the three pipelines in their order, their settings, and the places of own steps. Pure.
 
-Kafka is the runner: steps of one pipeline run in the consumers of several topics, and no step is a topic of its own.
+Kafka is the runner: steps of one pipeline run in the consumers of several topics, and no step is a topic of its own. A
+setting that is None is the deployment's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
 
-from agents.rules.pipelines.configs import (
-    ContextConfig,
-    ModelConfig,
-    RefreshItemsConfig,
-    RerankConfig,
-    RouteConfig,
-    SelectConfig,
-)
-from agents.rules.pipelines.contract import StepContract
+from pydantic import BaseModel, Field
+
+from agents.rules.pipelines.contract import REJECTING_PLACES, StepContract
+from schemas.messages.assemble import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Topology
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _StepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Unknown settings are refused."""
+
+
+class ModelConfig(_StepConfig):
+    """A step that asks a language model: the profile, and the version of the prompt's template."""
+
+    profile: str | None = Field(default=None, max_length=128)
+    template: str | None = Field(default=None, max_length=128)
+
+
+class RerankConfig(ModelConfig):
+    """`retrieve.rerank`: whether requests that do not say so are reranked, hits shown, and the time limit."""
+
+    by_default: bool | None = None
+    candidates: Annotated[int, Field(ge=2, le=100)] | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=60)] | None = None
+
+
+class RouteConfig(ModelConfig):
+    """`retrieve.route`: whether a model judges the layers of requests that do not say so, and its time limit."""
+
+    by_model: bool | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=60)] | None = None
+
+
+class ContextConfig(_StepConfig):
+    """`retrieve.build_context`: the floors of evidence, and the largest budget."""
+
+    min_score: Share | None = None
+    min_best_score: Share | None = None
+    max_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS, le=MAX_BUDGET_TOKENS)] | None = None
+
+
+class SelectConfig(_StepConfig):
+    """`evolve.select`: the limits of a run."""
+
+    seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+
+
+class RefreshItemsConfig(_StepConfig):
+    """`evolve.refresh_items`: what one run may cost to understand turns again."""
+
+    calls: Annotated[int, Field(ge=1)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 def _names(*names: str) -> frozenset[str]:
@@ -142,3 +189,25 @@ DEFAULT_TOPOLOGY = Topology(memorize=_placed(MEMORIZE), retrieve=_placed(RETRIEV
 """The pipelines of the release: revision 0."""
 
 assert tuple(Topology.model_fields) == PIPELINE_NAMES
+
+
+def own_steps(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
+    """Yield the enabled own steps in their order, each with the built-in step behind or instead of which it runs."""
+    place = ""
+    for step in topology.steps():
+        place = step.step_id if step.step_id in BUILT_IN else place
+        if step.implementation is not None and step.enabled:
+            yield place, step
+
+
+def steps_not_to_skip(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
+    """Yield the own steps, with their places, whose failure rejects the turn or the request."""
+    for place, step in own_steps(topology):
+        default = "reject" if BUILT_IN[place].opens in REJECTING_PLACES else "skip"
+        if (step.config.get("on_failure") or default) == "reject":
+            yield place, step
+
+
+def has_own_at(topology: Topology, place: str) -> bool:
+    """True if own steps run there."""
+    return any(one == place for one, _ in own_steps(topology))

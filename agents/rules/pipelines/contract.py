@@ -1,9 +1,27 @@
-"""The contract of a step: what it needs of the state, what it gives, and which capabilities it uses. Pure."""
+"""The contract of a step, built in or installed: what it needs and gives, its capabilities and settings. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
+
+from schemas.failures import Rejected
+from schemas.messages.turns import Turn
+from schemas.state.memories import Memory
+
+Rule = Literal[
+    "unknown_step", "duplicate_step", "wrong_pipeline", "wrong_order", "step_is_fixed", "not_replaceable", "no_place",
+    "missing_requirement", "undeclared_product", "unknown_profile", "unknown_template", "capability_unavailable",
+    "unknown_class", "unlisted_package", "invalid_config",
+]  # fmt: skip
+"""The rules; `docs/pipelines.md` explains each."""
+
+
+def refuse(rule: Rule, message: str) -> Rejected:
+    """Return the refusal of an edit."""
+    return Rejected("invalid_value", f"rule {rule}: {message}", "arguments.edits")
+
 
 CAPABILITIES = frozenset({"language_model", "vector_search", "writes"})
 
@@ -58,3 +76,73 @@ class StepContract:
     def pipeline(self) -> str:
         """The name of its pipeline."""
         return self.step_id.split(".", 1)[0]
+
+
+OnFailure = Literal["reject", "skip"]
+"""`reject`: the turn or the request gets an error, a turn is a dead letter too. `skip`: as without the step."""
+
+DEFAULT_TIMEOUT_S = 5.0
+MAX_TIMEOUT_S = 60.0
+
+
+class OwnStepConfig(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Settings of every own step: its time limit in seconds, and what happens when it fails (None: as its place says).
+
+    What changes a turn before it is stored, or its items, must not be skipped by chance; a search can do without.
+    """
+
+    timeout_s: Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)] = DEFAULT_TIMEOUT_S
+    on_failure: OnFailure | None = None
+
+
+REJECTING_PLACES = frozenset({"turn", "items"})
+
+
+def on_failure_of(config: OwnStepConfig, produces: str) -> OnFailure:
+    """Return what happens when a step fails that produces this."""
+    return config.on_failure or ("reject" if produces in REJECTING_PLACES else "skip")
+
+
+def own_contract(step_id: str, implementation: str, found: Any) -> StepContract:
+    """Return the contract that a class states. Raises Rejected with the rule `unknown_class` if it states none."""
+    stated = {name: getattr(found, name, None) for name in ("role", "requires", "produces", "capabilities")}
+    role = stated.pop("role")
+    if not isinstance(role, str) or not callable(getattr(found, "__call__", None)):  # noqa: B004 - of its instances
+        raise refuse("unknown_class", f"{implementation} has no `role`, or its instances can't be called")
+    for name, value in stated.items():
+        if not isinstance(value, tuple | frozenset) or not all(isinstance(one, str) for one in value):
+            raise refuse("unknown_class", f"{implementation}: `{name}` is a tuple of names")
+    if unknown := set(stated["capabilities"] or ()) - CAPABILITIES:
+        raise refuse("unknown_class", f"{implementation}: no capability is called {', '.join(sorted(unknown))}")
+    return StepContract(
+        step_id,
+        role,
+        frozenset(stated["requires"] or ()),
+        frozenset(stated["produces"] or ()),
+        frozenset(stated["capabilities"] or ()),
+        config=_config_of(implementation, found),
+    )
+
+
+def _config_of(implementation: str, found: Any) -> type[BaseModel]:
+    """Return the settings of a class, its own `Config` and those of every step."""
+    own = getattr(found, "Config", None)
+    if own is None:
+        return OwnStepConfig
+    if not (isinstance(own, type) and issubclass(own, BaseModel)):
+        raise refuse("unknown_class", f"{implementation}: `Config` is a Pydantic model")
+    if taken := sorted(set(own.model_fields) & set(OwnStepConfig.model_fields)):
+        raise refuse("unknown_class", f"{implementation}: `Config` has {taken[0]}, which every step has")
+    return create_model("Config", __base__=(OwnStepConfig, own))
+
+
+def is_private(state: Mapping[str, Any]) -> bool:
+    """True if the state has a private turn, memory or hit, which no language model reads."""
+    turn, memory = state.get("turn"), state.get("memory")
+    if isinstance(turn, Turn) and turn.private:
+        return True
+    if isinstance(memory, Memory) and memory.visibility.private:
+        return True
+    if any(hit.private for hit in state.get("hits", ())):
+        return True
+    return any(source.visibility.private for source in state.get("turns", ()))

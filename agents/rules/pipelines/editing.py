@@ -1,13 +1,17 @@
-"""Apply edits to a topology; whether the result is valid is decided by `validation`. Pure."""
+"""Apply edits to a topology, and bring a stored one to this release. Pure.
+
+`agents.rules.pipelines.validation` decides whether the result is valid.
+"""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import reduce
 
 from modestream_client.pipeline_edits import ConfigureStep, Edit, InsertStep, RemoveStep, ReplaceStep
 
-from agents.rules.pipelines.built_in import BUILT_IN
-from agents.rules.pipelines.refusals import refuse
-from schemas.state.pipelines import PlacedStep, Topology
+from agents.rules.pipelines.built_in import BUILT_IN, DEFAULT_TOPOLOGY
+from agents.rules.pipelines.contract import refuse
+from schemas.state.pipelines import PIPELINE_NAMES, SHIPPED, PlacedStep, Revision, Topology
 
 
 def apply_edits(topology: Topology, edits: Sequence[Edit]) -> Topology:
@@ -76,3 +80,38 @@ def _removed(topology: Topology, step: PlacedStep, edit: RemoveStep) -> Topology
     if step.implementation is not None:
         return _with(topology, PlacedStep(step_id=step.step_id))
     return _with(topology, step.model_copy(update={"enabled": False}))
+
+
+RELEASED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def shipped_revision() -> Revision:
+    """Return revision 0: the pipelines of the release, as if no operator had ever changed them."""
+    return Revision(
+        number=SHIPPED,
+        parent=None,
+        hash=DEFAULT_TOPOLOGY.digest,
+        created_at=RELEASED_AT,
+        note="the pipelines of the release",
+        topology=DEFAULT_TOPOLOGY,
+    )
+
+
+def in_this_release(topology: Topology) -> Topology:
+    """Return a topology of another release with the built-in steps of this one, own steps where they were."""
+    for name in PIPELINE_NAMES:
+        topology = topology.with_steps(name, _merged(topology.of(name), DEFAULT_TOPOLOGY.of(name)))
+    return topology
+
+
+def _merged(stored: Sequence[PlacedStep], released: Sequence[PlacedStep]) -> list[PlacedStep]:
+    """Return the released steps, each as stored and followed by the own steps that stood behind it."""
+    behind: dict[str, list[PlacedStep]] = {}
+    place = released[0].step_id
+    for step in stored:
+        if step.step_id in BUILT_IN:
+            place = step.step_id
+        elif step.implementation is not None:
+            behind.setdefault(place, []).append(step)
+    known = {one.step_id: one for one in stored}
+    return [each for one in released for each in (known.get(one.step_id, one), *behind.get(one.step_id, ()))]

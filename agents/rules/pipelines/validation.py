@@ -1,18 +1,25 @@
-"""Validate a topology before it counts: order, requirements, places of own steps, configuration, capabilities. Pure.
+"""Validate a topology before it counts, check what own steps return, and show pipelines to commands. Pure.
 
 Raises Rejected with the rule that is broken. What it accepts can be run by a worker with the same profiles, templates
-and installed classes.
+and installed classes. A wrong product is a failure of its step: it reaches nothing that the step was not given, such as
+a hit or a turn that it was not shown, a scope, an identity.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.pipelines.built_in import BUILT_IN
-from agents.rules.pipelines.contract import INITIAL_STATE, OWN_CAPABILITIES, SEAMS, StepContract
-from agents.rules.pipelines.refusals import refuse
-from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Topology
+from agents.rules.pipelines.contract import INITIAL_STATE, OWN_CAPABILITIES, SEAMS, StepContract, refuse
+from schemas.failures import Rejected
+from schemas.messages.retrieval import MAX_QUERY_LENGTH
+from schemas.messages.turns import Turn
+from schemas.state.memories import Memory
+from schemas.state.pipelines import PIPELINE_NAMES, PlacedStep, Revision, Topology
+from schemas.state.understanding import Understanding
 
 ContractOf = Callable[[PlacedStep], StepContract]
 """The contract of a step of the deployment. Raises Rejected `unknown_class`."""
@@ -131,3 +138,111 @@ def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:
         first = problem.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "config"
         raise refuse("invalid_config", f"{step.step_id}: {where}: {first['msg']}") from None
+
+
+MAX_OWN_ITEMS = 1000
+"""Items of one turn that an own step may return; the rules find some hundred in the longest text."""
+
+TURN_IDENTITY = ("scope", "conversation_id", "turn_id", "role", "occurred_at", "mode")
+"""The fields of a turn that an own step leaves as they are."""
+
+
+class WrongProduct(ValueError):
+    """A step returned what it may not; the message says what."""
+
+
+Check = Callable[[Mapping[str, Any], Any], Any]
+"""Takes the state before and what the step returned; returns what counts. Raises WrongProduct."""
+
+
+def product_of(returned: object, produces: str, before: Mapping[str, Any]) -> Any:
+    """Return what counts of the value that an own step returned. Raises WrongProduct."""
+    if not isinstance(returned, Mapping) or set(returned) != {produces}:
+        shown = sorted(map(str, returned)) if isinstance(returned, Mapping) else type(returned).__name__
+        raise WrongProduct(f"it returned {shown} and not a mapping with exactly {produces!r}")
+    return _CHECKS[produces](before, returned[produces])
+
+
+def _turn(before: Mapping[str, Any], turn: Any) -> Turn:
+    known: Turn = before["turn"]
+    if not isinstance(turn, Turn):
+        raise WrongProduct("`turn` is no Turn")
+    changed = [name for name in TURN_IDENTITY if getattr(turn, name) != getattr(known, name)]
+    if changed:
+        raise WrongProduct(f"it changed {', '.join(changed)} of the turn")
+    # Its class is the deployment's own: all limits of a published turn hold.
+    return type(known).model_validate(turn.model_dump(), strict=False)
+
+
+def _items(before: Mapping[str, Any], items: Any) -> list[ExtractedItem]:
+    memory: Memory = before["memory"]
+    texts = {None: memory.text} | {one.uri: one.text or "" for one in memory.resources}
+    found = list(items)
+    if len(found) > MAX_OWN_ITEMS:
+        raise WrongProduct(f"{len(found)} items, at most {MAX_OWN_ITEMS}")
+    for item in found:
+        if not isinstance(item, ExtractedItem) or not item.text:
+            raise WrongProduct("`items` are ExtractedItem with a text")
+        if not 0 <= item.start < item.end <= len(texts.get(item.resource, "")):
+            raise WrongProduct(f"the span {item.start} to {item.end} is not within its text")
+    return found
+
+
+def _understanding(_before: Mapping[str, Any], found: Any) -> Understanding | None:
+    if found is not None and not isinstance(found, Understanding):
+        raise WrongProduct("`understanding` is an Understanding or None")
+    return found
+
+
+def _query(_before: Mapping[str, Any], query: Any) -> str:
+    if not isinstance(query, str) or not 1 <= len(query) <= MAX_QUERY_LENGTH:
+        raise WrongProduct(f"`query` is a string of 1 to {MAX_QUERY_LENGTH} characters")
+    return query
+
+
+def _some_of(name: str) -> Check:
+    """Return the check of a list of memories that may be narrowed and reordered."""
+
+    def check(before: Mapping[str, Any], memories: Any) -> list[Any]:
+        found, given = list(memories), {one.memory_id for one in before[name]}
+        ids = [getattr(one, "memory_id", None) for one in found]
+        if len(set(ids)) < len(ids) or not given.issuperset(ids):
+            raise WrongProduct(f"`{name}` are some of those that it was given, each once")
+        return found
+
+    return check
+
+
+_CHECKS: Mapping[str, Check] = {
+    "turn": _turn,
+    "items": _items,
+    "understanding": _understanding,
+    "query": _query,
+    "hits": _some_of("hits"),
+    "turns": _some_of("turns"),
+}
+
+
+def build_pipeline_view(revision: Revision, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
+    """Return a revision with all of its steps. A class that is not installed any more has no contract."""
+    pipelines = {name: [_step_view(one, own_contract) for one in revision.topology.of(name)] for name in PIPELINE_NAMES}
+    return {**revision.summary(), "revision": revision.number, "pipelines": pipelines}
+
+
+def _step_view(step: PlacedStep, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
+    shown: dict[str, Any] = {**step.model_dump(mode="json"), "built_in": step.implementation is None}
+    try:
+        contract = contract_of(step, own_contract)
+    except Rejected:
+        return {**shown, "installed": False}
+    return {
+        **shown,
+        "role": contract.role,
+        "requires": sorted(contract.requires),
+        "produces": sorted(contract.produces),
+        "capabilities": sorted(contract.capabilities),
+        "can_be_switched_off": not contract.is_fixed,
+        "can_be_replaced": contract.is_replaceable or step.implementation is not None,
+        "own_steps_may_follow": contract.opens,
+        "settings": sorted(contract.config.model_fields),
+    }

@@ -1,4 +1,4 @@
-"""Prompts for a language model, and verification of the items that it quotes. Pure.
+"""Prompts for a language model, checks of their templates, and verification of the items that it quotes. Pure.
 
 Enters: a template of the project, and stored texts. Leaves: a prompt of bounded length. Its system text comes from the
 template alone; its user text holds stored texts between fences that none of them can close.
@@ -7,7 +7,7 @@ template alone; its user text holds stored texts between fences that none of the
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -206,3 +206,42 @@ def _mode_description(mode: Mode) -> dict[str, str]:
 def _json_lines(entries: Iterable[Mapping[str, Any]]) -> str:
     """Return a JSON array with one entry a line."""
     return "[" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries) + "]"
+
+
+MARK = "mark"
+FENCE_START = re.compile(r"^<<< \{\{mark\}\}")
+FENCE_END = re.compile(r"^>>> \{\{mark\}\}")
+
+
+def check_template(template: Template, *, filled: Collection[str], required: Collection[str]) -> None:
+    """Raise ValueError, with the reason, for a template that a step can't use.
+
+    `filled` are the placeholders that the step fills, `required` those without which it has nothing to ask about. Each
+    stands between two lines of fences with `{{mark}}`, because a stored text outside could be taken for an instruction.
+    """
+    system, user = split_template(template.text)
+    if placed := sorted(set(PLACEHOLDER.findall(system))):
+        raise ValueError(f"placeholders are filled under `# User` alone, and {placed} are under `# System`")
+    used = set(PLACEHOLDER.findall(user)) - {MARK}
+    if unknown := sorted(used - set(filled)):
+        raise ValueError(f"unknown placeholders {unknown}: there are {sorted(filled)}")
+    if missing := sorted(set(required) - used):
+        raise ValueError(f"it has no placeholder {missing}, and so nothing to ask about")
+    if outside := sorted(_outside_fences(user)):
+        raise ValueError(f"the placeholders {outside} are not between `<<< {{{{mark}}}}` and `>>> {{{{mark}}}}`")
+
+
+def _outside_fences(user: str) -> set[str]:
+    """Return the placeholders of stored texts that no pair of fences encloses."""
+    fenced, outside, waiting = False, set[str](), set[str]()
+    for line in user.splitlines():
+        if FENCE_START.match(line) or FENCE_END.match(line):
+            # A fence that is not closed encloses nothing.
+            outside |= waiting if FENCE_START.match(line) else set()
+            waiting, fenced = set(), FENCE_START.match(line) is not None
+        found = set(PLACEHOLDER.findall(line)) - {MARK}
+        if fenced and not FENCE_START.match(line):
+            waiting |= found
+        else:
+            outside |= found
+    return outside | waiting

@@ -1,8 +1,12 @@
-"""Fuse the results of several vector spaces without comparing cosines across spaces. Pure.
+"""Fuse the results of several vector spaces and of two languages without comparing cosines across spaces. Pure.
 
 All features but those from vectors mean the same in every space and are used unchanged. A vector score is replaced by
 the normal score of its rank within the space: the expected number of standard deviations above the mean for that rank,
 for normally distributed scores. So the first of a thousand counts more than the first of ten, for any model.
+
+English is embedded by one model, other languages by a second. Scores of a model are meaningless for vectors of the
+other, so each memory is scored by the model that embedded it. Masks have shape (memories,), by number. Results of a
+single model are returned unchanged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from agents.rules.maps.stopping import StopCondition
+from agents.rules.maps.layout import StopCondition
 from streams.adapters.priorities import LOW_PRIORITY
 
 Result = TypeVar("Result")

@@ -19,9 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.ports.pipelines import OwnStep, StepPorts
-from agents.rules.pipelines.contract import StepContract
-from agents.rules.pipelines.own_contract import own_contract
-from agents.rules.pipelines.refusals import refuse
+from agents.rules.pipelines.contract import StepContract, own_contract, refuse
 from schemas.state.pipelines import PlacedStep, Topology
 
 MAX_PROBLEM_CHARS = 300

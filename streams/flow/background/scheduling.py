@@ -10,7 +10,7 @@ from datetime import timedelta
 import structlog
 from pydantic_core import to_json
 
-from agents.rules.consolidation.candidates import ScopeTurns, is_consolidation_due
+from agents.rules.consolidation.distillation import ScopeTurns, is_consolidation_due
 from schemas.messages.records import Outgoing
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of

@@ -7,7 +7,7 @@ from functools import partial as bound
 from agents.categories.categorize import Categorize
 from agents.consolidation.deduplicate import Deduplicate
 from agents.rules.consolidation.dedup import DedupEntry
-from agents.rules.intentions.view import visible_intention
+from agents.rules.intentions.transitions import visible_intention
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import Difference, ItemsMerged, Operation
 from schemas.state.intention import Intention

@@ -8,8 +8,7 @@ import numpy as np
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.run_timer import step
 from agents.rules.clustering.clustering import StopCondition
-from agents.rules.consolidation.candidates import TurnCluster, cluster_turns, digest_sources
-from agents.rules.consolidation.distillation import Source
+from agents.rules.consolidation.distillation import Source, TurnCluster, cluster_turns, digest_sources
 from schemas.internal.consolidation import Difference, Distilled
 from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace

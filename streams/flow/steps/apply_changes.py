@@ -14,7 +14,7 @@ from functools import partial
 from agents.maps.draw_map import DrawMap
 from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
-from agents.rules.memory.views import build_memory_view
+from agents.rules.memory.visibility import build_memory_view
 from schemas.failures import Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten

@@ -12,8 +12,7 @@ from agents.ports.pipelines import ActivePipelines
 from agents.ports.run_timer import step
 from agents.rules.index.lexical_document import is_long
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_items
-from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.items.extracting import ReadSource, ReadText, extract_items
 from agents.rules.memory.versions import has_same_text, identify_turn, memory_to_read
 from agents.rules.text.passages import lexical_text, whole_text
 from schemas.failures import Rejected, Unavailable

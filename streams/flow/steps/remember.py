@@ -13,7 +13,7 @@ from functools import partial
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
 from agents.memory.slices import Slices
-from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.items.extracting import ReadSource, ReadText
 from agents.rules.memory.understanding import is_about_current_text, with_understanding
 from schemas.failures import Rejected, RowTooLarge
 from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged

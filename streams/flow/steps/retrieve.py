@@ -20,7 +20,7 @@ from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
-from agents.rules.answer.layer_judging import JudgedDepth, Layers
+from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult

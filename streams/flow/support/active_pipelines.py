@@ -19,14 +19,9 @@ from pydantic import BaseModel
 from agents.ports import run_timer
 from agents.ports.language_model import LanguageModel
 from agents.ports.pipelines import InstalledSteps, OwnResult, OwnStep, StepPorts
-from agents.rules.pipelines.built_in import BUILT_IN
-from agents.rules.pipelines.contract import StepContract
-from agents.rules.pipelines.own_contract import OwnStepConfig, on_failure_of
-from agents.rules.pipelines.places import own_steps, steps_not_to_skip
-from agents.rules.pipelines.privacy import is_private
-from agents.rules.pipelines.products import WrongProduct, product_of
-from agents.rules.pipelines.refusals import refuse
-from agents.rules.pipelines.validation import contract_of, read_config
+from agents.rules.pipelines.built_in import BUILT_IN, own_steps, steps_not_to_skip
+from agents.rules.pipelines.contract import OwnStepConfig, StepContract, is_private, on_failure_of, refuse
+from agents.rules.pipelines.validation import WrongProduct, contract_of, product_of, read_config
 from schemas.failures import Rejected
 from schemas.messages.replies import ReplyWarning
 from schemas.state.pipelines import PlacedStep, Revision, Topology

@@ -14,12 +14,10 @@ import structlog
 from pydantic import BaseModel
 
 from agents.ports.pipelines import InstalledSteps, OwnStep, StepPorts
-from agents.rules.pipelines.contract import StepContract
-from agents.rules.pipelines.places import has_own_at, own_steps
-from agents.rules.pipelines.refusals import refuse
-from agents.rules.pipelines.releases import shipped_revision
-from agents.rules.pipelines.validation import Available, check_topology
-from agents.rules.pipelines.views import build_pipeline_view
+from agents.rules.pipelines.built_in import has_own_at, own_steps
+from agents.rules.pipelines.contract import StepContract, refuse
+from agents.rules.pipelines.editing import shipped_revision
+from agents.rules.pipelines.validation import Available, build_pipeline_view, check_topology
 from schemas.failures import Rejected, Unavailable
 from schemas.state.pipelines import SHIPPED, PlacedStep, Revision, Topology
 from streams.flow.support.active_pipelines import ModelOf, RevisionPipelines, beside_event_loop

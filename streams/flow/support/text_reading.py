@@ -5,8 +5,7 @@ from typing import Protocol
 
 from agents.rules.index.lexical_document import IndexedWords, indexed_words, keep_words
 from agents.rules.items.extracted_item import ExtractedItem
-from agents.rules.items.extracting import extract_items
-from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.items.extracting import ReadSource, ReadText, extract_items
 from agents.rules.text.passages import lexical_text, passage_starts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding

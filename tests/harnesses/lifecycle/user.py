@@ -6,8 +6,7 @@ topics `turns`, `commands` and `understood`, not read yet.
 
 from typing import Any
 
-from agents.rules.memory.identity import hash_texts
-from agents.rules.memory.versions import identify_turn
+from agents.rules.memory.versions import hash_texts, identify_turn
 from schemas.internal.events import Understood
 from schemas.messages.commands import Command
 from schemas.messages.turns import Turn

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.rules.consolidation.candidates import cluster_turns
+from agents.rules.consolidation.distillation import cluster_turns
 from schemas.messages.records import Record
 from streams.bootstrap.prompts import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way

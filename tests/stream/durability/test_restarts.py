@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.memory.identity import derive_memory_id
+from agents.rules.memory.versions import derive_memory_id
 from schemas.internal.changes import IssuedCommands
 from schemas.models.language import Profiles
 from schemas.state.memories import unsearchable_index_name

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.rules.answer.local_reranking import CONTRIBUTION
+from agents.rules.answer.reranking import CONTRIBUTION
 from schemas.failures import ModelMissing, Unavailable
 from tests.stream.pipelines.test_editing import edit
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

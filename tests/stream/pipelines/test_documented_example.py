@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from agents.rules.pipelines.built_in import BUILT_IN
-from agents.rules.pipelines.refusals import Rule
+from agents.rules.pipelines.contract import Rule
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 PAGE = (Path(__file__).parents[3] / "docs" / "pipelines.md").read_text()

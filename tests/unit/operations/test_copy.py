@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from modestream_client import MemoryServiceError
 
-from agents.rules.memory.identity import derive_memory_id
+from agents.rules.memory.versions import derive_memory_id
 from operations.copy.copier import NOTHING, Copier, CopyReport
 from operations.copy.entries import COPIED_FROM, EntryBuilder
 from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions

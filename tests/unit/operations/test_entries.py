@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from agents.rules.memory.identity import derive_memory_id
-from agents.rules.memory.versions import identify_turn
+from agents.rules.memory.versions import derive_memory_id, identify_turn
 from operations.copy.entries import EntryBuilder, LeftOut
 from operations.copy.logs import Entry, Log
 from schemas.messages.decoding import decode

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from agents.rules.memory.views import build_memory_view
+from agents.rules.memory.visibility import build_memory_view
 from agents.rules.query.questions import parse_question
 from agents.rules.text.tokenizer import extract_entities, fold, question_terms, tokenize
 from schemas.internal.events import Remembered

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.rules.access.grants import require_permission
-from agents.rules.access.limits import RequestLimits
+from agents.rules.access.grants import RequestLimits, require_permission
 from schemas.failures import Rejected
 from schemas.internal.changes import Change, IssuedCommands
 from schemas.messages.decoding import validate_json

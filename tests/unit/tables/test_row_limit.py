@@ -7,7 +7,7 @@ import pytest
 from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode
 
 from agents.rules.memory.versions import MAX_VERSIONS, identify_turn, next_memory
-from agents.rules.memory.views import build_memory_view
+from agents.rules.memory.visibility import build_memory_view
 from agents.rules.modes.declaring import (
     MAX_DELETED_MODES,
     MAX_FORMER_MODE_NAMES,

@@ -11,8 +11,8 @@ from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.local_rerank import LocalRerank
 from agents.retrieval.rerank import Rerank
 from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.rules.answer.drill_down import Layers
 from agents.rules.answer.hits import hit_of
-from agents.rules.answer.layer_judging import Layers
 from schemas.messages.replies import SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from streams.bootstrap.prompts import Prompts

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.rules.maps.layout import StopCondition
 from agents.rules.maps.map_layout import MapLayout
-from agents.rules.maps.stopping import StopCondition
 from streams.adapters.maps import layout_files
 from streams.adapters.maps.layout_files import LayoutFiles
 from streams.adapters.maps.layout_threads import LayoutThreads

@@ -7,7 +7,7 @@ import pytest
 
 from agents.ports.pipelines import StepPorts
 from agents.rules.pipelines.built_in import DEFAULT_TOPOLOGY
-from agents.rules.pipelines.own_contract import OwnStepConfig
+from agents.rules.pipelines.contract import OwnStepConfig
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
 from streams.adapters.pipelines.installed_steps import PythonSteps

@@ -6,7 +6,7 @@ import pytest
 from modestream_client.operations import OPERATING_COMMANDS
 
 from agents.commands.admit import Admit
-from agents.rules.access.limits import RequestLimits
+from agents.rules.access.grants import RequestLimits
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
 from agents.rules.items.item_merging import filtered_mode
-from agents.rules.memory.identity import derive_item_id
+from agents.rules.memory.versions import derive_item_id
 from agents.rules.memory.visibility import mode_visibility
 from schemas.state.memories import Memory, VectorLocation, all_index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

@@ -9,7 +9,7 @@ from modestream_client.vocabulary import InteractionMode
 from agents.memory.remember import TurnResult
 from agents.memory.slices import finish
 from agents.rules.interaction.stability import week_of
-from agents.rules.memory.identity import hash_texts
+from agents.rules.memory.versions import hash_texts
 from schemas.internal.changes import Change
 from schemas.internal.events import Understood
 from schemas.scopes import Scope

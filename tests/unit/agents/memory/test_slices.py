@@ -3,8 +3,7 @@
 import pytest
 
 from agents.memory.slices import finish
-from agents.rules.items.extracting import extract_items
-from agents.rules.items.read_text import ReadSource, ReadText
+from agents.rules.items.extracting import ReadSource, ReadText, extract_items
 from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn

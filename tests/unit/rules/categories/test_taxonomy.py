@@ -1,19 +1,28 @@
 """Declaring, renaming, deleting and forgetting categories of a scope."""
 
+import numpy as np
 import pytest
 
 from agents.rules.categories.assignment import rename_assignments
 from agents.rules.categories.taxonomy import (
     MAX_FORMER_NAMES,
+    MAX_SUMMARY_CHARS,
     declare_category,
     delete_category,
     forget_categories,
+    is_current,
+    is_summary_due,
     merge_deployment_categories,
     rename_category,
+    select_anchors,
+    summary_of,
+    visible_category,
 )
 from schemas.failures import Rejected
+from schemas.models.vectors import Matrix
 from schemas.state.categories import MAX_DELETED_NAMES, Category, Taxonomy
-from schemas.state.memories import CategoryAssignment
+from schemas.state.memories import CategoryAssignment, Memory
+from tests.builders.memories import made
 
 DEPLOYMENT = {"travel": "trips"}
 
@@ -131,3 +140,129 @@ def test_renamed_category_takes_its_name_along() -> None:
     taxonomy = declare_category(taxonomy, "a", "anew", 3)
     taxonomy, _ = rename_category(taxonomy, "a", "c", 4)
     assert [one.name for one in rename_assignments([CategoryAssignment(name="a", confidence=0.9)], taxonomy)] == ["c"]
+
+
+def rows(*values: tuple[float, ...]) -> Matrix:
+    return np.array(values, np.float32)
+
+
+def test_anchors_are_typical_first_then_diverse() -> None:
+    first, twin, other, outlier = (1.0, 0.1, 0), (1.0, 0.11, 0), (0.7, 0.8, 0), (0, 0, 1.0)
+    chosen = select_anchors(rows(first, twin, other, outlier), 3)
+    assert chosen[0] in (0, 1, 2)
+    assert 2 in chosen[:2], "what says something else comes before what says the same"
+    assert not {0, 1} <= set(chosen[:2])
+
+
+def test_first_anchor_is_nearest_to_the_centroid() -> None:
+    assert select_anchors(rows((1, 0.4), (1, 0), (1, -0.4)), 1) == [1]
+
+
+def test_anchors_are_bounded_and_ignore_vector_length() -> None:
+    some = rows((1, 0.2, 0), (0.2, 1, 0), (0.1, 0.2, 1))
+    assert sorted(select_anchors(some, 8)) == [0, 1, 2]
+    assert select_anchors(some * np.array([[9], [1], [4]], np.float32), 8) == select_anchors(some, 8)
+    assert select_anchors(np.empty((0, 3), np.float32), 8) == []
+    assert select_anchors(np.zeros((2, 3), np.float32), 8) == [0, 1]
+
+
+def test_summary_joins_the_texts_that_fit() -> None:
+    assert summary_of(["One.", "Two\n lines.", "One."]) == "One.\nTwo lines."
+    long = ["a" * 300, "b" * 400, "c" * 100]
+    assert summary_of(long) == f"{long[0]}\n{long[2]}"
+    assert summary_of([]) is summary_of(["", "  "]) is None
+
+
+def test_long_first_text_is_truncated() -> None:
+    cut = summary_of(["word " * 300]) or ""
+    assert len(cut) <= MAX_SUMMARY_CHARS
+    assert cut.endswith("word…")
+
+
+@pytest.mark.parametrize(
+    ("size", "now", "due"),
+    [
+        *[(0, 0, False), (0, 1, True), (1, 0, True), (5, 7, False), (5, 8, True), (5, 2, True)],
+        *[(100, 119, False), (100, 120, True), (100, 80, True)],
+    ],
+)
+def test_summary_is_due_after_enough_changes(size: int, now: int, due: bool) -> None:
+    anchors = ("a",) if size else ()
+    assert is_summary_due(Category(name="x", size=size, anchors=anchors), now) is due
+
+
+def test_summary_is_due_for_members_or_anchors_alone() -> None:
+    assert is_summary_due(Category(name="x", size=5), 5)
+    assert is_summary_due(Category(name="x", anchors=("a",)), 0)
+
+
+FIRST, SECOND, SUMMARISED = made("First.", 0), made("Second.", 1), made("Told.", 2)
+CATEGORY = Category(
+    name="x",
+    summary="A model's words.",
+    profile="default",
+    anchors=(FIRST.memory_id, SECOND.memory_id),
+    rests_on={one.memory_id: one.content_hash for one in (FIRST, SECOND, SUMMARISED)},
+)
+
+
+def by_id(*memories: Memory) -> dict[str, Memory]:
+    return {one.memory_id: one for one in memories}
+
+
+def test_category_is_current_while_its_memories_are_unchanged() -> None:
+    read = by_id(FIRST, SECOND, SUMMARISED).get
+    assert is_current(CATEGORY, read)
+    assert visible_category(CATEGORY, read) is CATEGORY
+
+
+@pytest.mark.parametrize("change", ["gone", "superseded", "replaced"])
+def test_changed_anchor_leaves_the_other_anchors(change: str) -> None:
+    changed = {
+        "gone": (),
+        "superseded": (FIRST.model_copy(update={"superseded_by": "x"}),),
+        "replaced": (FIRST.model_copy(update={"content_hash": "another"}),),
+    }[change]
+    left = visible_category(CATEGORY, by_id(*changed, SECOND, SUMMARISED).get)
+    assert (left.summary, left.anchors, left.profile) == ("Second.", (SECOND.memory_id,), None)
+    assert set(left.rests_on) == {SECOND.memory_id}
+
+
+def test_models_summary_is_replaced_when_a_source_is_gone() -> None:
+    left = visible_category(CATEGORY, by_id(FIRST, SECOND).get)
+    assert (left.summary, left.anchors) == ("First.\nSecond.", CATEGORY.anchors)
+
+
+def test_category_without_memories_is_empty() -> None:
+    left = visible_category(CATEGORY, by_id().get)
+    assert (left.summary, left.anchors, left.rests_on) == (None, (), {})
+
+
+def test_redeclared_category_keeps_its_summary() -> None:
+    once = declare_category(Taxonomy(), "x", "some")
+    assert declare_category(once, "x", "some") is once
+    summed_up = once.with_categories(once.categories["x"].model_copy(update={"summary": "Sum."}))
+    again = declare_category(summed_up, "x", "other").categories["x"]
+    assert (again.description, again.summary, again.version, again.declared) == ("other", "Sum.", 2, True)
+
+
+def test_deployment_categories_are_merged_into_a_users_own() -> None:
+    kept = Taxonomy().with_categories(
+        Category(name="own", description="mine", declared=True),
+        Category(name="both", description="mine", declared=True),
+        Category(name="named", description="yesterday", summary="Sum."),
+        Category(name="dropped", summary="Sum."),
+    )
+    merged = merge_deployment_categories(kept, {"named": "today", "new": "fresh", "both": "theirs"})
+    described = [(one.name, one.description, one.summary) for one in merged.all()]
+    assert described == [
+        ("both", "mine", None),
+        ("named", "today", "Sum."),
+        ("new", "fresh", None),
+        ("own", "mine", None),
+    ]
+
+
+def test_user_can_declare_a_deployment_category() -> None:
+    taxonomy = declare_category(merge_deployment_categories(Taxonomy(), {"x": "some"}), "x", "some")
+    assert (taxonomy.categories["x"].declared, taxonomy.categories["x"].version) == (True, 1)

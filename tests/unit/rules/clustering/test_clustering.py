@@ -5,9 +5,15 @@ from itertools import count
 import numpy as np
 import pytest
 
-from agents.rules.clustering.clustering import MAX_CLUSTER_SIZE, find_clusters
-from agents.rules.clustering.kmeans_cells import MAX_CELL_SIZE, build_cells
-from agents.rules.clustering.knn import background_cosine, normalise_rows, topic_stems
+from agents.rules.clustering.clustering import (
+    MAX_CELL_SIZE,
+    MAX_CLUSTER_SIZE,
+    background_cosine,
+    build_cells,
+    find_clusters,
+    normalise_rows,
+    topic_stems,
+)
 from schemas.models.vectors import Matrix
 
 TOMATOES = [f"Watered the tomatoes in the greenhouse on day {n}, they look healthy." for n in range(12)]

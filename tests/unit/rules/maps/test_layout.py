@@ -3,13 +3,20 @@
 import numpy as np
 import pytest
 
-from agents.rules.clustering.knn import normalise_rows
-from agents.rules.maps.knn_graph import BLOCK_ROWS, nearest_rows, neighbour_graph
-from agents.rules.maps.layout import lay_out, lay_out_again
-from agents.rules.maps.placement import place_among
-from agents.rules.maps.places import Places, align, scale_to_square
-from agents.rules.maps.principal_components import PrincipalPlane
-from agents.rules.maps.stopping import Stopped
+from agents.rules.clustering.clustering import normalise_rows
+from agents.rules.maps.layout import (
+    BLOCK_ROWS,
+    Places,
+    PrincipalPlane,
+    Stopped,
+    align,
+    lay_out,
+    lay_out_again,
+    nearest_rows,
+    neighbour_graph,
+    scale_to_square,
+)
+from agents.rules.maps.map_layout import place_among
 from schemas.models.vectors import Matrix
 
 TOPICS, DIM = 12, 48

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.rules.answer.list_cursors import Cursor, decode_cursor, encode_cursor, request_digest
+from agents.rules.answer.list_pages import Cursor, decode_cursor, encode_cursor, request_digest
 from schemas.failures import Rejected
 from schemas.messages.lists import ListRequest
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from agents.rules.memory.growth import MAX_PERIODS, growth_of
+from agents.rules.memory.boundary_summary import MAX_PERIODS, growth_of
 from schemas.moments import milliseconds_of
 
 
