@@ -74,8 +74,8 @@ def intention_layer(
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
     found = match_entries(texts, coverage)
     return LayerResult(
-        shown=[_show_entry(*entries[one.place], one.share) for one in found],
-        rests_on=frozenset(memory_id for one in found for memory_id in _supporting_ids(entries[one.place][2])),
+        shown=[_show_entry(*entries[match.place], match.share) for match in found],
+        rests_on=frozenset(memory_id for match in found for memory_id in _supporting_ids(entries[match.place][2])),
         suffices=is_sufficient(found, [entry.text for _, _, entry in entries], question, coverage),
     )
 
@@ -85,7 +85,7 @@ def group_by_part(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not shown:
         return None
     return {
-        part: [{name: one[name] for name in one if name != "of"} for one in shown if one["of"] == part]
+        part: [{name: entry[name] for name in entry if name != "of"} for entry in shown if entry["of"] == part]
         for part in INTENTION_PARTS
     }
 
@@ -94,14 +94,14 @@ def category_layer(
     views: Sequence[tuple[ScopeFields, Category]], question: Question, coverage: TermCoverage
 ) -> LayerResult:
     """Match the categories, best first. Only summaries can suffice, descriptions can't."""
-    texts = [category_text(one) for _, one in views]
+    texts = [category_text(view) for _, view in views]
     found = match_entries(texts, coverage)[:MAX_LAYER_CATEGORIES]
     return LayerResult(
-        shown=[_show_category(*views[one.place], one.share) for one in found],
-        rests_on=frozenset(memory_id for one in found for memory_id in views[one.place][1].rests_on),
+        shown=[_show_category(*views[match.place], match.share) for match in found],
+        rests_on=frozenset(memory_id for match in found for memory_id in views[match.place][1].rests_on),
         suffices=is_sufficient(
-            [one for one in found if views[one.place][1].summary],
-            [one.summary or "" for _, one in views],
+            [match for match in found if views[match.place][1].summary],
+            [view.summary or "" for _, view in views],
             question,
             coverage,
         ),
@@ -158,7 +158,7 @@ class Layers(NamedTuple):
         """The layers that have something to show; a category without a summary only has a name."""
         found: list[tuple[Depth, bool]] = [
             ("intention", self.intention is not None),
-            ("categories", any(one["summary"] for one in self.categories)),
+            ("categories", any(category["summary"] for category in self.categories)),
         ]
         return {depth for depth, is_there in found if is_there}
 
@@ -199,13 +199,13 @@ def read_depth(answer: SufficiencyAnswer, layers: Layers) -> Depth | None:
 
 def _shown(layers: Layers) -> Iterator[str]:
     """Yield the entries of the layers, the best of each first, one a line."""
-    entries = [(part, one) for part, ones in (layers.intention or {}).items() for one in ones]
-    entries.sort(key=lambda entry: -entry[1]["score"])
-    for part, one in entries[:MAX_SHOWN_ENTRIES]:
-        yield _line({"layer": "intention", "part": part, "text": one["text"]})
-    for one in layers.categories:
-        if one["summary"]:
-            yield _line({"layer": "categories", "name": one["name"], "text": one["summary"]})
+    scored = [(part, entry) for part, entries in (layers.intention or {}).items() for entry in entries]
+    scored.sort(key=lambda part_and_entry: -part_and_entry[1]["score"])
+    for part, entry in scored[:MAX_SHOWN_ENTRIES]:
+        yield _line({"layer": "intention", "part": part, "text": entry["text"]})
+    for category in layers.categories:
+        if category["summary"]:
+            yield _line({"layer": "categories", "name": category["name"], "text": category["summary"]})
 
 
 def _line(fields: Mapping[str, str]) -> str:

@@ -95,7 +95,9 @@ def part_scores(found: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[
         if nearest.passages is None:
             continue
         name_of = {
-            row: one for one, row in zip(nearest.memory_ids, nearest.rows.tolist(), strict=True) if one in wanted
+            row: memory_id
+            for memory_id, row in zip(nearest.memory_ids, nearest.rows.tolist(), strict=True)
+            if memory_id in wanted
         }
         passages = nearest.passages
         for place in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():

@@ -67,7 +67,7 @@ class ListFilter:
         if self.request.embedding_status is not None:
             mask &= _mask_of(statuses(part.where.boundary), len(mask))
         if part.within is not None:
-            known = [columns.number_of[one] for one in part.within if one in columns.number_of]
+            known = [columns.number_of[memory_id] for memory_id in part.within if memory_id in columns.number_of]
             mask &= _mask_of(np.array(known, np.int64), len(mask))
         return np.flatnonzero(mask)
 
@@ -93,17 +93,17 @@ def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryCol
     where = replace(where_of(request), modes=_modes(request, declared))
     searched = select_indexes(request, turns)
     parts = [
-        ListPart(replace(where, boundary=one.index_name, types=one.types), one.within, one.shown_as)
-        for one in (*searched, *_unsearchable_of(searched, request))
+        ListPart(replace(where, boundary=index.index_name, types=index.types), index.within, index.shown_as)
+        for index in (*searched, *_unsearchable_of(searched, request))
     ]
     return ListFilter(request, parts, request.contains.casefold() if request.contains else None)
 
 
 def _unsearchable_of(searched: Sequence[IndexSelection], request: ListRequest) -> Iterator[IndexSelection]:
     """Yield the selections of what is not searchable, beside those that are searched; no window has such a turn."""
-    types = next((one.types for one in searched if one.within is None), ())
+    types = next((index.types for index in searched if index.within is None), ())
     boundary = request.scope.boundary
-    names = dict.fromkeys((boundary, *(one.index_name for one in searched if one.within is None)))
+    names = dict.fromkeys((boundary, *(index.index_name for index in searched if index.within is None)))
     return (IndexSelection(unsearchable_index_name(name), types) for name in names if types != ())
 
 
@@ -157,7 +157,8 @@ class ListedGroups:
         modes: dict[str, int] = {}
         joined = _Rows(
             *map(
-                np.concatenate, zip(*(self._rows_of(one, scopes, modes, names, speakers) for one in parts), strict=True)
+                np.concatenate,
+                zip(*(self._rows_of(part, scopes, modes, names, speakers) for part in parts), strict=True),
             )
         )
         self._names, self._speakers = list(names), list(speakers)
@@ -226,4 +227,6 @@ def _renumbered(indexes: IntArray, here: Iterable[_Value], numbers: dict[_Value,
 def _counts(indexes: IntArray, names: Sequence[str]) -> list[tuple[str, int]]:
     """Count the rows by name; those that are `MISSING` do not count."""
     found, counts = np.unique(indexes, return_counts=True)
-    return [(names[one], count) for one, count in zip(found.tolist(), counts.tolist(), strict=True) if one != MISSING]
+    return [
+        (names[index], count) for index, count in zip(found.tolist(), counts.tolist(), strict=True) if index != MISSING
+    ]

@@ -136,7 +136,7 @@ class Window(NamedTuple):
         """Return the milliseconds in which exact times decide: of several items, or of one beside a position."""
         if self.by_key:
             return set()
-        several = {one.time_ms for one, other in pairwise(self.items) if one.time_ms == other.time_ms}
+        several = {item.time_ms for item, other in pairwise(self.items) if item.time_ms == other.time_ms}
         return several if behind is None else several | {behind.time_us // 1000}
 
 

@@ -87,9 +87,9 @@ def build_rerank_prompt(template: Template, question: str, hits: Sequence[Hit]) 
 def read_order(answer: RerankAnswer, hits: Sequence[Hit], profile: str) -> RankedHits:
     """Return the order in an answer. Numbers that were not shown, or were named before, are ignored."""
     ranked: dict[str, str] = {}
-    for one in answer.order:
-        if 1 <= one.number <= len(hits):
-            ranked.setdefault(hits[one.number - 1].memory_id, one.reason[:MAX_REASON_CHARS])
+    for placed in answer.order:
+        if 1 <= placed.number <= len(hits):
+            ranked.setdefault(hits[placed.number - 1].memory_id, placed.reason[:MAX_REASON_CHARS])
     return RankedHits(list(ranked), ranked, profile)
 
 
@@ -122,7 +122,9 @@ def _text_about(hit: Hit) -> str:
         if not chosen or chars <= room:
             chosen.append(passage)
             room -= chars
-    return "\n[…]\n".join(hit.text[one.start : one.end] for one in sorted(chosen, key=lambda one: one.start))
+    return "\n[…]\n".join(
+        hit.text[passage.start : passage.end] for passage in sorted(chosen, key=lambda passage: passage.start)
+    )
 
 
 MAX_READ_HITS = 30

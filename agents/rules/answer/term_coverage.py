@@ -46,7 +46,7 @@ class TermCoverage:
         `weigh_unknown`: terms without any memory have the highest idf, because nothing can cover them; otherwise weight
         0, because they distinguish no memories.
         """
-        frequencies = [len(one.numbers) for one in features.postings]
+        frequencies = [len(term.numbers) for term in features.postings]
         weights = [idf(count, features.documents) if count or weigh_unknown else 0.0 for count in frequencies]
         return cls(features.question.terms, weights, columns.languages())
 
@@ -77,7 +77,9 @@ MAX_ITEMS_PER_HIT = 8
 def match_items(items: Iterable[Memory], request: RetrieveRequest, coverage: TermCoverage) -> tuple[ItemInside, ...]:
     """Return the best items that match the question and the requested types, best first, ties by id."""
     shown = (_item_inside(item, coverage) for item in items if _is_requested(item, request))
-    best = sorted((one for one in shown if one.score >= MIN_ITEM_COVERAGE), key=lambda one: (-one.score, one.memory_id))
+    best = sorted(
+        (item for item in shown if item.score >= MIN_ITEM_COVERAGE), key=lambda item: (-item.score, item.memory_id)
+    )
     return tuple(best[:MAX_ITEMS_PER_HIT])
 
 
@@ -86,7 +88,7 @@ def rank_evidence(
 ) -> tuple[Evidence, ...]:
     """Sort evidence by the coverage of its turn's text (`texts` by memory id), keeping the order of ties."""
     shares = {memory_id: coverage.share(coverage.terms_in(text)) for memory_id, text in texts.items()}
-    return tuple(sorted(evidence, key=lambda one: -shares.get(one.memory_id or "", 0.0)))
+    return tuple(sorted(evidence, key=lambda quote: -shares.get(quote.memory_id or "", 0.0)))
 
 
 def _is_requested(item: Memory, request: RetrieveRequest) -> bool:
@@ -131,17 +133,17 @@ class Match(NamedTuple):
 def match_entries(texts: Sequence[str], coverage: TermCoverage) -> list[Match]:
     """Return the matching entries, best first; ties keep their order."""
     found = [Match(place, terms, coverage.share(terms)) for place, terms in enumerate(map(coverage.terms_in, texts))]
-    least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((one.share for one in found), default=0.0))
-    return sorted((one for one in found if one.share >= least), key=lambda one: -one.share)
+    least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((match.share for match in found), default=0.0))
+    return sorted((match for match in found if match.share >= least), key=lambda match: -match.share)
 
 
 def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, coverage: TermCoverage) -> bool:
     """Return whether these entries of a layer suffice; `texts` are the texts of the whole layer."""
-    terms = frozenset[int]().union(*(one.terms for one in found))
+    terms = frozenset[int]().union(*(match.terms for match in found))
     return (
         bool(content_terms(question.text))
         and coverage.share(terms) >= MIN_COVERAGE
-        and _has_answer_forms([texts[one.place] for one in found], question)
+        and _has_answer_forms([texts[match.place] for match in found], question)
     )
 
 

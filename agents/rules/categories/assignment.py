@@ -105,12 +105,15 @@ def match_categories(
 
 def keep_known_categories(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
     """Drop the categories that a language model made up; one that was renamed since stays, under its earlier name."""
-    return tuple(one for one in found if taxonomy.find_current(one.name) is not None)
+    return tuple(assignment for assignment in found if taxonomy.find_current(assignment.name) is not None)
 
 
 def top_model_categories(found: Iterable[FoundCategory]) -> tuple[CategoryAssignment, ...]:
     """Return the categories that a language model is surest of, each once."""
-    confidences = {one.name: one.confidence for one in sorted(found, key=lambda one: (one.confidence, one.name))}
+    confidences = {
+        assignment.name: assignment.confidence
+        for assignment in sorted(found, key=lambda assignment: (assignment.confidence, assignment.name))
+    }
     best = sorted(confidences, key=lambda name: (-confidences[name], name))[:MAX_CATEGORIES_PER_ITEM]
     return tuple(CategoryAssignment(name=name, confidence=confidences[name], by="model") for name in best)
 
@@ -118,25 +121,32 @@ def top_model_categories(found: Iterable[FoundCategory]) -> tuple[CategoryAssign
 def merge_assignments(*assignments: Iterable[CategoryAssignment]) -> tuple[CategoryAssignment, ...]:
     """Merge assignments, sorted by name. Of two for one category, a model's wins, else the one of higher confidence."""
     best: dict[str, CategoryAssignment] = {}
-    for one in chain.from_iterable(assignments):
-        before = best.get(one.name)
-        if before is None or (one.by == "model", one.confidence) > (before.by == "model", before.confidence):
-            best[one.name] = one
+    for assignment in chain.from_iterable(assignments):
+        before = best.get(assignment.name)
+        if before is None or (assignment.by == "model", assignment.confidence) > (
+            before.by == "model",
+            before.confidence,
+        ):
+            best[assignment.name] = assignment
     return tuple(best[name] for name in sorted(best))
 
 
 def rename_assignments(assignments: Iterable[CategoryAssignment], taxonomy: Taxonomy) -> tuple[CategoryAssignment, ...]:
     """Return the assignments under the current names of their categories, without those of deleted ones."""
-    known = ((one, taxonomy.find_current(one.name)) for one in assignments)
-    return merge_assignments(one.model_copy(update={"name": now.name}) for one, now in known if now is not None)
+    known = ((assignment, taxonomy.find_current(assignment.name)) for assignment in assignments)
+    return merge_assignments(
+        assignment.model_copy(update={"name": now.name}) for assignment, now in known if now is not None
+    )
 
 
 def reassign_categories(
     before: Iterable[CategoryAssignment], matched: Iterable[CategoryAssignment], taxonomy: Taxonomy
 ) -> tuple[CategoryAssignment, ...]:
     """Replace earlier assignments by `matched`; a model's assignments stay while their category exists."""
-    by_model = rename_assignments([one for one in before if one.by == "model"], taxonomy)
-    return tuple(one for one in merge_assignments(by_model, matched) if taxonomy.find(one.name) is not None)
+    by_model = rename_assignments([assignment for assignment in before if assignment.by == "model"], taxonomy)
+    return tuple(
+        assignment for assignment in merge_assignments(by_model, matched) if taxonomy.find(assignment.name) is not None
+    )
 
 
 def _confidences(similarity: Matrix, background_similarity: Matrix, background: Background) -> Matrix:

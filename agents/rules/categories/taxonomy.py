@@ -62,7 +62,7 @@ def rename_category(taxonomy: Taxonomy, name: str, new_name: str, offset: int) -
         raise Rejected(
             "conflict", "this scope has a category of the new name; delete one of the two", "arguments.new_name"
         )
-    formerly = tuple(one for one in (*old.formerly, name) if one != new_name)[-MAX_FORMER_NAMES:]
+    formerly = tuple(former for former in (*old.formerly, name) if former != new_name)[-MAX_FORMER_NAMES:]
     changes = {"name": new_name, "formerly": formerly, "version": old.version + 1, "declared": True, "since": offset}
     renamed = old.model_copy(update=changes)
     return taxonomy.without(name, offset).with_categories(renamed), renamed
@@ -83,7 +83,7 @@ def delete_category(taxonomy: Taxonomy, name: str, offset: int) -> tuple[Taxonom
 
 def forget_categories(taxonomy: Taxonomy, offset: int) -> Taxonomy:
     """Keep only what commands after this offset have declared or deleted."""
-    kept = {one.name: one for one in taxonomy.all() if one.declared and one.since > offset}
+    kept = {category.name: category for category in taxonomy.all() if category.declared and category.since > offset}
     deleted = {name: at for name, at in taxonomy.deleted.items() if at > offset}
     return Taxonomy(categories=kept, deleted=deleted)
 
@@ -99,7 +99,7 @@ def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str])
     A category that a user declared under the same name wins, and one that a user deleted stays away. One that the
     deployment dropped is removed.
     """
-    own = {one.name: one for one in stored.all() if one.declared}
+    own = {category.name: category for category in stored.all() if category.declared}
     others = {name: text for name, text in deployment.items() if name not in own and name not in stored.deleted}
     named = {name: _described(stored.find(name), name, text) for name, text in others.items()}
     return stored.model_copy(update={"categories": named | own})
@@ -179,12 +179,16 @@ def visible_category(category: Category, read: ReadMemory) -> Category:
     """Return the category, reduced to its unchanged anchors and a summary of their texts if it is not current."""
     if is_current(category, read):
         return category
-    current = {one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))}
+    current = {
+        anchor: memory
+        for anchor in category.anchors
+        if _is_unchanged(category, anchor, read) and (memory := read(anchor))
+    }
     return category.model_copy(
         update={
             "summary": summary_of(memory.text for memory in current.values()),
             "anchors": tuple(current),
-            "rests_on": {one: category.rests_on[one] for one in current},
+            "rests_on": {anchor: category.rests_on[anchor] for anchor in current},
             "profile": None,
         }
     )
@@ -230,5 +234,5 @@ def _item_view(memory: Memory, name: str) -> dict[str, Any]:
         "type": memory.type,
         "mode": memory.mode,
         "text": memory.text,
-        "confidence": next((one.confidence for one in assignments if one.name == name), None),
+        "confidence": next((assignment.confidence for assignment in assignments if assignment.name == name), None),
     }

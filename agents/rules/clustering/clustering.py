@@ -153,10 +153,10 @@ class NeighbourThresholds:
 class NeighbourPairs(NamedTuple):
     """Row indexes of neighbours, and their cosine.
 
-    A pair occurs in both directions, unless one is not among the `MAX_NEIGHBOURS` nearest of the other.
+    A pair occurs in both directions, unless the first is not among the `MAX_NEIGHBOURS` nearest of the other.
     """
 
-    one: RowIndices
+    row: RowIndices
     other: RowIndices
     cosine: Vector
 
@@ -196,8 +196,8 @@ def find_neighbours(
     rows = np.flatnonzero(is_near.any(axis=1))
     is_neighbour = _share_topic([topics[row] for row in rows.tolist()], weights, thresholds)
     is_neighbour &= is_near[np.ix_(rows, rows)]
-    one, other = np.nonzero(_is_nearest(np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))))
-    return NeighbourPairs(rows[one], rows[other], cosines[rows[one], rows[other]])
+    near, other = np.nonzero(_is_nearest(np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))))
+    return NeighbourPairs(rows[near], rows[other], cosines[rows[near], rows[other]])
 
 
 def _share_topic(
@@ -205,7 +205,7 @@ def _share_topic(
 ) -> NDArray[np.bool_]:
     """Return which topics reach the thresholds of shared stems, shape (topics, topics)."""
     counts = Counter(chain.from_iterable(topics))
-    columns = {stem: index for index, stem in enumerate(sorted(one for one, count in counts.items() if count > 1))}
+    columns = {stem: index for index, stem in enumerate(sorted(stem for stem, count in counts.items() if count > 1))}
     has = np.zeros((len(topics), max(1, len(columns))), np.float32)
     for row, topic in enumerate(topics):
         has[row, [columns[stem] for stem in topic if stem in columns]] = 1
@@ -285,23 +285,23 @@ def _find_in_one_pass(
     for cell in build_cells(unit):
         cell_topics = [topics[row] for row in cell.tolist()]
         found = find_neighbours(unit[cell], cell_topics, weights, min_cosine, CLUSTER_TIGHTNESS)
-        pairs.append(NeighbourPairs(cell[found.one], cell[found.other], found.cosine))
+        pairs.append(NeighbourPairs(cell[found.row], cell[found.other], found.cosine))
         if should_stop():
             break
     return _take_by_most_neighbours(_dedup_pairs(pairs, len(unit)), len(unit), min_size)
 
 
 def _dedup_pairs(pairs: Sequence[NeighbourPairs], size: int) -> NeighbourPairs:
-    """Return each pair once, ordered by `one`, the nearest `other` first."""
-    one, other, cosine = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    _, first = np.unique(one * size + other, return_index=True)
-    order = first[np.lexsort((other[first], -cosine[first], one[first]))]
-    return NeighbourPairs(one[order], other[order], cosine[order])
+    """Return each pair once, ordered by `row`, the nearest `other` first."""
+    first, other, cosine = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    _, once = np.unique(first * size + other, return_index=True)
+    order = once[np.lexsort((other[once], -cosine[once], first[once]))]
+    return NeighbourPairs(first[order], other[order], cosine[order])
 
 
 def _take_by_most_neighbours(pairs: NeighbourPairs, size: int, min_size: int) -> list[RowIndices]:
     """Return clusters, each the medoid followed by its neighbours, the nearest first."""
-    starts = np.searchsorted(pairs.one, np.arange(size + 1))
+    starts = np.searchsorted(pairs.row, np.arange(size + 1))
     counts, is_free = np.diff(starts), np.ones(size, np.bool_)
     clusters = []
     while len(counts) and counts.max() >= min_size - 1:

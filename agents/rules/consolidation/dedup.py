@@ -78,7 +78,7 @@ def _normalised_words(words: list[str]) -> list[str]:
 
 
 def _expand_contraction(word: str) -> tuple[str, ...]:
-    ending = next((one for one in CONTRACTION_ENDINGS if word.endswith(one) and word != one), None)
+    ending = next((suffix for suffix in CONTRACTION_ENDINGS if word.endswith(suffix) and word != suffix), None)
     return IRREGULAR_CONTRACTIONS.get(word) or (
         (word,) if ending is None else (word.removesuffix(ending), CONTRACTION_ENDINGS[ending])
     )

@@ -142,10 +142,10 @@ def distilled_memory(
         source=max(source.offset for source in sources),
         latest=max(source.offset for source in sources),
         latest_at=max(source.latest_at for source in sources),
-        importance=max((one.importance for one in sources if one.importance is not None), default=None),
+        importance=max((source.importance for source in sources if source.importance is not None), default=None),
         entities=extract_entities(text),
         evidence=tuple(
-            Evidence(turn_id=one.turn_id, start=0, end=len(one.text), memory_id=one.memory_id) for one in ordered
+            Evidence(turn_id=turn.turn_id, start=0, end=len(turn.text), memory_id=turn.memory_id) for turn in ordered
         ),
         decay=last.decay,
         versions=(TextVersion(text_hash=hash_texts([text]), first_seen=at),),
@@ -153,7 +153,7 @@ def distilled_memory(
         reading=TurnUnderstanding(text_hash=hash_texts([text])),
         origin="distilled",
         visibility=last.visibility,
-        own_visibility=reduce(Visibility.limited_by, (one.own_visibility for one in sources)),
+        own_visibility=reduce(Visibility.limited_by, (source.own_visibility for source in sources)),
         item=Item(
             confidence=round(confidence, 3),
             stability=round(rule_of_succession(len(sources)), 3),
@@ -196,27 +196,35 @@ def extractive_summary(sources: Sequence[Source]) -> str:
 
 def render_sources(sources: Sequence[Source], clip: Callable[[str], str]) -> str:
     """Render the turns for a prompt: a JSON array with one turn a line."""
-    turns = ({"who": one.voice, "when": iso(one.occurred_at), "text": clip(one.text)} for one in sources)
+    turns = ({"who": source.voice, "when": iso(source.occurred_at), "text": clip(source.text)} for source in sources)
     return "[" + ",\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns) + "]"
 
 
 def is_grounded(text: str, sources: Sequence[Source]) -> bool:
     """True if a model's text has content, most of which occurs in the turns."""
     stems = topic_stems(text)
-    source_stems = frozenset[str]().union(*(topic_stems(f"{one.voice} {one.text}") for one in sources))
+    source_stems = frozenset[str]().union(*(topic_stems(f"{source.voice} {source.text}") for source in sources))
     return bool(stems) and len(stems & source_stems) >= MIN_GROUNDED_SHARE * len(stems)
 
 
 def _select_sentences(sources: Sequence[Source], budget: int) -> Iterator[tuple[Source, str]]:
     """Yield the sentences of other turns that add most, within `budget` characters."""
     covered = set(topic_stems(sources[0].text[:MAX_MEDOID_CHARS]))
-    candidates = [(one, part.strip(), topic_stems(part)) for one in sources[1:] for part in split_sentences(one.text)]
+    candidates = [
+        (source, part.strip(), topic_stems(part)) for source in sources[1:] for part in split_sentences(source.text)
+    ]
     for _ in range(MAX_ADDED_SENTENCES):
-        fitting = [one for one in candidates if len(one[2] - covered) >= MIN_NEW_STEMS and len(one[1]) <= budget]
+        fitting = [
+            candidate
+            for candidate in candidates
+            if len(candidate[2] - covered) >= MIN_NEW_STEMS and len(candidate[1]) <= budget
+        ]
         if not fitting:
             return
         # Ties go to the first: `candidates` are in order of similarity to the medoid.
-        source, sentence, stems = max(fitting, key=lambda one: len(one[2] - covered) / max(len(one[1]), 1) ** 0.5)
+        source, sentence, stems = max(
+            fitting, key=lambda candidate: len(candidate[2] - covered) / max(len(candidate[1]), 1) ** 0.5
+        )
         covered |= stems
         budget -= len(sentence)
         yield source, sentence

@@ -51,7 +51,7 @@ class ColumnArrays:
     def empty(cls, size: int) -> Self:
         """Return columns of `size` rows without a memory."""
         dtypes = {"live": np.bool_, "superseded": np.bool_, "importance": np.float64}
-        return cls(**{one.name: np.zeros(size, dtypes.get(one.name, np.int64)) for one in fields(cls)})
+        return cls(**{column.name: np.zeros(size, dtypes.get(column.name, np.int64)) for column in fields(cls)})
 
     def extended_to(self, size: int) -> Self:
         """Return a copy with rows without a memory at the end."""

@@ -242,7 +242,7 @@ class LexicalDocument:
 
     @cached_property
     def _categories(self) -> list[str]:
-        return sorted({one.name for one in self.memory.item.categories}) if self.memory.item else []
+        return sorted({category.name for category in self.memory.item.categories}) if self.memory.item else []
 
 
 def entity_key(entity: str) -> str:

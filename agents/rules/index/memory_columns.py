@@ -185,7 +185,7 @@ class MemoryColumns:
 
     def _write_held(self, at: IntArray, held: Sequence[str]) -> None:
         size = len(self.columns.live)
-        for digest in {*self._held, *(one for each in filter(None, held) for one in each.split())}:
+        for digest in {*self._held, *(digest for each in filter(None, held) for digest in each.split())}:
             known = self._held.get(digest, np.zeros(0, np.bool_))
             if len(known) < size:
                 known = np.concatenate((known, np.zeros(size - len(known), np.bool_)))
@@ -254,8 +254,8 @@ class MemoryColumns:
     def held(self) -> Mask:
         """Return the memories with a vector of an embedder that their mode had before."""
         mask = np.zeros(len(self.columns.live), np.bool_)
-        for one in self._held.values():
-            mask |= one
+        for in_space in self._held.values():
+            mask |= in_space
         return self.columns.live & mask
 
     def non_english(self) -> Mask:

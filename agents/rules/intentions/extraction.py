@@ -73,11 +73,11 @@ def extract_statements(event: Learned) -> TurnStatements:
     entries = [*_entries_of_items(event, turn)]
     signals = [*islice(_signals(turn), MAX_SIGNALS_PER_TURN)]
     if event.update is not None:
-        added = [one for one in _entries_by_model(event.update, turn) if not _repeats_entry(one, entries)]
+        added = [entry for entry in _entries_by_model(event.update, turn) if not _repeats_entry(entry, entries)]
         entries += added[:MAX_MODEL_ENTRIES_PER_TURN]
         reported = _stripped(event.update.resolved) if turn.role in REPORTING_ROLES else []
         signals += [_signal(turn, text, "model") for text in reported[:MAX_SIGNALS_PER_TURN]]
-    ordered = sorted(_without_repetitions(entries), key=lambda one: INTENTION_PARTS.index(one[0]))
+    ordered = sorted(_without_repetitions(entries), key=lambda placed: INTENTION_PARTS.index(placed[0]))
     return tuple(ordered), tuple(sorted(dict.fromkeys(signals), key=lambda signal: (signal.source, signal.text)))
 
 
@@ -85,9 +85,9 @@ def _entries_of_items(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
     allowed = PARTS_BY_ROLE.get(turn.role or "user", frozenset())
     for item in event.items:
         part = PART_BY_ITEM_KIND.get(item.item.kind) if item.item and item.item.kind else None
-        evidence = tuple(one for one in item.evidence if one.memory_id == turn.memory_id)
+        evidence = tuple(quote for quote in item.evidence if quote.memory_id == turn.memory_id)
         if part in allowed and evidence and item.superseded_by is None:
-            names = () if item.item is None else tuple(one.name for one in item.item.categories)
+            names = () if item.item is None else tuple(category.name for category in item.item.categories)
             entry = _entry(turn, item.text, evidence)
             yield part, entry.model_copy(update={"item_id": item.memory_id, "categories": names})
 
@@ -101,8 +101,8 @@ def _entries_by_model(update: IntentionUpdate, turn: Memory) -> Iterable[PlacedE
         yield part, _entry(turn, text, (whole,)).model_copy(update={"source": "model"})
 
 
-def _repeats_entry(one: PlacedEntry, entries: Iterable[PlacedEntry]) -> bool:
-    part, entry = one
+def _repeats_entry(added: PlacedEntry, entries: Iterable[PlacedEntry]) -> bool:
+    part, entry = added
     stems = content_stems(entry.text)
     others = (content_stems(other.text) for other_part, other in entries if other_part == part)
     return any(min(stem_coverage(stems, other), stem_coverage(other, stems)) >= MIN_SAME_COVERAGE for other in others)

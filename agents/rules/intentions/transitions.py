@@ -25,13 +25,17 @@ ReadMemory = Callable[[str], Memory | None]
 
 def visible_intention(stored: Intention, read: ReadMemory) -> Intention:
     """Return the intention reduced to what current memories say, with repetitions merged."""
-    lists = {part: _merged(filter(None, (_visible(one, read) for one in stored.of(part)))) for part in INTENTION_PARTS}
+    lists = {
+        part: _merged(filter(None, (_visible(entry, read) for entry in stored.of(part)))) for part in INTENTION_PARTS
+    }
     return Intention.model_validate({"version": stored.version, "set_at": stored.set_at, **lists})
 
 
 def build_intention_view(visible: Intention) -> dict[str, Any]:
     """Return the reply of `get_intention` and `set_intention`: open entries by list, then the resolved ones."""
-    lists: dict[str, Any] = {part: [_entry_view(one) for one in visible.open_entries(part)] for part in INTENTION_PARTS}
+    lists: dict[str, Any] = {
+        part: [_entry_view(open_entry) for open_entry in visible.open_entries(part)] for part in INTENTION_PARTS
+    }
     done = [
         {"of": part, "resolved_by": entry.resolved_by, **_entry_view(entry)}
         for part, entry in visible.entries()
@@ -48,7 +52,7 @@ def _entry_view(entry: IntentionEntry) -> dict[str, Any]:
         "since": iso(entry.at),
         "item_id": entry.item_id,
         "advanced_by": list(entry.advanced_by),
-        "evidence": [one.model_dump(mode="json") for one in entry.evidence],
+        "evidence": [quote.model_dump(mode="json") for quote in entry.evidence],
     }
 
 
@@ -59,11 +63,11 @@ def _visible(entry: IntentionEntry, read: ReadMemory) -> IntentionEntry | None:
     item = read(entry.item_id) if entry.item_id else None
     if entry.item_id and (item is None or item.superseded_by is not None):
         return None
-    names = tuple(one.name for one in item.item.categories) if item and item.item else entry.categories
+    names = tuple(category.name for category in item.item.categories) if item and item.item else entry.categories
     changed: dict[str, Any] = {"categories": names}
     if entry.resolved_by and read(entry.resolved_by) is None:
         changed |= {"resolved_by": None, "resolved_at": None}
-    changed["advanced_by"] = tuple(one for one in entry.advanced_by if read(one) is not None)
+    changed["advanced_by"] = tuple(memory_id for memory_id in entry.advanced_by if read(memory_id) is not None)
     return entry.model_copy(update=changed)
 
 
@@ -94,11 +98,11 @@ def _merge_group(group: list[IntentionEntry]) -> IntentionEntry:
     return template.model_copy(
         update={
             "at": group[0].at,
-            "evidence": tuple(dict.fromkeys(one for entry in group for one in entry.evidence)),
+            "evidence": tuple(dict.fromkeys(quote for entry in group for quote in entry.evidence)),
             "item_id": next((entry.item_id for entry in group if entry.item_id), None),
             "resolved_by": None if open_entries else resolved_last.resolved_by,
             "resolved_at": None if open_entries else resolved_last.resolved_at,
-            "advanced_by": tuple(dict.fromkeys(one for entry in group for one in entry.advanced_by)),
+            "advanced_by": tuple(dict.fromkeys(memory_id for entry in group for memory_id in entry.advanced_by)),
             "categories": tuple(dict.fromkeys(name for entry in group for name in entry.categories)),
         }
     )
@@ -219,7 +223,8 @@ def apply_learned(before: Intention, event: Learned) -> Intention:
     if (entries, signals) == _statements_of_turn(before, event):
         return before
     lists: dict[IntentionPart, list[IntentionEntry]] = {
-        part: [one for one in before.of(part) if event.memory_id not in one.memory_ids] for part in INTENTION_PARTS
+        part: [entry for entry in before.of(part) if event.memory_id not in entry.memory_ids]
+        for part in INTENTION_PARTS
     }
     for part, entry in entries:
         lists[part].append(entry)
@@ -239,10 +244,10 @@ def apply_set_intention(
         return before
     lists = {part: list(before.of(part)) for part in INTENTION_PARTS}
     for part, texts in wanted:
-        set_before = {one.text: one for one in before.open_entries(part) if one.source == "set"}
+        set_before = {entry.text: entry for entry in before.open_entries(part) if entry.source == "set"}
         new = (IntentionEntry(text=text, source="set", at=at, offset=offset) for text in dict.fromkeys(texts))
-        lists[part] = [one for one in lists[part] if one.source != "set"]
-        lists[part] += [set_before.get(one.text, one) for one in new]
+        lists[part] = [entry for entry in lists[part] if entry.source != "set"]
+        lists[part] += [set_before.get(entry.text, entry) for entry in new]
     return _updated(before, lists, before.signs).model_copy(update={"set_at": offset})
 
 
@@ -258,14 +263,16 @@ def forget_intention(before: Intention, offset: int) -> Intention:
 
 def _lists_set_since(before: Intention, offset: int, *, drops_said: bool) -> dict[IntentionPart, list[IntentionEntry]]:
     return {
-        part: [one for one in before.of(part) if (one.offset >= offset if one.source == "set" else not drops_said)]
+        part: [
+            entry for entry in before.of(part) if (entry.offset >= offset if entry.source == "set" else not drops_said)
+        ]
         for part in INTENTION_PARTS
     }
 
 
 def drop_stale_entries(before: Intention, read: ReadMemory) -> Intention:
     """Drop the entries and signals of memories that are gone or have another text now."""
-    lists = {part: [one for one in before.of(part) if _is_current(one, read)] for part in INTENTION_PARTS}
+    lists = {part: [entry for entry in before.of(part) if _is_current(entry, read)] for part in INTENTION_PARTS}
     signals = [signal for signal in before.signs if is_text_current(signal.memory_id, signal.text_hash, read)]
     return _updated(before, lists, signals)
 
@@ -276,7 +283,9 @@ def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
 
 
 def _statements_of_turn(before: Intention, event: Learned) -> TurnStatements:
-    entries = tuple((part, without_signals(one)) for part, one in before.entries() if event.memory_id in one.memory_ids)
+    entries = tuple(
+        (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
+    )
     return entries, tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
 
 
@@ -285,7 +294,7 @@ def _updated(
 ) -> Intention:
     """Return the intention with these lists and signals: sorted, resolved again, bounded, and versioned."""
     ordered_lists: dict[str, object] = {
-        part: tuple(sorted(entries, key=lambda one: (one.at, one.offset))) for part, entries in lists.items()
+        part: tuple(sorted(entries, key=lambda entry: (entry.at, entry.offset))) for part, entries in lists.items()
     }
     ordered = tuple(sorted(signals, key=lambda signal: (signal.at, signal.offset, signal.source, signal.text)))
     after = apply_signals(before.model_copy(update={**ordered_lists, "signs": ordered}))
@@ -296,19 +305,23 @@ def _updated(
 
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
     """Return the latest entries; what was set stays, as `set_intention` bounds it itself."""
-    stated = [one for one in entries if one.source != "set"]
-    opened = latest_entries([one for one in stated if one.resolved_by is None], MAX_OPEN_ENTRIES, lambda one: one.at)
-    done = latest_entries(
-        [one for one in stated if one.resolved_by], MAX_DONE_ENTRIES, lambda one: one.resolved_at or one.at
+    stated = [entry for entry in entries if entry.source != "set"]
+    opened = latest_entries(
+        [entry for entry in stated if entry.resolved_by is None], MAX_OPEN_ENTRIES, lambda entry: entry.at
     )
-    latest = {id(one) for one in (*opened, *done)}
-    return tuple(one for one in entries if one.source == "set" or id(one) in latest)
+    done = latest_entries(
+        [entry for entry in stated if entry.resolved_by], MAX_DONE_ENTRIES, lambda entry: entry.resolved_at or entry.at
+    )
+    latest = {id(entry) for entry in (*opened, *done)}
+    return tuple(entry for entry in entries if entry.source == "set" or id(entry) in latest)
 
 
 def _bounded_signals(
     signals: Sequence[ResolutionSignal], lists: Iterable[Sequence[IntentionEntry]]
 ) -> tuple[ResolutionSignal, ...]:
-    needed = {one for entries in lists for entry in entries for one in (entry.resolved_by, *entry.advanced_by)}
+    needed = {
+        memory_id for entries in lists for entry in entries for memory_id in (entry.resolved_by, *entry.advanced_by)
+    }
     pending = [signal for signal in signals if signal.memory_id not in needed][-MAX_PENDING_SIGNALS:]
     latest = {id(signal) for signal in pending}
     return tuple(signal for signal in signals if signal.memory_id in needed or id(signal) in latest)

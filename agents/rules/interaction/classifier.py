@@ -82,7 +82,7 @@ class CueTable:
         """Count the matches of each group in a folded text."""
         anywhere, early = [0] * len(self.groups), [0] * len(self.groups)
         words = _WORD.findall(folded)
-        pairs = [f"{one} {other}" for one, other in pairwise(words)]
+        pairs = [f"{word} {other}" for word, other in pairwise(words)]
         for start, word in enumerate(words):
             phrases = (*self.phrases.get(word, ()), *(self.phrases.get(pairs[start], ()) if start < len(pairs) else ()))
             stems = self.stems.get(word[:MIN_STEM_CHARS], ())
@@ -170,14 +170,14 @@ def hash_ngrams(text: str) -> FeatureIndices:
 def dense_features(part: str, folded: str, length: int, cues: CueTable) -> FeatureValues:
     """Return the shape, intent and cue features of `part`, the read part of a text of `length` characters."""
     intent, counts = intent_of(part), cues.counts(folded).ravel()
-    one_hot = np.array([intent == one for one in INTENTS], np.float64)
+    one_hot = np.array([intent == name for name in INTENTS], np.float64)
     return np.concatenate([_shape_features(part, folded, length), one_hot, counts, counts > 0])
 
 
 def _word_ngrams(text: str) -> FeatureIndices:
     tokens = _TOKEN.findall(text)
     words = [token for token in tokens if token[0].isalnum()]
-    ngrams = [*tokens, *(f"{one} {two}" for one, two in pairwise(tokens))]
+    ngrams = [*tokens, *(f"{token} {following}" for token, following in pairwise(tokens))]
     ngrams += [f"^{' '.join(words[:count])}" for count in (1, 2, 3)]
     ngrams += [f"{' '.join(tokens[-count:])}$" for count in (1, 2)]
     return np.array([zlib.crc32(ngram.encode("utf-8", "surrogatepass")) % HASH_BUCKETS for ngram in ngrams], np.int64)
@@ -296,11 +296,11 @@ def softmax(logits: FloatArray) -> FloatArray:
 def _arrays(descriptions: list[dict[str, Any]], data: bytes) -> dict[str, FloatArray]:
     """Return the arrays by name, as float64. Raises ValueError for missing or surplus bytes."""
     arrays, start = {}, 0
-    for one in descriptions:
-        count = int(np.prod(one["shape"]))
-        dtype = np.dtype(one["dtype"])
-        array = np.frombuffer(data, dtype, count, start).reshape(one["shape"])
-        arrays[one["name"]] = array.astype(np.float64)
+    for description in descriptions:
+        count = int(np.prod(description["shape"]))
+        dtype = np.dtype(description["dtype"])
+        array = np.frombuffer(data, dtype, count, start).reshape(description["shape"])
+        arrays[description["name"]] = array.astype(np.float64)
         start += count * dtype.itemsize
     if start != len(data):
         raise ValueError("the model file has more bytes than its header describes")

@@ -95,7 +95,7 @@ def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
     even = 1 / len(INTERACTION_MODES)
     share = min(max(confidence, even), MAX_VOTE_CONFIDENCE)
     rest = (1 - share) / (len(INTERACTION_MODES) - 1)
-    return np.log([share if one == mode else rest for one in INTERACTION_MODES])
+    return np.log([share if other == mode else rest for other in INTERACTION_MODES])
 
 
 HISTORY_TURNS = 3
@@ -139,7 +139,7 @@ def _adjusted_confidence(now: LeadingInteraction, last: Sequence[Interaction]) -
     """Move the confidence by the agreement with the last turns; one above the threshold stays above."""
     if not last:
         return now.confidence
-    agreeing = sum(1 if one.mode == now.mode else -1 for one in last) / HISTORY_TURNS
+    agreeing = sum(1 if turn.mode == now.mode else -1 for turn in last) / HISTORY_TURNS
     confidence = now.confidence + HISTORY_WEIGHT * agreeing
     if agreeing < 0:
         confidence = max(min(now.confidence, MIN_MODE_CONFIDENCE), confidence)
@@ -148,6 +148,6 @@ def _adjusted_confidence(now: LeadingInteraction, last: Sequence[Interaction]) -
 
 def _is_switching(now: Interaction, last: Sequence[Interaction]) -> bool:
     """Return True if every turn changed the mode; changes from or to GENERAL don't count."""
-    modes = [one.mode for one in (*last, now)]
-    switches = sum(one != other and "GENERAL" not in (one, other) for one, other in pairwise(modes))
+    modes = [turn.mode for turn in (*last, now)]
+    switches = sum(mode != other and "GENERAL" not in (mode, other) for mode, other in pairwise(modes))
     return switches >= FREQUENT_SWITCHES

@@ -93,7 +93,7 @@ def describe_fallback(stability: Stability) -> str:
         f"{then.corrected} of {then.users} last week",
         "drift": f"the mix of interaction modes differs from last week's by {stability.divergence or 0:.2f} nats",
     }
-    said = "; ".join(because[one] for one in stability.reasons)
+    said = "; ".join(because[reason] for reason in stability.reasons)
     return f"in this deployment the interaction mode is GENERAL unless it is highly confident: {said}"
 
 
@@ -125,23 +125,23 @@ def without_user(counts: InteractionCounts, boundary: str) -> InteractionCounts:
     latest, user = counts.latest, _hash(boundary)
     if user not in latest.modes and user not in latest.corrected:
         return counts
-    modes = {one: mode for one, mode in latest.modes.items() if one != user}
-    corrected = tuple(one for one in latest.corrected if one != user)
+    modes = {other: mode for other, mode in latest.modes.items() if other != user}
+    corrected = tuple(other for other in latest.corrected if other != user)
     others = latest.model_copy(update={"modes": modes, "corrected": corrected})
     return counts.model_copy(update={"latest": others})
 
 
 def assess_stability(partitions: Iterable[InteractionCounts], week: int) -> Stability:
     """Compare a week, as far as it has come, with the week before, over these partitions."""
-    totals = [one for counts in partitions for one in (_total(counts.latest), counts.before)]
+    totals = [total for counts in partitions for total in (_total(counts.latest), counts.before)]
     this_week, last_week = (_sum(totals, number) for number in (week, week - 1))
     if min(this_week.users, last_week.users) < MIN_WEEK_USERS:
         return Stability(this_week, last_week)
-    has_modes = min(sum(one.modes.values()) for one in (this_week, last_week)) >= MIN_WEEK_USERS
+    has_modes = min(sum(week.modes.values()) for week in (this_week, last_week)) >= MIN_WEEK_USERS
     divergence = kl_divergence(this_week.modes, last_week.modes) if has_modes else None
     has_drifted = divergence is not None and divergence > MAX_DIVERGENCE
     decided: dict[FallbackReason, bool] = {"corrections": has_error_spike(this_week, last_week), "drift": has_drifted}
-    return Stability(this_week, last_week, divergence, tuple(one for one in FALLBACK_REASONS if decided[one]))
+    return Stability(this_week, last_week, divergence, tuple(reason for reason in FALLBACK_REASONS if decided[reason]))
 
 
 def kl_divergence(recent: Mapping[InteractionMode, int], before: Mapping[InteractionMode, int]) -> float:
@@ -190,10 +190,10 @@ def _total(sample: WeekSample) -> WeekTotals:
 
 def _sum(totals: Iterable[WeekTotals], week: int) -> WeekTotals:
     """Add up the totals of one week."""
-    chosen = [one for one in totals if one.week == week]
-    modes = {mode: sum(one.modes.get(mode, 0) for one in chosen) for mode in INTERACTION_MODES}
-    corrected = sum(one.corrected for one in chosen)
-    return WeekTotals(week=week, users=sum(one.users for one in chosen), modes=modes, corrected=corrected)
+    chosen = [total for total in totals if total.week == week]
+    modes = {mode: sum(total.modes.get(mode, 0) for total in chosen) for mode in INTERACTION_MODES}
+    corrected = sum(total.corrected for total in chosen)
+    return WeekTotals(week=week, users=sum(total.users for total in chosen), modes=modes, corrected=corrected)
 
 
 def _shares(modes: Mapping[InteractionMode, int]) -> list[float]:

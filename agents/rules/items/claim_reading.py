@@ -345,7 +345,7 @@ _RESTRICTION = re.compile(
 _AMONG_NOUNS = re.compile(r" (?:ist|sind|wird|arbeitet?|lauft) | (?:alla|na|no) $")
 """Verbs and prepositions of a pattern behind which a capitalised word may be any noun."""
 
-_TRIGGERS = frozenset().union(*(one.triggers for one in CLAIM_PATTERNS))
+_TRIGGERS = frozenset().union(*(pattern.triggers for pattern in CLAIM_PATTERNS))
 _COPULA_WITH_ACCENT = re.compile(r"\b[\u00e8\u00e9\u00c8\u00c9]\b")
 """`is` in Italian and Portuguese, which without its accent is `and`."""
 
@@ -362,9 +362,9 @@ def extract_claim(text: str, speaker: str) -> str | None:
         return f"{match['subject'].strip()}|uses"
     if _TRIGGERS.isdisjoint(sentence.words) or len(written) != len(sentence.words):
         return None
-    for one in CLAIM_PATTERNS:
-        match = None if one.triggers.isdisjoint(sentence.words) else one.pattern.match(sentence.spaced)
-        if match and (claim := _claim_of(one, match, sentence, written, speaker)):
+    for pattern in CLAIM_PATTERNS:
+        match = None if pattern.triggers.isdisjoint(sentence.words) else pattern.pattern.match(sentence.spaced)
+        if match and (claim := _claim_of(pattern, match, sentence, written, speaker)):
             return claim
     return None
 
@@ -375,7 +375,7 @@ def is_own_claim(claim: str) -> bool:
 
 
 def _claim_of(
-    one: ClaimPattern, match: re.Match[str], sentence: Sentence, written: list[str], speaker: str
+    pattern: ClaimPattern, match: re.Match[str], sentence: Sentence, written: list[str], speaker: str
 ) -> str | None:
     """Return the claim of a matching pattern; None if its value is none, or its name is none."""
     groups = match.groupdict()
@@ -388,14 +388,14 @@ def _claim_of(
     subject = _NEW.sub("", groups.get("subject") or "").strip()
     for spelling, canonical in _SPELLINGS:
         subject = spelling.sub(canonical, subject)
-    claim = one.claim.format(
+    claim = pattern.claim.format(
         subject=subject, own=f"{_OWN_PREFIX}{speaker}", name=(name or "").strip().removesuffix("'s")
     )
     words, at = Words(sentence.words, written), sentence.spaced.count(" ", 0, match.end()) - 1
-    if one.value == "specific" and _RESTRICTION.search(sentence.spaced, match.end() - 1):
+    if pattern.value == "specific" and _RESTRICTION.search(sentence.spaced, match.end() - 1):
         return None
     if _AMONG_NOUNS.search(match[0]):
-        return READERS_AMONG_NOUNS[one.value](words, at, claim)
-    if one.value != "specific":
-        return VALUE_READERS[one.value](words, at, claim)
+        return READERS_AMONG_NOUNS[pattern.value](words, at, claim)
+    if pattern.value != "specific":
+        return VALUE_READERS[pattern.value](words, at, claim)
     return claim if has_specific_value(written, at) or read_product(words, at, claim) is not None else None

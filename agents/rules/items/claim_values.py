@@ -290,7 +290,7 @@ def read_known_value(words: Words, at: int, attribute: str) -> str | None:
     first = words.folded[at : at + 1]
     is_name = bool(first) and (first[0] in FIRST_NAMES or _city_end(words, at) > at)
     following = words.folded[at : at + LOOKAHEAD_WORDS]
-    is_known = is_name or any(_EXACT.search(one) or one in _DAYS | _MONTHS for one in following)
+    is_known = is_name or any(_EXACT.search(word) or word in _DAYS | _MONTHS for word in following)
     return attribute if is_known or read_known_product(words, at, attribute) else None
 
 

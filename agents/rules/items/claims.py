@@ -31,7 +31,7 @@ def with_known_items(found: Understanding, earlier: Mapping[str, Memory]) -> Und
         return found
     items = tuple(
         item.model_copy(
-            update={"replaces": tuple(dict.fromkeys(_name(earlier[one]) for one in item.replaces if one in earlier))}
+            update={"replaces": tuple(dict.fromkeys(_name(earlier[name]) for name in item.replaces if name in earlier))}
         )
         for item in found.items
     )
@@ -41,7 +41,7 @@ def with_known_items(found: Understanding, earlier: Mapping[str, Memory]) -> Und
 def turns_of_replaced(item: Memory | None) -> tuple[str, ...]:
     """Return the ids of turns that state what an item replaces, as a language model has found."""
     supports = () if item is None else _supports(item)
-    return tuple(dict.fromkeys(one.partition("/")[0] for support in supports for one in support.replaces))
+    return tuple(dict.fromkeys(name.partition("/")[0] for support in supports for name in support.replaces))
 
 
 def claims_of(item: Memory | None) -> ClaimsByKey:
@@ -57,20 +57,20 @@ def claims_of(item: Memory | None) -> ClaimsByKey:
     claims: ClaimsByKey = {}
     for support in _by_weight(item):
         named = () if support.claim is None else (support.claim,)
-        for claim in (*named, *(_replacing(one.partition("/")[2]) for one in support.replaces)):
+        for claim in (*named, *(_replacing(name.partition("/")[2]) for name in support.replaces)):
             claims.setdefault(_key(item, claim), _entry(item, support))
     return claims
 
 
 def keys_of_successor(item: Memory) -> set[str]:
     """Return the keys of all claims that decide whether an item is superseded."""
-    own_claims = {_key(item, one.claim) for one in _supports(item) if one.claim is not None}
+    own_claims = {_key(item, support.claim) for support in _supports(item) if support.claim is not None}
     return own_claims | (_keys_of_replacing(item) if is_replaceable(item) else set())
 
 
 def update_claim(claim: Claim, memory_id: str, entry: ClaimEntry | None = None) -> Claim:
     """Replace the entry of an item; without `entry`, remove it."""
-    others = [one for one in claim.held if one.memory_id != memory_id]
+    others = [other for other in claim.held if other.memory_id != memory_id]
     return Claim(held=tuple(sorted([*others, *([entry] if entry else [])])[-MAX_CLAIM_VALUES:]))
 
 
@@ -79,11 +79,11 @@ def preceding_item_ids(claim: Claim, memory_id: str) -> list[str]:
 
     These are the ones before it, back to the last one that may supersede: it is the successor of those before that.
     """
-    index = next((index for index, one in enumerate(claim.held) if one.memory_id == memory_id), 0)
+    index = next((index for index, entry in enumerate(claim.held) if entry.memory_id == memory_id), 0)
     preceding: list[str] = []
-    for one in reversed(claim.held[:index]):
-        preceding.append(one.memory_id)
-        if one.may_supersede:
+    for earlier in reversed(claim.held[:index]):
+        preceding.append(earlier.memory_id)
+        if earlier.may_supersede:
             break
     return preceding
 
@@ -96,7 +96,7 @@ def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     claims, an item with a support without a claim is current.
     """
     by_claims, replacing = _successor_by_claims(item, claims), _successor_by_model(item, claims)
-    return min((one for one in (by_claims, replacing) if one is not None), default=None)
+    return min((entry for entry in (by_claims, replacing) if entry is not None), default=None)
 
 
 def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
@@ -110,11 +110,11 @@ def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
 
 def _successor_by_claims(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
     supports = _supports(item)
-    if not claims_of(item) or any(one.claim is None for one in supports):
+    if not claims_of(item) or any(support.claim is None for support in supports):
         return None
     entries: ClaimsByKey = {}
-    for one in _by_weight(item):
-        entries.setdefault(_key(item, one.claim or ""), _entry(item, one))
+    for support in _by_weight(item):
+        entries.setdefault(_key(item, support.claim or ""), _entry(item, support))
     later = [_next_entry(claims[key], entry) for key, entry in entries.items()]
     return later[0] if all(later) else None
 
@@ -124,7 +124,7 @@ def _successor_by_model(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry
         return None
     last = _entry(item, _by_weight(item)[0])
     later = (_next_entry(claims[key], last) for key in _keys_of_replacing(item))
-    return min((one for one in later if one is not None), default=None)
+    return min((entry for entry in later if entry is not None), default=None)
 
 
 def _supports(item: Memory) -> Sequence[Support]:
@@ -137,7 +137,7 @@ def _by_weight(item: Memory) -> list[Support]:
     So an assistant that repeats what a user said neither dates it anew nor takes its weight.
     """
     latest_first = reversed(_supports(item))
-    return sorted(latest_first, key=lambda one: not one.may_supersede)
+    return sorted(latest_first, key=lambda support: not support.may_supersede)
 
 
 def _entry(item: Memory, support: Support) -> ClaimEntry:
@@ -156,14 +156,14 @@ def _replacing(modeless_id: str) -> str:
 
 def _keys_of_replacing(item: Memory) -> set[str]:
     """Return the keys of the claims that replace an item, by each of its wordings."""
-    wordings: Iterable[Support] = {one.text: one for one in _supports(item)}.values()
-    return {_key(item, _replacing(modeless_item_id(item, one))) for one in wordings}
+    wordings: Iterable[Support] = {support.text: support for support in _supports(item)}.values()
+    return {_key(item, _replacing(modeless_item_id(item, wording))) for wording in wordings}
 
 
 def _next_entry(claim: Claim, entry: ClaimEntry) -> ClaimEntry | None:
     """Return the next entry of another item that may supersede."""
-    later = (one for one in claim.held if one > entry and one.memory_id != entry.memory_id)
-    return next((one for one in later if one.may_supersede), None)
+    later = (other for other in claim.held if other > entry and other.memory_id != entry.memory_id)
+    return next((entry for entry in later if entry.may_supersede), None)
 
 
 def _key(item: Memory, claim: str) -> str:

@@ -139,33 +139,39 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
     found: dict[int, ExtractedItem] = {}
     for source in (SourceText(memory, memory.text, None, voice), *_documents(memory)):
         allowed = ALLOWED_KINDS[source.voice]
-        for one in verify_items(understanding, source.text):
-            if id(one.item) not in found and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
-                text = one.item.text.strip() or None
+        for verified in verify_items(understanding, source.text):
+            if id(verified.item) not in found and (
+                verified.item.kind in allowed or verified.item.kind not in RULE_KINDS
+            ):
+                text = verified.item.text.strip() or None
                 extracted = build_extracted_item(
-                    source, Span(one.start, one.end), one.item.kind, text, one.item.confidence
+                    source, Span(verified.start, verified.end), verified.item.kind, text, verified.item.confidence
                 )
-                may_replace = source.voice in REPLACING_VOICES and one.item.kind in CLAIM_KINDS
-                found[id(one.item)] = extracted._replace(replaces=one.item.replaces if may_replace else ())
+                may_replace = source.voice in REPLACING_VOICES and verified.item.kind in CLAIM_KINDS
+                found[id(verified.item)] = extracted._replace(replaces=verified.item.replaces if may_replace else ())
     return [found[id(item)] for item in understanding.items if id(item) in found]
 
 
 def _merged(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
     """Return both lists; of an item in both, the text of the rules with the higher confidence."""
     items = list(by_rules)
-    for one in by_model:
-        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(one, other)), None)
+    for item in by_model:
+        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(item, other)), None)
         if same is None:
-            items.append(one)
+            items.append(item)
         else:
             items[same] = items[same]._replace(
-                confidence=max(items[same].confidence, one.confidence), replaces=one.replaces
+                confidence=max(items[same].confidence, item.confidence), replaces=item.replaces
             )
     return items
 
 
 def _documents(memory: Memory) -> list[SourceText]:
-    return [SourceText(memory, one.text, one.uri, Voice.DOCUMENT) for one in memory.resources if one.text]
+    return [
+        SourceText(memory, resource.text, resource.uri, Voice.DOCUMENT)
+        for resource in memory.resources
+        if resource.text
+    ]
 
 
 def _within_limit(sources: Sequence[SourceText]) -> Iterator[SourceText]:
@@ -191,10 +197,10 @@ def _find_items(source: SourceText) -> Iterator[ExtractedItem]:
             yield build_extracted_item(source, span, kind)
 
 
-def _is_duplicate(one: ExtractedItem, other: ExtractedItem) -> bool:
-    shared = min(one.end, other.end) - max(one.start, other.start)
-    shorter = min(one.end - one.start, other.end - other.start)
-    return (one.kind, one.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)
+def _is_duplicate(item: ExtractedItem, other: ExtractedItem) -> bool:
+    shared = min(item.end, other.end) - max(item.start, other.start)
+    shorter = min(item.end - item.start, other.end - other.start)
+    return (item.kind, item.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)
 
 
 class Analysis(NamedTuple):

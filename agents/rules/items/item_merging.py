@@ -69,24 +69,24 @@ def modeless_item_id(turn: Memory, support: Support) -> str:
 def supports_from_turn(item: Memory, turn: Memory) -> list[Support]:
     """Return the supports of an item from the current text of a turn."""
     current = turn.memory_id, current_text_hash(turn)
-    return [one for one in _supports(item) if (one.memory_id, one.text_hash) == current]
+    return [support for support in _supports(item) if (support.memory_id, support.text_hash) == current]
 
 
 def restrict_to_turn(item: Memory, turn: Memory) -> Memory:
     """Return an item for the event of a turn, without other turns' evidence, which would make the event grow."""
-    evidence = tuple(one for one in item.evidence if one.memory_id == turn.memory_id)
+    evidence = tuple(quote for quote in item.evidence if quote.memory_id == turn.memory_id)
     details = None if item.item is None else item.item.model_copy(update={"supports": ()})
     return item.model_copy(update={"evidence": evidence, "item": details})
 
 
 def is_supported_by_any(item: Memory, turns: Collection[str]) -> bool:
     """True if any of these turns supports an item."""
-    return any(one.memory_id in turns for one in _supports(item))
+    return any(support.memory_id in turns for support in _supports(item))
 
 
 def replace_supports(item: Memory | None, turns: Collection[str], new: Iterable[Support] = ()) -> tuple[Support, ...]:
     """Return the supports of an item with those from `turns` replaced by `new`, the latest last."""
-    others = () if item is None else [one for one in _supports(item) if one.memory_id not in turns]
+    others = () if item is None else [support for support in _supports(item) if support.memory_id not in turns]
     return _limit_chars(sorted({*others, *new}, key=_order)[-MAX_SUPPORTS:])
 
 
@@ -133,7 +133,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
     item to another mode than its turns. An item of several turns has no turn, conversation, role or speaker.
     """
     last = supports[-1]
-    is_single_turn = len({one.memory_id for one in supports}) == 1
+    is_single_turn = len({support.memory_id for support in supports}) == 1
     memory = Memory(
         memory_id=memory_id,
         turn_id=last.turn_id if is_single_turn else None,
@@ -152,7 +152,9 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         latest_at=turn.latest_at,
         importance=turn.importance,
         entities=last.entities,
-        evidence=tuple(Evidence(**{name: getattr(one, name) for name in Evidence.model_fields}) for one in supports),
+        evidence=tuple(
+            Evidence(**{name: getattr(support, name) for name in Evidence.model_fields}) for support in supports
+        ),
         decay=before.decay if before else turn.decay,
         versions=(TextVersion(text_hash=hash_texts([last.text]), first_seen=turn.latest_at),),
         content_hash="",
@@ -171,8 +173,8 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
 def combine_confidences(supports: Iterable[Support]) -> float:
     """Combine the confidences of independent turns by noisy-or (Pearl 1988, §4.3.2), one per turn."""
     by_turn: dict[str, float] = {}
-    for one in supports:
-        by_turn[one.memory_id] = max(one.confidence, by_turn.get(one.memory_id, 0.0))
+    for support in supports:
+        by_turn[support.memory_id] = max(support.confidence, by_turn.get(support.memory_id, 0.0))
     doubt = prod(1 - confidence for confidence in sorted(by_turn.values()))
     limit = max(MAX_COMBINED_CONFIDENCE, *by_turn.values())
     return round(min(limit, 1 - doubt), CONFIDENCE_DIGITS)
@@ -204,7 +206,7 @@ def _retained(content_hash: str, before: Memory | None) -> dict[str, object]:
 
 def _limit_chars(supports: Sequence[Support]) -> tuple[Support, ...]:
     """Return the last supports within `MAX_SUPPORTS_CHARS`, at least one."""
-    lengths = accumulate(len(one.text) for one in reversed(supports))
+    lengths = accumulate(len(support.text) for support in reversed(supports))
     fitting = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
     return tuple(supports[-max(fitting, 1) :])
 
@@ -230,11 +232,11 @@ def is_due_by_rules(
     Of a turn that a model has understood, items are only added.
     """
     current = {support for item in items for support in supports_from_turn(item, turn)}
-    current_ids = {support_item_id(turn, one) for one in current}
-    wanted = {one for one in found if not is_forgotten(modeless_item_id(turn, one))}
+    current_ids = {support_item_id(turn, support) for support in current}
+    wanted = {support for support in found if not is_forgotten(modeless_item_id(turn, support))}
     if turn.reading.status == "model":
-        return any(support_item_id(turn, one) not in current_ids for one in wanted)
-    return not current <= wanted or any(_is_missing(turn, one, current, read) for one in wanted - current)
+        return any(support_item_id(turn, support) not in current_ids for support in wanted)
+    return not current <= wanted or any(_is_missing(turn, support, current, read) for support in wanted - current)
 
 
 def _is_missing(turn: Memory, wanted: Support, current: set[Support], read: Callable[[str], Memory | None]) -> bool:
@@ -243,5 +245,5 @@ def _is_missing(turn: Memory, wanted: Support, current: set[Support], read: Call
     item = read(item_id)
     if item is None or item.item is None:
         return True
-    own = [one for one in current if support_item_id(turn, one) == item_id]
+    own = [support for support in current if support_item_id(turn, support) == item_id]
     return set(replace_supports(item, (turn.memory_id,), [*own, wanted])) != set(item.item.supports)

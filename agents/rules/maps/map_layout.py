@@ -54,14 +54,14 @@ class MapLayout:
         """Return the map without some points; the others stay where they are."""
         if bool(is_kept.all()):
             return self
-        ids = tuple(one for one, keep in zip(self.ids, is_kept.tolist(), strict=True) if keep)
+        ids = tuple(memory_id for memory_id, keep in zip(self.ids, is_kept.tolist(), strict=True) if keep)
         remaining = int(is_kept[: self.remaining].sum())
         return replace(self, ids=ids, places=self.places[is_kept], remaining=remaining)
 
     def without(self, memory_ids: Iterable[str]) -> "MapLayout":
         """Return the map without these memories."""
         gone = frozenset(memory_ids)
-        return self.only(np.array([one not in gone for one in self.ids], np.bool_))
+        return self.only(np.array([memory_id not in gone for memory_id in self.ids], np.bool_))
 
     def extended(self, memory_ids: Sequence[str], places: Places) -> "MapLayout":
         """Return the map with further memories at these places."""
@@ -83,11 +83,11 @@ class MapLayout:
 def lay_out_from(old: MapLayout | None, ids: Sequence[str], rows: Matrix, should_stop: StopCondition = never) -> Places:
     """Return the places of memories with these rows of length 1; they start from their old ones."""
     known = {} if old is None else old.rows()
-    is_known = np.array([one in known for one in ids], np.bool_)
+    is_known = np.array([memory_id in known for memory_id in ids], np.bool_)
     if old is None or is_known.sum() < MIN_GRAPH_ROWS:
         return lay_out(rows, should_stop=should_stop)
     start = np.zeros((len(rows), 2), np.float32)
-    start[is_known] = old.places[[known[one] for one in ids if one in known]]
+    start[is_known] = old.places[[known[memory_id] for memory_id in ids if memory_id in known]]
     start[~is_known] = place_among(rows[~is_known], rows[is_known], start[is_known])
     return lay_out_again(rows, start, np.flatnonzero(is_known), should_stop)
 

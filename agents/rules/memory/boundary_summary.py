@@ -41,18 +41,18 @@ def summarise_boundary(
 ) -> Boundary:
     """Return what a boundary has; `fields` are those of its scope."""
     kinds = counted.kinds
-    statuses = _sums((one.status, one.memories) for one in kinds)
+    statuses = _sums((kind.status, kind.memories) for kind in kinds)
     return Boundary(
         boundary=boundary,
         scope=fields.values_of_key(boundary),
-        projects=len({one.project for one in kinds}),
+        projects=len({kind.project for kind in kinds}),
         conversations=counted.conversations,
         memories=sum(statuses.values()),
-        modes=_modes(_sums((one.mode, one.memories) for one in kinds), declared),
+        modes=_modes(_sums((kind.mode, kind.memories) for kind in kinds), declared),
         embedding=EmbeddingCounts(**{name: statuses[name] for name in EmbeddingCounts.model_fields}),
         corrections=declared.corrections,
-        first=_moment(min(one.first_ms for one in kinds)) if kinds else None,
-        last=_moment(max(one.last_ms for one in kinds)) if kinds else None,
+        first=_moment(min(kind.first_ms for kind in kinds)) if kinds else None,
+        last=_moment(max(kind.last_ms for kind in kinds)) if kinds else None,
     )
 
 

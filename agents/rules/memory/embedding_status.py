@@ -59,7 +59,7 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
         content_hash=event.content_hash,
         embedded_at=event.at,
         error=event.error,
-        held=tuple(one for one in event.held if one != event.space),
+        held=tuple(space for space in event.held if space != event.space),
     )
     return _with(memory, embedding)
 
@@ -117,7 +117,7 @@ def apply_kept(memory: Memory, event: Embedded) -> Memory:
             "content_hash": event.content_hash,
             "embedded_at": before.embedded_at or event.at,
             "error": None,
-            "held": tuple(one for one in before.held if one != event.space),
+            "held": tuple(space for space in before.held if space != event.space),
         }
     )
     return _with(memory, at_once)
@@ -129,7 +129,7 @@ def _compared_location(event: Embedded) -> VectorLocation:
 
 def without_lost(memory: Memory, event: Embedded) -> Memory:
     """Return the memory without the vector that the index has lost."""
-    return replace_held(memory, tuple(one for one in memory.embedding.held if one != event.space))
+    return replace_held(memory, tuple(space for space in memory.embedding.held if space != event.space))
 
 
 def report_of(memory: Memory, status: Literal["kept", "lost"], space: str, at: datetime) -> Embedded:

@@ -88,7 +88,7 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
         revision=event.revision,
     )
     known = {entity.casefold() for entity in memory.entities}
-    added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]
+    added = [entity for entity in dict.fromkeys(found.entities) if entity.strip() and entity.casefold() not in known]
     entities = (*memory.entities, *added)[:MAX_MEMORY_ENTITIES]
     return memory.model_copy(update={"reading": reading, "entities": entities})
 

@@ -230,7 +230,8 @@ def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tup
 def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:
     """Return spans over the whole text and over the whole text of each resource."""
     content = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
-    described = [one for one in turn.resources if one.text]
+    described = [resource for resource in turn.resources if resource.text]
     return content, *(
-        Evidence(turn_id=turn_id, start=0, end=len(one.text or ""), resource=one.uri) for one in described
+        Evidence(turn_id=turn_id, start=0, end=len(resource.text or ""), resource=resource.uri)
+        for resource in described
     )

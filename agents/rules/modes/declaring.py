@@ -84,7 +84,7 @@ def declare_mode(
         mode = mode.model_copy(update={"embedded_since": offset, "former": former})
     if needs_refiltering(effective, mode):
         mode = mode.model_copy(update={"filtered_since": offset})
-    modes = (*(one for one in declared.modes if one is not before), mode)
+    modes = (*(other for other in declared.modes if other is not before), mode)
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, target)}
     after = declared.model_copy(update={"modes": modes, "deleted": deleted})
     return _with_default(after, wanted.name, target) if wanted.is_default else after
@@ -119,7 +119,7 @@ def next_former(before: Mode, after: Mode, *, former_serves: bool) -> FormerEmbe
 def drop_former(declared: ModeDeclarations, mode: Mode) -> ModeDeclarations:
     """Return the declarations with no former embedder of this mode."""
     without = mode.model_copy(update={"former": None})
-    return declared.model_copy(update={"modes": tuple(without if one == mode else one for one in declared.modes)})
+    return declared.model_copy(update={"modes": tuple(without if other == mode else other for other in declared.modes)})
 
 
 def needs_refiltering(before: Mode | None, after: Mode) -> bool:
@@ -146,7 +146,7 @@ def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) ->
         raise Rejected("conflict", message, "arguments.new_name")
     formerly = (*old.formerly, old.name)[-MAX_FORMER_MODE_NAMES:]
     mode = old.model_copy(update={"name": wanted.new_name, "formerly": formerly, "former": None})
-    modes = tuple(mode if one is old else one for one in declared.modes)
+    modes = tuple(mode if other is old else other for other in declared.modes)
     return _with_defaults(declared, old, mode.name).model_copy(update={"modes": modes}), mode
 
 
@@ -167,7 +167,7 @@ def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) ->
     if mode is None:
         raise unknown_mode_error(wanted.name, "arguments.name")
     without = {
-        "modes": tuple(one for one in declared.modes if one is not mode),
+        "modes": tuple(other for other in declared.modes if other is not mode),
         "deleted": _with_deleted(declared.deleted, _deleted_key(mode.name, mode.project), wanted.memories),
     }
     if wanted.target_mode is not None:
@@ -252,7 +252,7 @@ def mode_after_answer(memory: Memory, answered: str | None, project: str, declar
 
 
 def _renamed(name: str, project: str, declared: ModeDeclarations) -> Mode | None:
-    return next((one for one in declared.modes if name in one.formerly and one.project in (project, None)), None)
+    return next((mode for mode in declared.modes if name in mode.formerly and mode.project in (project, None)), None)
 
 
 def with_mode_source(source: ModeSource, memory: Memory) -> Memory:
@@ -284,7 +284,7 @@ def awaits_declared(columns: MemoryColumns, declared: ModeDeclarations, mode: Mo
     return bool((has_vector & of_mode & ~columns.embedded(digest)).any())
 
 
-def has_same_vectors(one: Mode, other: Mode) -> bool:
+def has_same_vectors(first: Mode, other: Mode) -> bool:
     """True if two declarations of a mode make the same vectors, and have the same former ones."""
-    vectors = [(mode.embedder, mode.passage_prefix, mode.former) for mode in (one, other)]
+    vectors = [(mode.embedder, mode.passage_prefix, mode.former) for mode in (first, other)]
     return vectors[0] == vectors[1]

@@ -59,7 +59,7 @@ def sample_turns(memories: MemoryColumns, covers: Callable[[MemoryKind], bool]) 
     for number, conversation in zip(numbers.tolist(), columns.conversations[numbers].tolist(), strict=True):
         by_conversation[conversation].append(number)
     sampled: list[SampledTurn] = []
-    for conversation in sorted(by_conversation, key=lambda one: crc32(SEED + repr(names[one]).encode())):
+    for conversation in sorted(by_conversation, key=lambda index: crc32(SEED + repr(names[index]).encode())):
         found = by_conversation[conversation][:MAX_CONVERSATION_TURNS]
         if 1 < len(found) <= MAX_TURNS - len(sampled):
             sampled += [SampledTurn(memories.id_of[number], conversation) for number in found]
@@ -77,7 +77,7 @@ def compare(rows: Matrix, general_rows: Matrix, conversations: IntArray) -> Comp
 
 def describe(embedder: str, sample: list[SampledTurn], verdict: Verdict, compared: Comparison | None) -> dict[str, Any]:
     """Return a comparison as the answer of the job."""
-    conversations = len({one.conversation for one in sample})
+    conversations = len({turn.conversation for turn in sample})
     shown: dict[str, Any] = {"embedder": embedder, "turns": len(sample), "conversations": conversations}
     if compared is not None:
         shown |= {

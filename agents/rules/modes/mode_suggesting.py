@@ -82,12 +82,12 @@ def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int
     np.fill_diagonal(cosines, -np.inf)
     groups = [[row] for row in range(len(unit))]
     while groups and cosines.max() >= min_cosine:
-        one, other = divmod(int(cosines.argmax()), len(unit))
-        size_one, size_other = len(groups[one]), len(groups[other])
-        mean = (size_one * cosines[one] + size_other * cosines[other]) / (size_one + size_other)
-        cosines[one], cosines[:, one] = mean, mean
-        cosines[other], cosines[:, other], cosines[one, one] = -np.inf, -np.inf, -np.inf
-        groups[one] += groups[other]
+        first, other = divmod(int(cosines.argmax()), len(unit))
+        size_one, size_other = len(groups[first]), len(groups[other])
+        mean = (size_one * cosines[first] + size_other * cosines[other]) / (size_one + size_other)
+        cosines[first], cosines[:, first] = mean, mean
+        cosines[other], cosines[:, other], cosines[first, first] = -np.inf, -np.inf, -np.inf
+        groups[first] += groups[other]
         groups[other] = []
     remaining = [sorted(group) for group in groups if group]
     return sorted(remaining, key=lambda group: (-len(group), group))
@@ -188,4 +188,6 @@ def suggest_mode_name(terms: Iterable[str], taken: Collection[str]) -> str:
     """Join the two best keywords that are valid in a name and have different stems; number the name if it is taken."""
     words = list({word[:STEM_CHARS]: word for word in reversed([*terms]) if _NAME.fullmatch(word)}.values())[::-1][:2]
     name = ("-".join(words) or "mode")[: MAX_MODE_NAME_CHARS - 4]
-    return next(one for one in (name, *(f"{name}-{number}" for number in range(2, 1000))) if one not in taken)
+    return next(
+        candidate for candidate in (name, *(f"{name}-{number}" for number in range(2, 1000))) if candidate not in taken
+    )

@@ -177,12 +177,12 @@ EVOLVE: Sequence[StepContract] = (
     ),
 )
 
-BUILT_IN: Mapping[str, StepContract] = {one.step_id: one for one in (*MEMORIZE, *RETRIEVE, *EVOLVE)}
+BUILT_IN: Mapping[str, StepContract] = {contract.step_id: contract for contract in (*MEMORIZE, *RETRIEVE, *EVOLVE)}
 """All of them by name."""
 
 
 def _placed(contracts: Iterable[StepContract]) -> tuple[PlacedStep, ...]:
-    return tuple(PlacedStep(step_id=one.step_id, enabled=not one.is_off) for one in contracts)
+    return tuple(PlacedStep(step_id=contract.step_id, enabled=not contract.is_off) for contract in contracts)
 
 
 DEFAULT_TOPOLOGY = Topology(memorize=_placed(MEMORIZE), retrieve=_placed(RETRIEVE), evolve=_placed(EVOLVE))
@@ -210,4 +210,4 @@ def steps_not_to_skip(topology: Topology) -> Iterator[tuple[str, PlacedStep]]:
 
 def has_own_at(topology: Topology, place: str) -> bool:
     """True if own steps run there."""
-    return any(one == place for one, _ in own_steps(topology))
+    return any(opened == place for opened, _ in own_steps(topology))

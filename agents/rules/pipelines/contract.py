@@ -110,7 +110,7 @@ def own_contract(step_id: str, implementation: str, found: Any) -> StepContract:
     if not isinstance(role, str) or not callable(getattr(found, "__call__", None)):  # noqa: B004 - of its instances
         raise refuse("unknown_class", f"{implementation} has no `role`, or its instances can't be called")
     for name, value in stated.items():
-        if not isinstance(value, tuple | frozenset) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, tuple | frozenset) or not all(isinstance(name, str) for name in value):
             raise refuse("unknown_class", f"{implementation}: `{name}` is a tuple of names")
     if unknown := set(stated["capabilities"] or ()) - CAPABILITIES:
         raise refuse("unknown_class", f"{implementation}: no capability is called {', '.join(sorted(unknown))}")

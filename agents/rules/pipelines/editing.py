@@ -33,14 +33,16 @@ def _apply(topology: Topology, edit: Edit) -> Topology:
 def _known(topology: Topology, step_id: str) -> PlacedStep:
     step = topology.find(step_id)
     if step is None:
-        names = ", ".join(one.step_id for one in topology.steps())
+        names = ", ".join(step.step_id for step in topology.steps())
         raise refuse("unknown_step", f"there is no step {step_id!r}; there are: {names}")
     return step
 
 
 def _with(topology: Topology, changed: PlacedStep) -> Topology:
     steps = topology.of(changed.pipeline)
-    return topology.with_steps(changed.pipeline, [changed if one.step_id == changed.step_id else one for one in steps])
+    return topology.with_steps(
+        changed.pipeline, [changed if step.step_id == changed.step_id else step for step in steps]
+    )
 
 
 def _configured(step: PlacedStep, edit: ConfigureStep) -> PlacedStep:
@@ -53,7 +55,7 @@ def _configured(step: PlacedStep, edit: ConfigureStep) -> PlacedStep:
 def _replaced(step: PlacedStep, edit: ReplaceStep) -> PlacedStep:
     contract = BUILT_IN.get(step.step_id)
     if contract is not None and not contract.is_replaceable:
-        replaceable = ", ".join(name for name, one in BUILT_IN.items() if one.is_replaceable)
+        replaceable = ", ".join(name for name, contract in BUILT_IN.items() if contract.is_replaceable)
         raise refuse(
             "not_replaceable",
             f"no class can take the place of {step.step_id}; these built-in steps can be replaced: {replaceable}",
@@ -76,7 +78,7 @@ def _inserted(topology: Topology, edit: InsertStep) -> Topology:
 def _removed(topology: Topology, step: PlacedStep, edit: RemoveStep) -> Topology:
     if step.step_id not in BUILT_IN:
         steps = topology.of(step.pipeline)
-        return topology.with_steps(step.pipeline, [one for one in steps if one.step_id != edit.step_id])
+        return topology.with_steps(step.pipeline, [other for other in steps if other.step_id != edit.step_id])
     if step.implementation is not None:
         return _with(topology, PlacedStep(step_id=step.step_id))
     return _with(topology, step.model_copy(update={"enabled": False}))
@@ -113,5 +115,5 @@ def _merged(stored: Sequence[PlacedStep], released: Sequence[PlacedStep]) -> lis
             place = step.step_id
         elif step.implementation is not None:
             behind.setdefault(place, []).append(step)
-    known = {one.step_id: one for one in stored}
-    return [each for one in released for each in (known.get(one.step_id, one), *behind.get(one.step_id, ()))]
+    known = {step.step_id: step for step in stored}
+    return [each for step in released for each in (known.get(step.step_id, step), *behind.get(step.step_id, ()))]

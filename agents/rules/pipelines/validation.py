@@ -51,14 +51,14 @@ def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
 
 def _check_order(pipeline: str, steps: Sequence[PlacedStep]) -> None:
     """The built-in steps are all there, in the order in which the consumers run them."""
-    expected = [name for name, one in BUILT_IN.items() if one.pipeline == pipeline]
-    found = [one.step_id for one in steps if one.step_id in BUILT_IN]
+    expected = [name for name, contract in BUILT_IN.items() if contract.pipeline == pipeline]
+    found = [step.step_id for step in steps if step.step_id in BUILT_IN]
     if found != expected:
         raise refuse("wrong_order", f"the built-in steps of {pipeline} are {', '.join(expected)}, in this order")
 
 
 def _check_names(pipeline: str, steps: Sequence[PlacedStep]) -> None:
-    names = [one.step_id for one in steps]
+    names = [step.step_id for step in steps]
     for step in steps:
         if names.count(step.step_id) > 1:
             raise refuse("duplicate_step", f"{step.step_id} is there twice")
@@ -95,7 +95,9 @@ def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract 
     if replaced is not None and not replaced.is_replaceable:
         raise refuse("not_replaceable", f"no class can take the place of {step.step_id}")
     if seam is None:
-        places = ", ".join(name for name, one in BUILT_IN.items() if one.pipeline == step.pipeline and one.opens)
+        places = ", ".join(
+            name for name, contract in BUILT_IN.items() if contract.pipeline == step.pipeline and contract.opens
+        )
         raise refuse("no_place", f"no own step can run there; insert it after one of {places}")
     if unknown := contract.requires - SEAMS[seam]:
         has = ", ".join(sorted(SEAMS[seam]))
@@ -176,7 +178,7 @@ def _turn(before: Mapping[str, Any], turn: Any) -> Turn:
 
 def _items(before: Mapping[str, Any], items: Any) -> list[ExtractedItem]:
     memory: Memory = before["memory"]
-    texts = {None: memory.text} | {one.uri: one.text or "" for one in memory.resources}
+    texts = {None: memory.text} | {resource.uri: resource.text or "" for resource in memory.resources}
     found = list(items)
     if len(found) > MAX_OWN_ITEMS:
         raise WrongProduct(f"{len(found)} items, at most {MAX_OWN_ITEMS}")
@@ -204,8 +206,8 @@ def _some_of(name: str) -> Check:
     """Return the check of a list of memories that may be narrowed and reordered."""
 
     def check(before: Mapping[str, Any], memories: Any) -> list[Any]:
-        found, given = list(memories), {one.memory_id for one in before[name]}
-        ids = [getattr(one, "memory_id", None) for one in found]
+        found, given = list(memories), {memory.memory_id for memory in before[name]}
+        ids = [getattr(memory, "memory_id", None) for memory in found]
         if len(set(ids)) < len(ids) or not given.issuperset(ids):
             raise WrongProduct(f"`{name}` are some of those that it was given, each once")
         return found
@@ -225,7 +227,9 @@ _CHECKS: Mapping[str, Check] = {
 
 def build_pipeline_view(revision: Revision, own_contract: Callable[[PlacedStep], StepContract]) -> dict[str, Any]:
     """Return a revision with all of its steps. A class that is not installed any more has no contract."""
-    pipelines = {name: [_step_view(one, own_contract) for one in revision.topology.of(name)] for name in PIPELINE_NAMES}
+    pipelines = {
+        name: [_step_view(step, own_contract) for step in revision.topology.of(name)] for name in PIPELINE_NAMES
+    }
     return {**revision.summary(), "revision": revision.number, "pipelines": pipelines}
 
 

@@ -56,7 +56,7 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     """
     names, modes = declared_names(requested, declared, projects), declared.visible(projects)
     visible = [mode.name for mode in modes]
-    found = list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
+    found = list(dict.fromkeys(mode for name in names for mode in (visible if name == ANY_VALUE else [name])))
     _reject_many(found, modes)
     return found
 
@@ -192,7 +192,7 @@ def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
     mask = columns.admitted(search.where, include_superseded=search.request.include_superseded)
     if search.within is not None:
         only: Mask = np.zeros(len(mask), np.bool_)
-        only[[columns.number_of[one] for one in search.within if one in columns.number_of]] = True
+        only[[columns.number_of[memory_id] for memory_id in search.within if memory_id in columns.number_of]] = True
         mask &= only
     return mask
 
@@ -222,7 +222,7 @@ def select_indexes(request: FilteredRequest, turns: MemoryColumns) -> list[Index
     boundary, types = request.scope.boundary, request.types
     if types is None or "episodic" in types:
         return [IndexSelection(boundary, None if types is None else tuple(types))]
-    others = tuple(one for one in types if one != "working")
+    others = tuple(type_ for type_ in types if type_ != "working")
     found = [IndexSelection(item_index_name(boundary), others)] if others else []
     if any(kind.type in others for kind in turns.kinds):
         found.append(IndexSelection(boundary, others))

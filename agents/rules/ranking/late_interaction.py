@@ -27,7 +27,7 @@ def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: Memo
     Their numbers are kept beside the columns for what is found among them.
     """
     order = columns.order()
-    nearest = np.array([columns.number_of[one] for one in near if one in columns.number_of], np.int64)
+    nearest = np.array([columns.number_of[memory_id] for memory_id in near if memory_id in columns.number_of], np.int64)
     chosen = np.concatenate([nearest, _best(lexical["words"], admitted), _best(lexical["around"], admitted)])
     # One place more, at the end: `MISSING` is the last place of an array.
     mask = np.zeros(len(admitted) + 1, np.bool_)

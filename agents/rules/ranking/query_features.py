@@ -110,7 +110,7 @@ def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], docume
 def compute_fields(features: QueryFeatures) -> FeatureArrays:
     """Return the lexical fields, and `late` and `dense` if available."""
     vector = {"late": features.maxsim, "dense": features.dense}
-    scaled = {name: FEATURE_SCALES[name].of(one) for name, one in vector.items() if one is not None}
+    scaled = {name: FEATURE_SCALES[name].of(scores) for name, scores in vector.items() if scores is not None}
     return {**features.lexical, **scaled}
 
 

@@ -77,9 +77,9 @@ class ScoreKind(NamedTuple):
     std: float
 
 
-DENSE_KIND = ScoreKind(lambda one: one.found, DENSE_MEAN, DENSE_STD)
-PASSAGE_KIND = ScoreKind(lambda one: one.passages, DENSE_MEAN, DENSE_STD)
-MAXSIM_KIND = ScoreKind(lambda one: one.maxsim, MAXSIM_MEAN, MAXSIM_STD)
+DENSE_KIND = ScoreKind(lambda result: result.found, DENSE_MEAN, DENSE_STD)
+PASSAGE_KIND = ScoreKind(lambda result: result.passages, DENSE_MEAN, DENSE_STD)
+MAXSIM_KIND = ScoreKind(lambda result: result.maxsim, MAXSIM_MEAN, MAXSIM_STD)
 
 
 def choose_fusion_method(statuses: Sequence[ModeSearchStatus]) -> FusionMethod:
@@ -127,17 +127,17 @@ def fuse_vector_scores(
     `lexical_scores` rates the match of words. It estimates the scores of memories without a vector, the best match by
     words getting the best vector score: otherwise a turn that was just written would rank behind all similar ones.
     """
-    searched = [one for one in mode_results if one.status == "ok"]
+    searched = [result for result in mode_results if result.status == "ok"]
     if method == "lexical_merge" or not searched:
         return VectorScores(np.zeros(len(admitted), np.bool_))
-    embedded = np.logical_or.reduce([columns.embedded(space) for space in {one.space for one in searched}])
+    embedded = np.logical_or.reduce([columns.embedded(space) for space in {result.space for result in searched}])
     estimate = lexical_scores / max(float(lexical_scores[admitted].max(initial=0.0)), SCORE_EPSILON)
 
     def scores(kind: ScoreKind) -> FloatArray:
         known = _scores_of_kind(kind, searched, method, columns, admitted)
         return _fill_missing(known, embedded, estimate)
 
-    maxsim = scores(MAXSIM_KIND) if any(one.maxsim for one in searched) else None
+    maxsim = scores(MAXSIM_KIND) if any(result.maxsim for result in searched) else None
     whole = scores(DENSE_KIND)
     dense = _with_passages(whole, searched, method, columns, admitted & embedded)
     return VectorScores(embedded, dense=dense, whole=whole, maxsim=maxsim)
@@ -147,9 +147,9 @@ def _with_passages(
     whole: FloatArray, results: Sequence[ModeSearchResult], method: FusionMethod, columns: MemoryColumns, eligible: Mask
 ) -> FloatArray:
     """Return cosines with those of cut texts replaced by the cosines of their best passages, where these are known."""
-    if not any(one.passages for one in results):
+    if not any(result.passages for result in results):
         return whole
-    numbers = [columns.derived().numbers_of(Nearest.of(one.passages)) for one in results]
+    numbers = [columns.derived().numbers_of(Nearest.of(result.passages)) for result in results]
     known = np.zeros(len(whole) + 1, np.bool_)
     known[np.concatenate(numbers)] = True
     known = known[:-1] & eligible
@@ -162,9 +162,11 @@ def _scores_of_kind(
     """Return scores of one kind; in a space without token vectors, cosine ranks stand in for late interaction."""
     if method == "weighted_mean":
         return scatter_scores(kind.select(results[0]), columns)
-    eligible = {space: admitted & columns.embedded(space) for space in {one.space for one in results}}
-    ranked = [_ranked(kind.select(one) or one.found, one, columns, eligible[one.space]) for one in results]
-    best: FloatArray = np.maximum.reduce([scatter_scores(one, columns, missing_score=0.0) for one in ranked])
+    eligible = {space: admitted & columns.embedded(space) for space in {result.space for result in results}}
+    ranked = [
+        _ranked(kind.select(result) or result.found, result, columns, eligible[result.space]) for result in results
+    ]
+    best: FloatArray = np.maximum.reduce([scatter_scores(scores, columns, missing_score=0.0) for scores in ranked])
     return kind.mean + best * (kind.std / DENSE_STD)
 
 
@@ -200,7 +202,7 @@ def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
     """
     size = max(count, len(found)) + 0.25
     scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / size) for rank in _ranks(found)]
-    return [Scored(one.memory_id, min(max(score, 0.0), 1.0)) for one, score in zip(found, scores, strict=True)]
+    return [Scored(memory.memory_id, min(max(score, 0.0), 1.0)) for memory, score in zip(found, scores, strict=True)]
 
 
 def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
@@ -210,7 +212,7 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
 
 def _ranked(found: Sequence[Scored], result: ModeSearchResult, columns: MemoryColumns, eligible: Mask) -> list[Scored]:
     numbers = columns.number_of
-    current = [one for one in found if one.memory_id in numbers and eligible[numbers[one.memory_id]]]
+    current = [memory for memory in found if memory.memory_id in numbers and eligible[numbers[memory.memory_id]]]
     return normal_scores(current, result.count)
 
 
@@ -218,7 +220,7 @@ def _ranks(found: Sequence[Scored]) -> list[float]:
     """Return ranks from 1; ties get the mean of their ranks."""
     if len(found) == 1:
         return [1.0]
-    descending = -np.round([one.score for one in found], SCORE_DECIMALS)
+    descending = -np.round([memory.score for memory in found], SCORE_DECIMALS)
     _, group, sizes = np.unique(descending, return_inverse=True, return_counts=True)
     middles = np.cumsum(sizes) - (sizes - 1) / 2
     ranks: list[float] = middles[group].tolist()
@@ -269,9 +271,9 @@ def split_by_language(memory_ids: Iterable[str], columns: MemoryColumns, *, fore
     """Group memories by whether they are in another language; the order is kept, unknown ids are dropped."""
     numbers, is_other_language = columns.number_of, other_language_mask(columns, foreign=foreign)
     groups: dict[bool, list[str]] = {False: [], True: []}
-    for one in memory_ids:
-        if one in numbers:
-            groups[bool(is_other_language[numbers[one]])].append(one)
+    for memory_id in memory_ids:
+        if memory_id in numbers:
+            groups[bool(is_other_language[numbers[memory_id]])].append(memory_id)
     return groups
 
 
@@ -286,11 +288,13 @@ def merge_cross_lingual(
         return found[False]
     merged: list[Scored] = []
     for is_cross_lingual, scored in found.items():
-        own = set(split_by_language((one.memory_id for one in scored), columns, foreign=foreign)[is_cross_lingual])
+        own = set(
+            split_by_language((memory.memory_id for memory in scored), columns, foreign=foreign)[is_cross_lingual]
+        )
         offset = bias if is_cross_lingual else 0.0
-        merged += [_with_bias(one, offset) for one in scored if len(found) == 1 or one.memory_id in own]
-    return sorted(merged, key=lambda one: (-one.score, one.memory_id))[:limit]
+        merged += [_with_bias(memory, offset) for memory in scored if len(found) == 1 or memory.memory_id in own]
+    return sorted(merged, key=lambda memory: (-memory.score, memory.memory_id))[:limit]
 
 
-def _with_bias(one: Scored, bias: float) -> Scored:
-    return Scored(one.memory_id, min(one.score + bias, MAX_BIASED_SCORE)) if bias else one
+def _with_bias(memory: Scored, bias: float) -> Scored:
+    return Scored(memory.memory_id, min(memory.score + bias, MAX_BIASED_SCORE)) if bias else memory

@@ -99,7 +99,7 @@ class Ranking:
             places = places[self.log_odds >= worst]
         ids = [id_of[number] for number in self.numbers[places].tolist()]
         odds = self.log_odds[places].tolist()
-        order = sorted(range(len(ids)), key=lambda one: (-odds[one], ids[one]))[:top_k]
+        order = sorted(range(len(ids)), key=lambda index: (-odds[index], ids[index]))[:top_k]
         found: list[int] = places[order].tolist()
         return found
 
@@ -179,7 +179,9 @@ class Explanation:
     def __init__(self, features: QueryFeatures, ranking: Ranking) -> None:
         size = len(features.columns.live)
         zeros = np.zeros(size)
-        dense, maxsim = (zeros if one is None else one * features.embedded for one in (features.dense, features.maxsim))
+        dense, maxsim = (
+            zeros if scores is None else scores * features.embedded for scores in (features.dense, features.maxsim)
+        )
         lexical = features.lexical["words"] / FEATURE_SCALES["words"].steps
         self._ranking = ranking
         self._feature_values: Mapping[str, FloatArray] = {

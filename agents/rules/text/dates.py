@@ -185,7 +185,11 @@ def _month_name_dates(text: str, today: date) -> _Matches:
             month, day = MONTHS[match["month"]], int(match["day"])
             years = [int(match["year"])] if match["year"] else [today.year - 1, today.year, today.year + 1]
             candidates = [found for year in years for found in _valid_date(match, year, month, day)]
-            yield from (one for one in candidates if match["year"] or abs((one[1] - today).days) < _HALF_YEAR_DAYS)
+            yield from (
+                candidate
+                for candidate in candidates
+                if match["year"] or abs((candidate[1] - today).days) < _HALF_YEAR_DAYS
+            )
 
 
 def _relative_days(text: str, today: date) -> _Matches:

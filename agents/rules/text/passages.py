@@ -55,7 +55,7 @@ def cut_passages(text: str) -> list[Span]:
         spans.append(Span(start, end))
         start = end
     spans.append(Span(start, len(text)))
-    return [span for span in (stripped_span(text, *one) for one in spans) if span.start < span.end]
+    return [span for span in (stripped_span(text, *span) for span in spans) if span.start < span.end]
 
 
 def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -> int:

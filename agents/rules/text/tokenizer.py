@@ -139,7 +139,7 @@ def extract_entities(text: str) -> tuple[str, ...]:
             entities.setdefault(fold(match), match)
     for name in _names(text):
         entities.setdefault(fold(name), name)
-    return tuple(one for one in entities.values() if len(one) <= MAX_ENTITY_CHARS)[:MAX_ENTITIES_PER_TEXT]
+    return tuple(entity for entity in entities.values() if len(entity) <= MAX_ENTITY_CHARS)[:MAX_ENTITIES_PER_TEXT]
 
 
 def _names(text: str) -> list[str]:
