@@ -75,7 +75,11 @@ def intention_layer(
     found = match_entries(texts, coverage)
     return LayerResult(
         shown=[_show_entry(*entries[match.place], match.share) for match in found],
-        rests_on=frozenset(memory_id for match in found for memory_id in _supporting_ids(entries[match.place][2])),
+        rests_on=frozenset(
+            memory_id
+            for _, _, entry in (entries[match.place] for match in found)
+            for memory_id in (*entry.memory_ids, *([entry.item_id] if entry.item_id else ()))
+        ),
         suffices=is_sufficient(found, [entry.text for _, _, entry in entries], question, coverage),
     )
 
@@ -111,10 +115,6 @@ def category_layer(
 def _show_entry(scope: ScopeFields, part: IntentionPart, entry: IntentionEntry, share: float) -> dict[str, Any]:
     [shown] = build_intention_view(Intention.model_validate({part: (entry,)}))[part]
     return {"of": part, **shown, "scope": dict(scope), "score": share}
-
-
-def _supporting_ids(entry: IntentionEntry) -> list[str]:
-    return [*entry.memory_ids, *([entry.item_id] if entry.item_id else ())]
 
 
 def _show_category(scope: ScopeFields, category: Category, share: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Columns decide first; a record has the last word, as it may have changed since, 
 """
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -92,19 +92,17 @@ def plan_list(request: ListRequest, declared: ModeDeclarations, turns: MemoryCol
     """
     where = replace(where_of(request), modes=_modes(request, declared))
     searched = select_indexes(request, turns)
+    # What is not searchable, beside what is searched; no window has such a turn.
+    types = next((index.types for index in searched if index.within is None), ())
+    names = (request.scope.boundary, *(index.index_name for index in searched if index.within is None))
+    unsearchable = (
+        IndexSelection(unsearchable_index_name(name), types) for name in dict.fromkeys(names) if types != ()
+    )
     parts = [
         ListPart(replace(where, boundary=index.index_name, types=index.types), index.within, index.shown_as)
-        for index in (*searched, *_unsearchable_of(searched, request))
+        for index in (*searched, *unsearchable)
     ]
     return ListFilter(request, parts, request.contains.casefold() if request.contains else None)
-
-
-def _unsearchable_of(searched: Sequence[IndexSelection], request: ListRequest) -> Iterator[IndexSelection]:
-    """Yield the selections of what is not searchable, beside those that are searched; no window has such a turn."""
-    types = next((index.types for index in searched if index.within is None), ())
-    boundary = request.scope.boundary
-    names = dict.fromkeys((boundary, *(index.index_name for index in searched if index.within is None)))
-    return (IndexSelection(unsearchable_index_name(name), types) for name in names if types != ())
 
 
 def _modes(request: ListRequest, declared: ModeDeclarations) -> tuple[str, ...] | None:

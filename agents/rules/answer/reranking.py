@@ -6,7 +6,7 @@ follow in their former order; the latter keep their scores. An answer may contai
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -65,16 +65,13 @@ class RankedHits(NamedTuple):
     def arranged(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits in this order; unknown ones follow in theirs, and private ones keep their places."""
         place = {memory_id: number for number, memory_id in enumerate(self.order)}
-        ranked = iter(sorted(_not_private(hits), key=lambda hit: place.get(hit.memory_id, len(place))))
+        shown = [hit for hit in hits if not hit.private]
+        ranked = iter(sorted(shown, key=lambda hit: place.get(hit.memory_id, len(place))))
         return [hit if hit.private else next(ranked) for hit in hits]
 
     def reasons_of(self, hits: Sequence[Hit]) -> dict[str, str]:
         """Return the reasons of these hits, in their order."""
         return {hit.memory_id: self.reasons[hit.memory_id] for hit in hits if self.reasons.get(hit.memory_id)}
-
-
-def _not_private(hits: Iterable[Hit]) -> list[Hit]:
-    return [hit for hit in hits if not hit.private]
 
 
 def build_rerank_prompt(template: Template, question: str, hits: Sequence[Hit]) -> Prompt:

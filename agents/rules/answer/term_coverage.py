@@ -76,7 +76,12 @@ MAX_ITEMS_PER_HIT = 8
 
 def match_items(items: Iterable[Memory], request: RetrieveRequest, coverage: TermCoverage) -> tuple[ItemInside, ...]:
     """Return the best items that match the question and the requested types, best first, ties by id."""
-    shown = (_item_inside(item, coverage) for item in items if _is_requested(item, request))
+    shown = (
+        _item_inside(item, coverage)
+        for item in items
+        if (item.superseded_by is None or request.include_superseded)
+        and (request.types is None or item.type in request.types)
+    )
     best = sorted(
         (item for item in shown if item.score >= MIN_ITEM_COVERAGE), key=lambda item: (-item.score, item.memory_id)
     )
@@ -89,11 +94,6 @@ def rank_evidence(
     """Sort evidence by the coverage of its turn's text (`texts` by memory id), keeping the order of ties."""
     shares = {memory_id: coverage.share(coverage.terms_in(text)) for memory_id, text in texts.items()}
     return tuple(sorted(evidence, key=lambda quote: -shares.get(quote.memory_id or "", 0.0)))
-
-
-def _is_requested(item: Memory, request: RetrieveRequest) -> bool:
-    live = item.superseded_by is None or request.include_superseded
-    return live and (request.types is None or item.type in request.types)
 
 
 def _item_inside(item: Memory, coverage: TermCoverage) -> ItemInside:
@@ -140,14 +140,9 @@ def match_entries(texts: Sequence[str], coverage: TermCoverage) -> list[Match]:
 def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, coverage: TermCoverage) -> bool:
     """Return whether these entries of a layer suffice; `texts` are the texts of the whole layer."""
     terms = frozenset[int]().union(*(match.terms for match in found))
-    return (
-        bool(content_terms(question.text))
-        and coverage.share(terms) >= MIN_COVERAGE
-        and _has_answer_forms([texts[match.place] for match in found], question)
-    )
-
-
-def _has_answer_forms(texts: Sequence[str], question: Question) -> bool:
+    if not content_terms(question.text) or coverage.share(terms) < MIN_COVERAGE:
+        return False
     asked = [ANSWER_LABELS[trait] for trait in question.traits if trait in ANSWER_LABELS]
-    forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in texts)) if asked else set()
+    matching = [texts[match.place] for match in found] if asked else []
+    forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in matching))
     return all(not wanted.isdisjoint(forms) for wanted in asked)

@@ -101,14 +101,11 @@ def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str])
     """
     own = {category.name: category for category in stored.all() if category.declared}
     others = {name: text for name, text in deployment.items() if name not in own and name not in stored.deleted}
-    named = {name: _described(stored.find(name), name, text) for name, text in others.items()}
+    named = {}
+    for name, text in others.items():
+        before = stored.find(name) or Category(name=name, description=text)
+        named[name] = before if before.description == text else before.model_copy(update={"description": text})
     return stored.model_copy(update={"categories": named | own})
-
-
-def _described(before: Category | None, name: str, description: str) -> Category:
-    if before is None:
-        return Category(name=name, description=description)
-    return before if before.description == description else before.model_copy(update={"description": description})
 
 
 MAX_ANCHORS = 8

@@ -288,15 +288,12 @@ def _find_in_one_pass(
         pairs.append(NeighbourPairs(cell[found.row], cell[found.other], found.cosine))
         if should_stop():
             break
-    return _take_by_most_neighbours(_dedup_pairs(pairs, len(unit)), len(unit), min_size)
-
-
-def _dedup_pairs(pairs: Sequence[NeighbourPairs], size: int) -> NeighbourPairs:
-    """Return each pair once, ordered by `row`, the nearest `other` first."""
+    # Each pair once, ordered by row, the nearest of the others first.
     first, other, cosine = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    _, once = np.unique(first * size + other, return_index=True)
+    _, once = np.unique(first * len(unit) + other, return_index=True)
     order = once[np.lexsort((other[once], -cosine[once], first[once]))]
-    return NeighbourPairs(first[order], other[order], cosine[order])
+    unique = NeighbourPairs(first[order], other[order], cosine[order])
+    return _take_by_most_neighbours(unique, len(unit), min_size)
 
 
 def _take_by_most_neighbours(pairs: NeighbourPairs, size: int, min_size: int) -> list[RowIndices]:

@@ -53,7 +53,9 @@ def dedup_entry_of(item: Memory) -> DedupEntry:
     """Return the dedup entry of an item."""
     known = item.item
     first = (known.valid_from if known else None) or item.occurred_at
-    words = _normalised_words(tokenize(item.text))
+    written = tokenize(item.text)
+    fillers = FILLER_WORDS.get(LANGUAGES[detect_language(written) or ENGLISH_INDEX], "").split()
+    words = [word for contracted in written for word in _expand_contraction(contracted) if word not in fillers]
     kind = (item.type, (known.kind if known else None) or "", (known.claim if known else None) or "")
     key = (*kind, *words) if len(words) >= MIN_COMPARED_WORDS else ()
     return DedupEntry(item.memory_id, item.content_hash, first, key)
@@ -70,11 +72,6 @@ def find_duplicates(entries: Iterable[DedupEntry]) -> list[tuple[DedupEntry, Ded
         oldest, *others = sorted(group, key=lambda entry: (entry.said_first, entry.memory_id))
         found += [(other, oldest) for other in others]
     return found
-
-
-def _normalised_words(words: list[str]) -> list[str]:
-    fillers = FILLER_WORDS.get(LANGUAGES[detect_language(words) or ENGLISH_INDEX], "").split()
-    return [word for written in words for word in _expand_contraction(written) if word not in fillers]
 
 
 def _expand_contraction(word: str) -> tuple[str, ...]:

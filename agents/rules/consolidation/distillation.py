@@ -191,7 +191,10 @@ def extractive_summary(sources: Sequence[Source]) -> str:
         is_of_another_day = source.occurred_at.date() != medoid.occurred_at.date()
         lines.append(f"{source.occurred_at.date()}: {sentence}" if is_of_another_day else sentence)
     speaker = "" if medoid.voice == USER_VOICE else f"{medoid.voice}: "
-    return f"{speaker}{' '.join(lines)} ({_count_and_dates(sources)})"
+    # The number of turns and their dates, in symbols that need no translation.
+    days = sorted({source.occurred_at.date() for source in sources})
+    when = str(days[0]) if len(days) == 1 else f"{days[0]} \u2013 {days[-1]}"
+    return f"{speaker}{' '.join(lines)} ({len(sources)}\u00d7, {when})"
 
 
 def render_sources(sources: Sequence[Source], clip: Callable[[str], str]) -> str:
@@ -228,13 +231,6 @@ def _select_sentences(sources: Sequence[Source], budget: int) -> Iterator[tuple[
         covered |= stems
         budget -= len(sentence)
         yield source, sentence
-
-
-def _count_and_dates(sources: Sequence[Source]) -> str:
-    """Return the number of turns and their dates, in symbols that need no translation."""
-    days = sorted({source.occurred_at.date() for source in sources})
-    when = str(days[0]) if len(days) == 1 else f"{days[0]} \u2013 {days[-1]}"
-    return f"{len(sources)}\u00d7, {when}"
 
 
 MIN_SCOPE_TURNS = 3
@@ -305,11 +301,11 @@ def is_in_run(memory: Memory, run: str, until: int) -> bool:
 
 def digest_sources(sources: Sequence[Source], space: str) -> str:
     """Hash the turns, their contents and visibility, and the digest of the vector space, in any order of the turns."""
-    return hash_texts([space, *sorted(map(_digest_of, sources))])
-
-
-def _digest_of(source: Source) -> str:
-    return f"{source.memory_id} {source.content_hash}{' private' if source.visibility.private else ''}"
+    digests = (
+        f"{source.memory_id} {source.content_hash}{' private' if source.visibility.private else ''}"
+        for source in sources
+    )
+    return hash_texts([space, *sorted(digests)])
 
 
 def cluster_turns(
@@ -328,13 +324,10 @@ def cluster_turns(
         topics = [topic_stems(sources[number].text, names) for number in numbers]
         for cluster in find_clusters(vectors[numbers], topics, should_stop=should_stop):
             members = [numbers[row] for row in cluster]
-            found.append(TurnCluster([sources[number] for number in members], _mean_cosine(vectors[members])))
+            of_members = vectors[members]
+            lengths = np.linalg.norm(of_members, axis=1)
+            cosines = of_members[1:] @ of_members[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
+            found.append(TurnCluster([sources[number] for number in members], float(np.clip(cosines.mean(), 0, 1))))
         if should_stop():
             break
     return found
-
-
-def _mean_cosine(vectors: Matrix) -> float:
-    lengths = np.linalg.norm(vectors, axis=1)
-    cosines = vectors[1:] @ vectors[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
-    return float(np.clip(cosines.mean(), 0, 1))

@@ -122,7 +122,10 @@ def find_cue_labels(sentence: Sentence) -> set[str]:
 @lru_cache(KEPT_SENTENCES)
 def _labels_of(spaced: str) -> frozenset[str]:
     words = spaced.split()
-    opening = _without_fillers(words) if words[0] in _FILLERS else spaced
+    start = 0
+    while start < min(MAX_FILLERS, len(words) - 1) and words[start] in _FILLERS:
+        start += 1
+    opening = f" {' '.join(words[start:])} " if words[0] in _FILLERS else spaced
     keys = {*words, *[word[:PREFIX_CHARS] for word in words], *map(" ".join, pairwise(words))}
     labels = {cue.label for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.matches(spaced, opening)}
     for index in {index for word in keys & _PATTERN_KEYS for index in _PATTERNS[word]}:
@@ -139,10 +142,3 @@ def _labels_of(spaced: str) -> frozenset[str]:
     if "INSTRUCTION" in labels and TASK_OPENING.search(spaced) and not STANDING.search(spaced):
         labels.discard("INSTRUCTION")
     return frozenset(labels)
-
-
-def _without_fillers(words: list[str]) -> str:
-    start = 0
-    while start < min(MAX_FILLERS, len(words) - 1) and words[start] in _FILLERS:
-        start += 1
-    return f" {' '.join(words[start:])} "

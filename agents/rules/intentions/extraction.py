@@ -77,7 +77,10 @@ def extract_statements(event: Learned) -> TurnStatements:
         entries += added[:MAX_MODEL_ENTRIES_PER_TURN]
         reported = _stripped(event.update.resolved) if turn.role in REPORTING_ROLES else []
         signals += [_signal(turn, text, "model") for text in reported[:MAX_SIGNALS_PER_TURN]]
-    ordered = sorted(_without_repetitions(entries), key=lambda placed: INTENTION_PARTS.index(placed[0]))
+    unique: dict[tuple[IntentionPart, str], PlacedEntry] = {}
+    for part, entry in entries:
+        unique.setdefault((part, entry.text), (part, entry))
+    ordered = sorted(unique.values(), key=lambda placed: INTENTION_PARTS.index(placed[0]))
     return tuple(ordered), tuple(sorted(dict.fromkeys(signals), key=lambda signal: (signal.source, signal.text)))
 
 
@@ -145,10 +148,3 @@ def _signal(turn: Memory, text: str, source: str) -> ResolutionSignal:
 
 def _stripped(texts: Iterable[str]) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
-
-
-def _without_repetitions(entries: Iterable[PlacedEntry]) -> list[PlacedEntry]:
-    first: dict[tuple[IntentionPart, str], PlacedEntry] = {}
-    for part, entry in entries:
-        first.setdefault((part, entry.text), (part, entry))
-    return list(first.values())

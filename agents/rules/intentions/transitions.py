@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from agents.rules.intentions.extraction import TurnStatements, extract_statements
+from agents.rules.intentions.extraction import extract_statements
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.tokenizer import tokenize
@@ -220,7 +220,11 @@ MAX_PENDING_SIGNALS = 30
 def apply_learned(before: Intention, event: Learned) -> Intention:
     """Replace the entries and signals of a turn by those that the event gives."""
     entries, signals = extract_statements(event)
-    if (entries, signals) == _statements_of_turn(before, event):
+    entries_before = tuple(
+        (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
+    )
+    signals_before = tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
+    if (entries, signals) == (entries_before, signals_before):
         return before
     lists: dict[IntentionPart, list[IntentionEntry]] = {
         part: [entry for entry in before.of(part) if event.memory_id not in entry.memory_ids]
@@ -280,13 +284,6 @@ def drop_stale_entries(before: Intention, read: ReadMemory) -> Intention:
 def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
     has_item = entry.item_id is None or read(entry.item_id) is not None
     return has_item and all(is_text_current(memory_id, entry.text_hash, read) for memory_id in entry.memory_ids)
-
-
-def _statements_of_turn(before: Intention, event: Learned) -> TurnStatements:
-    entries = tuple(
-        (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
-    )
-    return entries, tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
 
 
 def _updated(

@@ -164,7 +164,12 @@ def fold_for_hashing(part: str) -> str:
 
 def hash_ngrams(text: str) -> FeatureIndices:
     """Return the bucket numbers of a folded text's words, word pairs, first and last words, and character n-grams."""
-    return _unique_sorted(np.concatenate([_word_ngrams(text), HASH_BUCKETS + _char_ngrams(text)]))
+    indices = np.concatenate([_word_ngrams(text), HASH_BUCKETS + _char_ngrams(text)])
+    # Sorted in place and without repetitions: a fifth of the time of `np.unique`, on every turn.
+    indices.sort()
+    is_first = np.ones(len(indices), np.bool_)
+    is_first[1:] = indices[1:] != indices[:-1]
+    return indices[is_first]
 
 
 def dense_features(part: str, folded: str, length: int, cues: CueTable) -> FeatureValues:
@@ -196,14 +201,6 @@ def _char_ngrams(text: str) -> FeatureIndices:
     hashes = np.concatenate(found)
     mixed = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(40)) & np.uint64(HASH_BUCKETS - 1)).astype(np.int64)
-
-
-def _unique_sorted(indices: FeatureIndices) -> FeatureIndices:
-    """Sort in place and drop repetitions: a fifth of the time of `np.unique`, on every turn."""
-    indices.sort()
-    is_first = np.ones(len(indices), np.bool_)
-    is_first[1:] = indices[1:] != indices[:-1]
-    return indices[is_first]
 
 
 def _shape_features(part: str, folded: str, length: int) -> FeatureValues:

@@ -128,7 +128,10 @@ def smooth_interaction(
     """
     last = before[-HISTORY_TURNS:]
     adjusted = _adjusted_confidence(now, last)
-    usual = SWITCHING_CONFIDENCE if _is_switching(now, last) else MIN_MODE_CONFIDENCE
+    modes = [turn.mode for turn in (*last, now)]
+    # Switching: every turn changed the mode; changes from or to GENERAL don't count.
+    switches = sum(mode != other and "GENERAL" not in (mode, other) for mode, other in pairwise(modes))
+    usual = SWITCHING_CONFIDENCE if switches >= FREQUENT_SWITCHES else MIN_MODE_CONFIDENCE
     threshold = HIGH_CONFIDENCE if is_unstable else usual
     if max(now.confidence, adjusted) < threshold:
         return _fallback(now)
@@ -144,10 +147,3 @@ def _adjusted_confidence(now: LeadingInteraction, last: Sequence[Interaction]) -
     if agreeing < 0:
         confidence = max(min(now.confidence, MIN_MODE_CONFIDENCE), confidence)
     return round(min(1.0, confidence), 4)
-
-
-def _is_switching(now: Interaction, last: Sequence[Interaction]) -> bool:
-    """Return True if every turn changed the mode; changes from or to GENERAL don't count."""
-    modes = [turn.mode for turn in (*last, now)]
-    switches = sum(mode != other and "GENERAL" not in (mode, other) for mode, other in pairwise(modes))
-    return switches >= FREQUENT_SWITCHES

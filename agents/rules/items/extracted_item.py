@@ -116,7 +116,10 @@ def build_extracted_item(
 ) -> ExtractedItem:
     """Build the item of a span; `text` and `confidence` default to those of the rules."""
     text = source.text[span.start : span.end] if text is None else text
-    spaced = parse_sentence(text).spaced
+    spaced, claim = parse_sentence(text).spaced, None
+    # A document makes no claim, since it may be old or about something else.
+    if kind in CLAIM_KINDS and source.voice is not Voice.DOCUMENT:
+        claim = extract_claim(text, fold(source.memory.speaker or source.memory.role or "").strip())
     return ExtractedItem(
         kind=kind,
         type=KIND_RATINGS[kind].type,
@@ -126,15 +129,8 @@ def build_extracted_item(
         resource=source.resource,
         confidence=item_confidence(kind, source.voice, spaced) if confidence is None else confidence,
         stability=item_stability(kind, spaced),
-        claim=_claim(source, kind, text),
+        claim=claim,
         entities=extract_entities(text),
         times=find_dates(text, source.memory.occurred_at),
         may_supersede=source.voice in REPLACING_VOICES,
     )
-
-
-def _claim(source: SourceText, kind: ItemKind | None, text: str) -> str | None:
-    """Return the claim of an item; a document has none, since it may be old or about something else."""
-    if kind not in CLAIM_KINDS or source.voice is Voice.DOCUMENT:
-        return None
-    return extract_claim(text, fold(source.memory.speaker or source.memory.role or "").strip())

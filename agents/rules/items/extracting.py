@@ -66,7 +66,11 @@ def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
     if len(sentence.words) < MIN_ITEM_WORDS or sentence.is_question:
         return None
     kind = _kind(text, sentence, has_first_person=has_first_person)
-    return kind if kind == "fact" or (kind and _has_content(sentence.words)) else None
+    if kind == "fact" or kind is None:
+        return kind
+    stop_words = stop_words_of(sentence.words)
+    content = sum(word not in stop_words and word[0].isalnum() for word in sentence.words)
+    return kind if content >= MIN_CONTENT_WORDS else None
 
 
 def _kind(text: str, sentence: Sentence, *, has_first_person: bool) -> ItemKind | None:
@@ -86,11 +90,6 @@ def _kind(text: str, sentence: Sentence, *, has_first_person: bool) -> ItemKind 
     # A claim is a fact in more languages, and with values in lower case.
     claim = extract_claim(text, "") if has_first_person or not FIRST_PERSON.search(spaced) else None
     return "fact" if claim and (has_first_person or not is_own_claim(claim)) else None
-
-
-def _has_content(words: list[str]) -> bool:
-    stop_words = stop_words_of(words)
-    return sum(word not in stop_words and word[0].isalnum() for word in words) >= MIN_CONTENT_WORDS
 
 
 MAX_RULE_ITEMS = 8

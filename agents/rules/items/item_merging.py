@@ -85,9 +85,15 @@ def is_supported_by_any(item: Memory, turns: Collection[str]) -> bool:
 
 
 def replace_supports(item: Memory | None, turns: Collection[str], new: Iterable[Support] = ()) -> tuple[Support, ...]:
-    """Return the supports of an item with those from `turns` replaced by `new`, the latest last."""
+    """Return the supports of an item with those from `turns` replaced by `new`, the latest last.
+
+    At most `MAX_SUPPORTS`, and as many as fit into `MAX_SUPPORTS_CHARS`, at least one.
+    """
     others = () if item is None else [support for support in _supports(item) if support.memory_id not in turns]
-    return _limit_chars(sorted({*others, *new}, key=_order)[-MAX_SUPPORTS:])
+    supports = sorted({*others, *new}, key=_order)[-MAX_SUPPORTS:]
+    lengths = accumulate(len(support.text) for support in reversed(supports))
+    fitting = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
+    return tuple(supports[-max(fitting, 1) :])
 
 
 class ItemDiff(NamedTuple):
@@ -202,13 +208,6 @@ def _retained(content_hash: str, before: Memory | None) -> dict[str, object]:
     is_same_text = before.content_hash == content_hash
     embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
     return {"embedding": embedding, "superseded_by": before.superseded_by, "superseded_in": before.superseded_in}
-
-
-def _limit_chars(supports: Sequence[Support]) -> tuple[Support, ...]:
-    """Return the last supports within `MAX_SUPPORTS_CHARS`, at least one."""
-    lengths = accumulate(len(support.text) for support in reversed(supports))
-    fitting = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
-    return tuple(supports[-max(fitting, 1) :])
 
 
 def _supports(item: Memory) -> tuple[Support, ...]:

@@ -51,7 +51,8 @@ def scale_to_square(places: Places) -> Places:
     if not len(places):
         return places
     centred = places - (places.max(axis=0) + places.min(axis=0)) / 2
-    return np.asarray(centred * (FILLED_SHARE / _extent(centred)), np.float32)
+    extent = float(np.abs(centred).max()) or 1.0
+    return np.asarray(centred * (FILLED_SHARE / extent), np.float32)
 
 
 def clip_to_square(places: Places) -> Places:
@@ -72,10 +73,6 @@ def align(places: Places, old_rows: NDArray[np.int64], old: Places) -> Places:
     scale = float(strengths.sum()) / spread if spread else 1.0
     moved = (places - centre) @ (left @ right) * scale + old_centre
     return np.asarray(moved / max(1.0, float(np.abs(moved).max())), np.float32)
-
-
-def _extent(places: Places) -> float:
-    return float(np.abs(places).max()) or 1.0
 
 
 BLOCK_ROWS = 128

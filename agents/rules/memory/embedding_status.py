@@ -205,7 +205,9 @@ def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missi
         return "skip"
     if is_in_flight(memory):
         return "await"
-    if job.kind in ("rebuild", "retry_failed") and _is_done(job, memory):
+    is_later = embedding.embedded_at is not None and embedding.embedded_at >= job.started_at
+    if job.kind in ("rebuild", "retry_failed") and embedding.status in ("ready", "failed") and is_later:
+        # This job made the vector, or failed to, before it was interrupted and redelivered.
         return "done" if embedding.status == "ready" else "fail"
     return "fail" if digest is None else "make"
 
@@ -227,14 +229,6 @@ def is_in_other_space(memory: Memory, digest: str | None) -> bool:
     """True if the memory's vector lies in another space than its mode's current one."""
     embedding = memory.embedding
     return embedding.status == "stale" or (embedding.status == "ready" and digest not in (None, embedding.space))
-
-
-def _is_done(job: Job, memory: Memory) -> bool:
-    """True if this job made the vector, or failed to, before it was interrupted and redelivered."""
-    embedding = memory.embedding
-    if embedding.status not in ("ready", "failed") or embedding.embedded_at is None:
-        return False
-    return embedding.embedded_at >= job.started_at
 
 
 def _concerns(job: Job, memory: Memory, digest: str | None, *, is_missing: bool) -> bool:

@@ -65,7 +65,10 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
     """Add a model's answer to the memory. What the rules found stays where the model says nothing."""
     found = event.found
     if found is None and memory.reading.status == "model":
-        return _with_attempt(memory, event)
+        # The valid answer stays; a refresh notes that its later prompt gave none.
+        if event.refresh is None:
+            return memory
+        return memory.model_copy(update={"reading": memory.reading.model_copy(update={"tried": event.prompt})})
     if found is None:
         # The answer is invalid, and asking again would give the same: stop waiting for the model.
         invalid = {"status": "rules", "model": event.profile, "prompt": event.prompt}
@@ -121,13 +124,6 @@ def is_answered_again(memory: Memory, event: Understood | Reread) -> bool:
     if event.refresh is None or done is None:
         return False
     return done.job_id == event.refresh.job_id and done.at != event.at
-
-
-def _with_attempt(memory: Memory, event: Understood) -> Memory:
-    """Keep the valid answer, and note that a later prompt gave none."""
-    if event.refresh is None:
-        return memory
-    return memory.model_copy(update={"reading": memory.reading.model_copy(update={"tried": event.prompt})})
 
 
 class ModelAndPrompt(NamedTuple):

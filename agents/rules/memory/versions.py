@@ -138,7 +138,9 @@ def next_memory(
 
     `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
     """
-    all_versions = _with_text(known.versions if known else (), identity)
+    all_versions = known.versions if known else ()
+    if all(version.text_hash != identity.text_hash for version in all_versions):
+        all_versions = (*all_versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
     versions = all_versions[-MAX_VERSIONS:]
     dropped = (known.dropped_versions if known else 0) + len(all_versions) - len(versions)
     own = own_after_turn(turn.searchable, turn.private, known)
@@ -219,12 +221,6 @@ def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
     reusable_hash = before.content_hash if before.status == "ready" else None
     embedding = Embedding(place=before.place, content_hash=reusable_hash)
     return memory.model_copy(update={"mode": mode[0], "mode_source": mode[1], "embedding": embedding})
-
-
-def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tuple[TextVersion, ...]:
-    if any(version.text_hash == identity.text_hash for version in versions):
-        return versions
-    return (*versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
 
 
 def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:

@@ -16,7 +16,7 @@ from agents.rules.memory.embedding_status import is_in_flight, mark_not_applicab
 from schemas.internal.changes import Change, Job
 from schemas.moments import iso
 from schemas.scopes import PROJECT_FIELD
-from schemas.state.memories import Embedding, Item, Memory
+from schemas.state.memories import Embedding, Memory
 from schemas.state.modes import Mode, ModeDeclarations
 from schemas.state.visibility import EVERYWHERE, Visibility
 
@@ -77,17 +77,18 @@ def with_reading_status(memory: Memory, *, was_private: bool, asks_model: bool) 
     if memory.visibility.private and status == "pending":
         status = "rules"
     elif (
-        was_private and not memory.visibility.private and memory.origin == "said" and _is_unread(memory) and asks_model
+        was_private
+        and not memory.visibility.private
+        and memory.origin == "said"
+        # No language model was asked about its text.
+        and memory.reading.status == "rules"
+        and memory.reading.model is None
+        and asks_model
     ):
         status = "pending"
     else:
         return memory
     return memory.model_copy(update={"reading": memory.reading.model_copy(update={"status": status})})
-
-
-def _is_unread(memory: Memory) -> bool:
-    """True if no language model was asked about a turn's text."""
-    return memory.reading.status == "rules" and memory.reading.model is None
 
 
 def item_visibility(turn: Memory, before: Memory | None) -> Visibility:
@@ -132,7 +133,10 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
     if not memory.items:
         view.pop("items")
     if memory.item is not None:
-        view |= _item_view(memory.item)
+        view |= memory.item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
+            "valid_from": memory.item.valid_from and iso(memory.item.valid_from),
+            "valid_until": memory.item.valid_until and iso(memory.item.valid_until),
+        }
     reading = memory.reading.model_dump(
         mode="json",
         exclude={"status", "text_hash", "interaction", "is_corrected", "aims", "revision", "tried", "refreshed"},
@@ -159,13 +163,6 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
     }
     version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
     return view | understanding | visibility | version
-
-
-def _item_view(item: Item) -> dict[str, Any]:
-    return item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
-        "valid_from": item.valid_from and iso(item.valid_from),
-        "valid_until": item.valid_until and iso(item.valid_until),
-    }
 
 
 def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
@@ -227,7 +224,9 @@ def is_distilled_from(memory: Memory, turn: Memory) -> bool:
 
 def is_affected(memory: Memory, change: Change) -> bool:
     """True if the change still applies to the memory; a redelivered change may have been applied already."""
-    if _was_published_after(memory, change):
+    first, end = change.turns_before, change.turns_until
+    if first is not None and end is not None and first <= memory.source < end:
+        # The turn, or an item's latest turn, was published after the command and applied before its change.
         return False
     if change.whole == "user":
         return memory.boundary == change.scope.boundary
@@ -239,13 +238,6 @@ def is_affected(memory: Memory, change: Change) -> bool:
     ):
         return False
     return memory.mode in (change.mode, change.to)
-
-
-def _was_published_after(memory: Memory, change: Change) -> bool:
-    """True if a turn, or an item's latest turn, was published after the command and applied before its change."""
-    if change.turns_before is None or change.turns_until is None:
-        return False
-    return change.turns_before <= memory.source < change.turns_until
 
 
 def _of_kind(memories: MemoryColumns, matches: Callable[[MemoryKind], bool]) -> Mask:

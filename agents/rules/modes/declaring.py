@@ -4,8 +4,6 @@ A command returns new `ModeDeclarations` or raises the contract's error; it is i
 least once. The mode of a turn: the caller's, then a model's, the project's default, the user's default, `general`.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from modestream_client.arguments import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from modestream_client.vocabulary import ModeSource
@@ -166,9 +164,11 @@ def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) ->
             return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=deleted_in)
     if mode is None:
         raise unknown_mode_error(wanted.name, "arguments.name")
+    key = _deleted_key(mode.name, mode.project)
+    others = [(name, fate) for name, fate in declared.deleted.items() if name != key]
     without = {
         "modes": tuple(other for other in declared.modes if other is not mode),
-        "deleted": _with_deleted(declared.deleted, _deleted_key(mode.name, mode.project), wanted.memories),
+        "deleted": dict([*others, (key, wanted.memories)][-MAX_DELETED_MODES:]),
     }
     if wanted.target_mode is not None:
         if wanted.target_mode == wanted.name:
@@ -211,12 +211,6 @@ def _with_defaults(declared: ModeDeclarations, mode: Mode, name: str | None) -> 
     return declared.model_copy(update={"user_default": user_default, "project_defaults": project_defaults})
 
 
-def _with_deleted(deleted: Mapping[str, str], key: str, memories: str) -> dict[str, str]:
-    """Add a deleted mode as the latest one."""
-    others = {name: fate for name, fate in deleted.items() if name != key}
-    return dict(list({**others, key: memories}.items())[-MAX_DELETED_MODES:])
-
-
 def _deleted_key(name: str, project: str | None) -> str:
     return name if project is None else f"{name}/{project}"
 
@@ -245,14 +239,11 @@ def mode_after_answer(memory: Memory, answered: str | None, project: str, declar
     """
     if memory.mode_source == "caller":
         return memory.mode, memory.mode_source
-    chosen = answered and (declared.find(answered, project) or _renamed(answered, project, declared))
-    if chosen:
-        return chosen.name, "model"
-    return memory.mode, memory.mode_source
-
-
-def _renamed(name: str, project: str, declared: ModeDeclarations) -> Mode | None:
-    return next((mode for mode in declared.modes if name in mode.formerly and mode.project in (project, None)), None)
+    if not answered:
+        return memory.mode, memory.mode_source
+    visible = (mode for mode in declared.modes if mode.project in (project, None))
+    chosen = declared.find(answered, project) or next((mode for mode in visible if answered in mode.formerly), None)
+    return (chosen.name, "model") if chosen else (memory.mode, memory.mode_source)
 
 
 def with_mode_source(source: ModeSource, memory: Memory) -> Memory:

@@ -24,7 +24,9 @@ def _apply(topology: Topology, edit: Edit) -> Topology:
         return _inserted(topology, edit)
     step = _known(topology, edit.step_id)
     if isinstance(edit, ConfigureStep):
-        return _with(topology, _configured(step, edit))
+        config = {name: value for name, value in {**step.config, **edit.config}.items() if value is not None}
+        enabled = step.enabled if edit.enabled is None else edit.enabled
+        return _with(topology, step.model_copy(update={"config": config, "enabled": enabled}))
     if isinstance(edit, ReplaceStep):
         return _with(topology, _replaced(step, edit))
     return _removed(topology, step, edit)
@@ -43,13 +45,6 @@ def _with(topology: Topology, changed: PlacedStep) -> Topology:
     return topology.with_steps(
         changed.pipeline, [changed if step.step_id == changed.step_id else step for step in steps]
     )
-
-
-def _configured(step: PlacedStep, edit: ConfigureStep) -> PlacedStep:
-    merged = {**step.config, **edit.config}
-    config = {name: value for name, value in merged.items() if value is not None}
-    enabled = step.enabled if edit.enabled is None else edit.enabled
-    return step.model_copy(update={"config": config, "enabled": enabled})
 
 
 def _replaced(step: PlacedStep, edit: ReplaceStep) -> PlacedStep:

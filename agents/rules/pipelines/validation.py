@@ -37,7 +37,9 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
     """Raise Rejected unless the topology is valid."""
     for pipeline in PIPELINE_NAMES:
         steps = topology.of(pipeline)
-        _check_order(pipeline, steps)
+        expected = [name for name, contract in BUILT_IN.items() if contract.pipeline == pipeline]
+        if [step.step_id for step in steps if step.step_id in BUILT_IN] != expected:
+            raise refuse("wrong_order", f"the built-in steps of {pipeline} are {', '.join(expected)}, in this order")
         _check_names(pipeline, steps)
         _check_flow(pipeline, steps, own_contract)
         for step in steps:
@@ -47,14 +49,6 @@ def check_topology(topology: Topology, own_contract: ContractOf, available: Avai
 def contract_of(step: PlacedStep, own_contract: ContractOf) -> StepContract:
     """Return the contract of a step: a built-in one, or that of its class."""
     return BUILT_IN[step.step_id] if step.implementation is None else own_contract(step)
-
-
-def _check_order(pipeline: str, steps: Sequence[PlacedStep]) -> None:
-    """The built-in steps are all there, in the order in which the consumers run them."""
-    expected = [name for name, contract in BUILT_IN.items() if contract.pipeline == pipeline]
-    found = [step.step_id for step in steps if step.step_id in BUILT_IN]
-    if found != expected:
-        raise refuse("wrong_order", f"the built-in steps of {pipeline} are {', '.join(expected)}, in this order")
 
 
 def _check_names(pipeline: str, steps: Sequence[PlacedStep]) -> None:
@@ -113,8 +107,9 @@ def _check_own(step: PlacedStep, contract: StepContract, replaced: StepContract 
 
 def _check_config(step: PlacedStep, contract: StepContract, available: Available) -> None:
     config = read_config(step, contract)
-    if step.enabled and step.implementation is not None and "language_model" in contract.capabilities:
-        _check_capability(step, available)
+    asks_model = step.implementation is not None and "language_model" in contract.capabilities
+    if step.enabled and asks_model and not available.profiles:
+        raise refuse("capability_unavailable", f"{step.step_id} needs a language model; set LLM_PROFILES")
     profile, template = getattr(config, "profile", None), getattr(config, "template", None)
     if profile is not None and profile not in available.profiles:
         known = ", ".join(sorted(available.profiles)) or "none"
@@ -125,11 +120,6 @@ def _check_config(step: PlacedStep, contract: StepContract, available: Available
             "unknown_template",
             f"no template {template!r} for {step.step_id}; there are: {', '.join(sorted(known_templates))}",
         )
-
-
-def _check_capability(step: PlacedStep, available: Available) -> None:
-    if not available.profiles:
-        raise refuse("capability_unavailable", f"{step.step_id} needs a language model; set LLM_PROFILES")
 
 
 def read_config(step: PlacedStep, contract: StepContract) -> BaseModel:

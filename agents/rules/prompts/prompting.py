@@ -92,8 +92,10 @@ def build_understanding_prompt(
     `categories` are names with descriptions, `recent` is oldest first, `earlier` are items by the name that the answer
     refers to them by. Raises ValueError as `fill_prompt` does.
     """
+    # A project's mode is preferred to the user's of the same name.
+    by_name = {mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}
     parts = {
-        "modes": _json_lines(_mode_description(mode) for mode in _unique_by_name(modes)[:MAX_LISTED_NAMES]),
+        "modes": _json_lines(_mode_description(mode) for mode in list(by_name.values())[:MAX_LISTED_NAMES]),
         "categories": _json_lines(
             {"name": name, "description": clip_text(description, MAX_DESCRIPTION_CHARS)}
             for name, description in categories[:MAX_LISTED_NAMES]
@@ -118,7 +120,10 @@ def fill_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt
     """
     system, user = split_template(template)
     parts = {**parts, "mark": fence_mark(parts.values())}
-    return Prompt(system=system, user=_fill_placeholders(user, parts), version=version)
+    if unknown := sorted(set(PLACEHOLDER.findall(user)) - parts.keys()):
+        raise ValueError(f"the prompt template has unknown placeholders: {unknown}")
+    # In one pass, so that a placeholder inside a stored text is left alone.
+    return Prompt(system=system, user=PLACEHOLDER.sub(lambda match: parts[match[1]], user), version=version)
 
 
 def split_template(template: str) -> tuple[str, str]:
@@ -184,18 +189,6 @@ class _SearchedText:
         words = list(NON_SPACE.finditer(self._text))
         offsets = [offset for word in words for offset in range(word.start(), word.end() + 1)]
         return " ".join(word[0] for word in words), offsets
-
-
-def _fill_placeholders(template: str, parts: Mapping[str, str]) -> str:
-    """Fill all placeholders in one pass, so that a placeholder inside a stored text is left alone."""
-    if unknown := sorted(set(PLACEHOLDER.findall(template)) - parts.keys()):
-        raise ValueError(f"the prompt template has unknown placeholders: {unknown}")
-    return PLACEHOLDER.sub(lambda match: parts[match[1]], template)
-
-
-def _unique_by_name(modes: Sequence[Mode]) -> list[Mode]:
-    """Prefer a project's mode to the user's of the same name."""
-    return list({mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}.values())
 
 
 def _mode_description(mode: Mode) -> dict[str, str]:

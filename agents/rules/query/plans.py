@@ -174,7 +174,9 @@ def plan_searches(
     """
     turns, projects = columns_of(request.scope.boundary), request.scope.fields().get(PROJECT_FIELD)
     if request.mode is None:
-        names = [current_mode(_conversation_mode(request, turns, mode_of), declared, projects)]
+        conversation = request.conversation_id
+        latest = [] if conversation is None else turns.latest(_whole_scope(request), conversation, 1)
+        names = [current_mode(mode_of(latest[0]) if latest else None, declared, projects)]
     else:
         names = requested_modes(request.mode, declared, projects)
     question = parse_question(request.query, turns.speakers)
@@ -195,16 +197,6 @@ def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
         only[[columns.number_of[memory_id] for memory_id in search.within if memory_id in columns.number_of]] = True
         mask &= only
     return mask
-
-
-def _conversation_mode(
-    request: RetrieveRequest, columns: MemoryColumns, mode_of: Callable[[str], str | None]
-) -> str | None:
-    """Return the mode of the conversation's latest turn, None without a conversation or a turn."""
-    if request.conversation_id is None:
-        return None
-    latest = columns.latest(_whole_scope(request), request.conversation_id, 1)
-    return mode_of(latest[0]) if latest else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,10 +121,11 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
     named: set[str] = set()
 
     def without(match: re.Match[str]) -> str:
-        found = names.get(fold(_stem(match.group())), frozenset())
-        if not found or (match.group().islower() and not query.islower()):
-            return match.group()
-        named.update(found)
+        word = match.group()
+        speakers_named = names.get(fold(word[:-2] if word[-2:] in ("'s", "\u2019s") else word), frozenset())
+        if not speakers_named or (word.islower() and not query.islower()):
+            return word
+        named.update(speakers_named)
         return " "
 
     text = _SPACES.sub(" ", _WORD.sub(without, query)).strip()
@@ -140,10 +141,6 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
         detect_question_types(query),
         is_non_english(text),
     )
-
-
-def _stem(word: str) -> str:
-    return word[:-2] if word[-2:] in ("'s", "\u2019s") else word
 
 
 def _names(speakers: Iterable[str]) -> dict[str, frozenset[str]]:

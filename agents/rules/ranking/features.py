@@ -30,7 +30,7 @@ from agents.rules.ranking.memory_features import (
 )
 from agents.rules.ranking.query_features import FEATURE_DECIMALS, FEATURE_SCALES, FeatureArrays, QueryFeatures
 from agents.rules.ranking.weights import FeatureName, LinearModel
-from agents.rules.text.dates import DateRange, find_date_ranges
+from agents.rules.text.dates import find_date_ranges
 
 MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
 """Upper bounds of features from single neighbours, and from the wider context. A question of one or two words has full
@@ -95,7 +95,9 @@ class RankingFeatures:
         self._fields = fields
         self._numbers = numbers
         self._labels = features.columns.labels[numbers]
-        self._date_ranges = _find_named_date_ranges(features)
+        days = (EPOCH_DAY + moment // DAY_MS for moment in features.derived.time_range_ms)
+        first_year, last_year = (date.fromordinal(day).year for day in days)
+        self._date_ranges = find_date_ranges(features.question.asked, range(first_year, last_year + 1))
         self._traits = question_traits(features, self._date_ranges)
         self._prepared = prepared if prepared is not None and prepared.holds(features, numbers) else None
         self._known = dict(self._prepared.primitives) if self._prepared else {}
@@ -166,7 +168,11 @@ class RankingFeatures:
         if name in MEMORY_FEATURES:
             return np.asarray(MEMORY_FEATURES[name](self._query_features, self._numbers), np.float64)
         if name == "whole":
-            return self._whole()
+            # How much nearer the whole text is than its best passage, on the scale of `dense`; 0 if it is uncut.
+            whole, dense = self._query_features.whole, self._query_features.dense
+            if whole is None or dense is None:
+                return np.zeros(len(self._numbers))
+            return (whole - dense)[self._numbers] * FEATURE_SCALES["dense"].steps
         if name == "said_then":
             return said_in_ranges(self._query_features, self._numbers, self._date_ranges).astype(np.float64)
         if name[-2] in "+-":
@@ -177,13 +183,6 @@ class RankingFeatures:
             return self._transform(field, transform)
         found = self._fields[field][self._numbers]
         return np.minimum(found, MAX_CONTEXT_SCORE) if field == "around" else found
-
-    def _whole(self) -> FloatArray:
-        """Return how much nearer the whole text is than its best passage, on the scale of `dense`; 0 if it is uncut."""
-        whole, dense = self._query_features.whole, self._query_features.dense
-        if whole is None or dense is None:
-            return np.zeros(len(self._numbers))
-        return (whole - dense)[self._numbers] * FEATURE_SCALES["dense"].steps
 
     def _turns_at(self, step: int) -> IntArray:
         """Return the turn `step` places after each memory."""
@@ -214,11 +213,6 @@ def reciprocal_ranks(values: FloatArray) -> FloatArray:
     ranks = np.searchsorted(np.sort(descending), descending, "left")
     found: FloatArray = HALF_RANK / (HALF_RANK + ranks)
     return found
-
-
-def _find_named_date_ranges(features: QueryFeatures) -> list[DateRange]:
-    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in features.derived.time_range_ms)
-    return find_date_ranges(features.question.asked, range(first, last + 1))
 
 
 _parse = lru_cache(maxsize=1024)(FeatureName.parse)

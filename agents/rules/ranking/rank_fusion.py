@@ -163,10 +163,17 @@ def _scores_of_kind(
     if method == "weighted_mean":
         return scatter_scores(kind.select(results[0]), columns)
     eligible = {space: admitted & columns.embedded(space) for space in {result.space for result in results}}
-    ranked = [
-        _ranked(kind.select(result) or result.found, result, columns, eligible[result.space]) for result in results
-    ]
-    best: FloatArray = np.maximum.reduce([scatter_scores(scores, columns, missing_score=0.0) for scores in ranked])
+    numbers = columns.number_of
+    by_space: list[FloatArray] = []
+    for result in results:
+        of_space = eligible[result.space]
+        current = [
+            memory
+            for memory in kind.select(result) or result.found
+            if memory.memory_id in numbers and of_space[numbers[memory.memory_id]]
+        ]
+        by_space.append(scatter_scores(normal_scores(current, result.count), columns, missing_score=0.0))
+    best: FloatArray = np.maximum.reduce(by_space)
     return kind.mean + best * (kind.std / DENSE_STD)
 
 
@@ -208,12 +215,6 @@ def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
 def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     """Return the share of a topic's terms that a question names, 0 without a topic."""
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
-
-
-def _ranked(found: Sequence[Scored], result: ModeSearchResult, columns: MemoryColumns, eligible: Mask) -> list[Scored]:
-    numbers = columns.number_of
-    current = [memory for memory in found if memory.memory_id in numbers and eligible[numbers[memory.memory_id]]]
-    return normal_scores(current, result.count)
 
 
 def _ranks(found: Sequence[Scored]) -> list[float]:
@@ -292,9 +293,9 @@ def merge_cross_lingual(
             split_by_language((memory.memory_id for memory in scored), columns, foreign=foreign)[is_cross_lingual]
         )
         offset = bias if is_cross_lingual else 0.0
-        merged += [_with_bias(memory, offset) for memory in scored if len(found) == 1 or memory.memory_id in own]
+        embedded = [memory for memory in scored if len(found) == 1 or memory.memory_id in own]
+        merged += (
+            Scored(memory.memory_id, min(memory.score + offset, MAX_BIASED_SCORE)) if offset else memory
+            for memory in embedded
+        )
     return sorted(merged, key=lambda memory: (-memory.score, memory.memory_id))[:limit]
-
-
-def _with_bias(memory: Scored, bias: float) -> Scored:
-    return Scored(memory.memory_id, min(memory.score + bias, MAX_BIASED_SCORE)) if bias else memory

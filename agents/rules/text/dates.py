@@ -154,9 +154,9 @@ def find_dates(text: str, occurred_at: datetime) -> tuple[str, ...]:
     today; `next Monday` counts only if the next one to come is also that of next week.
     """
     folded, today = " ".join(fold(text[:MAX_SCANNED_CHARS]).split()), occurred_at.date()
-    rules = _rules_for(folded)
-    if not rules:
-        return ()
+    rules: tuple[_Rule, ...] = _DIGIT_RULES if _DIGIT.search(folded) else ()
+    if not _WORDS_OF_DATES.isdisjoint(_WORD.findall(folded)):
+        rules += _WORD_RULES
     matches = sorted((start, day) for rule in rules for start, day in rule(folded, today))
     return tuple(dict.fromkeys(day.isoformat() for _, day in matches))[:MAX_DATES]
 
@@ -234,12 +234,6 @@ _WORDS_OF_DATES = frozenset({*WEEKDAYS, *DAYS_PER_UNIT, *_LAST_WORDS_OF_DAYS})
 long to say so."""
 
 
-def _rules_for(text: str) -> tuple[_Rule, ...]:
-    """Return the rules that may match a text."""
-    by_digit = _DIGIT_RULES if _DIGIT.search(text) else ()
-    return by_digit if _WORDS_OF_DATES.isdisjoint(_WORD.findall(text)) else by_digit + _WORD_RULES
-
-
 def _has_other_meaning(match: re.Match[str], text: str, is_french: bool) -> bool:
     """True if the word means the morning, a greeting or the German `here`."""
     if match.group() == "hier":
@@ -297,7 +291,8 @@ def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
     ranges = [
         found for match in _MONTH_OF_QUESTION.finditer(text) for found in _month_ranges(match, text, years[-MAX_YEARS:])
     ]
-    return ranges or [_year_range(int(match["year"])) for match in _YEAR_OF_QUESTION.finditer(text)]
+    years_named = (int(match["year"]) for match in _YEAR_OF_QUESTION.finditer(text))
+    return ranges or [(date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()) for year in years_named]
 
 
 def _month_ranges(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateRange]:
@@ -308,16 +303,10 @@ def _month_ranges(match: re.Match[str], text: str, years: Sequence[int]) -> list
             return []
     month = _ALL_MONTHS[match["month"]]
     wanted = [int(match["year"])] if match["year"] else years
-    return [days for year in wanted for days in _day_ranges(year, month, int(day or 0))]
-
-
-def _day_ranges(year: int, month: int, day: int) -> list[DateRange]:
-    """Return the day, the whole month if `day` is 0, or nothing if the month is shorter."""
-    last = calendar.monthrange(year, month)[1]
-    if day > last:
-        return []
-    return [(date(year, month, day or 1).toordinal(), date(year, month, day or last).toordinal())]
-
-
-def _year_range(year: int) -> DateRange:
-    return date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()
+    # The day, or the whole month without one; nothing in a year in which the month is shorter.
+    number = int(day or 0)
+    return [
+        (date(year, month, number or 1).toordinal(), date(year, month, number or last).toordinal())
+        for year in wanted
+        if number <= (last := calendar.monthrange(year, month)[1])
+    ]

@@ -43,7 +43,8 @@ def is_non_english(text: str) -> bool:
     words = _WORD.findall(fold(head))
     foreign, shared, english = _count_stop_words(words)
     most, language = max((count, index) for index, count in enumerate(foreign))
-    evidence = most + _count_accented_words(head)
+    accented = 0 if head.isascii() else sum(1 for word in _WORD.findall(head) if _ACCENTED.search(word))
+    evidence = most + accented
     return (most > english - shared[language] or not english) and evidence >= max(
         MIN_NON_ENGLISH_WORDS, MIN_NON_ENGLISH_SHARE * len(words)
     )
@@ -58,7 +59,3 @@ def _count_stop_words(words: list[str]) -> tuple[list[int], list[int], int]:
         for index in languages:
             counts[index] += 1
     return foreign, shared, english
-
-
-def _count_accented_words(text: str) -> int:
-    return 0 if text.isascii() else sum(1 for word in _WORD.findall(text) if _ACCENTED.search(word))

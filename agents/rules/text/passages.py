@@ -7,7 +7,7 @@ is embedded passage by passage, any other memory as one text.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from agents.rules.text.sentences import Span, stripped_span
 from schemas.state.memories import Memory, Resource
@@ -77,8 +77,8 @@ def _cut_places(text: str) -> tuple[list[int], ...]:
     """Return the starts of lines of each kind, in order."""
     found: tuple[list[int], ...] = ([], [], [])
     is_fenced, after_blank, after_heading = False, False, False
-    for start, end in _lines(text):
-        line = text[start:end]
+    for match in _LINE.finditer(text):
+        start, line = match.start(), match.group()
         words = line.lstrip()
         if not words:
             after_blank = True
@@ -92,10 +92,6 @@ def _cut_places(text: str) -> tuple[list[int], ...]:
         is_fenced ^= is_fence
         after_blank, after_heading = False, is_heading
     return found
-
-
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _LINE.finditer(text) if match.end() > match.start())
 
 
 MAX_CONTENT_CHARS = 2048
@@ -162,10 +158,6 @@ def _joined(content: str, resources: Iterable[Resource], max_content: int | None
 
 
 def _caption(resource: Resource, max_chars: int | None) -> str:
-    return f"[{_kind(resource.media_type)}: {(resource.text or '')[:max_chars]}]"
-
-
-def _kind(media_type: str | None) -> str:
-    """Return the kind of a resource in one word: `image` for `image/png`."""
-    kind = (media_type or "").partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "file"
+    kind = (resource.media_type or "").partition("/")[0]
+    kind = kind if kind in ("image", "audio", "video") else "file"
+    return f"[{kind}: {(resource.text or '')[:max_chars]}]"

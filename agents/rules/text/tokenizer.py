@@ -100,14 +100,10 @@ def _parts_of(word: str) -> list[str]:
     if _CONTRACTION.fullmatch(word):
         return [word[:MAX_TERM_CHARS]]
     parts = [part[:MAX_TERM_CHARS] for part in _JOINTS.split(word) if part]
-    if len(parts) > 1 and _is_identifier(word):
+    # The whole means more than its parts: `zx-81`, `fly.io`, `a_b`, but not `well-known` or `l'eau`.
+    if len(parts) > 1 and any(character.isdigit() or character in IDENTIFIER_JOINTS for character in word):
         parts.append(word[:MAX_TERM_CHARS])
     return parts
-
-
-def _is_identifier(word: str) -> bool:
-    """True if the whole means more than its parts: `zx-81`, `fly.io`, `a_b`, but not `well-known` or `l'eau`."""
-    return any(character.isdigit() or character in IDENTIFIER_JOINTS for character in word)
 
 
 MAX_ENTITIES_PER_TEXT = 32
