@@ -23,9 +23,9 @@ from gateway.identification import check_key_file, identification_of, without_po
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
 from gateway.mem0.door import BODIES, mem0_routes
-from gateway.pages.door import page_routes
+from gateway.pages.app import page_routes
+from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn
-from gateway.pages.view import PAGES
 from gateway.readiness import readiness_of
 from gateway.service.audit import AUDIT, AuditFile
 from gateway.service.boundaries import Boundaries

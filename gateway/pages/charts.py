@@ -1,10 +1,7 @@
-"""Counts by day, week or month as a bar chart with a table. Pure.
-
-Enters: the first days of periods with counts. Leaves: bars with places in an SVG, without gaps in time.
-"""
+"""Numbers as bars: positions and widths for SVG, which needs no styles. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
@@ -14,16 +11,19 @@ MAX_PERIODS = 120
 """Bars of a chart: more could not be told apart on a phone."""
 
 WIDTH, HEIGHT = 600, 120
-"""The size of the picture in its own units; the page scales it."""
+"""Size of a chart in its own units; the page scales it."""
 
 MIN_SLOTS = 14
-"""Places for bars: a few bars alone would be as wide as the page."""
+"""Positions for bars: a few bars alone would be as wide as the page."""
 
 MAX_DAY = date(9999, 1, 1)
 """Days from here on have no next period in the calendar."""
 
+BAR_WIDTH = 100.0
+"""Units of a whole row; the picture is as wide as its column."""
 
-class Bar(NamedTuple):
+
+class PeriodBar(NamedTuple):
     """One period: the first day, the number counted in it, and the rectangle."""
 
     first: str
@@ -35,58 +35,88 @@ class Bar(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Bars in order of time; `peak` is the highest count, `total` the sum."""
+    """Bars in order of time, without gaps; `peak` is the highest count, `total` the sum."""
 
     unit: Unit
-    bars: tuple[Bar, ...]
+    bars: tuple[PeriodBar, ...]
     peak: int
     total: int
 
     @property
-    def counted(self) -> list[Bar]:
-        """The periods that have any, newest first."""
+    def counted(self) -> list[PeriodBar]:
+        """Bars with a count above 0, newest first."""
         return [bar for bar in reversed(self.bars) if bar.number]
 
 
+class RowBar(NamedTuple):
+    """A horizontal bar of a row, from `start` on."""
+
+    name: str
+    value: float
+    start: float
+    width: float
+
+
 def chart_of(unit: Unit, counts: Mapping[str, int]) -> Chart:
-    """Return the chart of counts by the first day of their period; of more than `MAX_PERIODS` the last ones."""
-    known = {day: number for day, number in counts.items() if "0001-01-01" <= day < MAX_DAY.isoformat()}
-    if not known:
+    """Return the chart of counts by the first day of their period, cut to the last `MAX_PERIODS`."""
+    drawable = {day: number for day, number in counts.items() if "0001-01-01" <= day < MAX_DAY.isoformat()}
+    if not drawable:
         return Chart(unit, (), 0, 0)
-    days = list(_days(unit, date.fromisoformat(min(known)), date.fromisoformat(max(known))))[-MAX_PERIODS:]
-    numbers = [known.get(day.isoformat(), 0) for day in days]
+    days, last = [date.fromisoformat(min(drawable))], date.fromisoformat(max(drawable))
+    while (following := _next(unit, days[-1])) <= last:
+        days.append(following)
+    days = days[-MAX_PERIODS:]
+    numbers = [drawable.get(day.isoformat(), 0) for day in days]
     peak, step = max(1, *numbers), WIDTH / max(len(days), MIN_SLOTS)
-    bars = tuple(
-        _bar(day.isoformat(), number, place * step, step * 0.8, HEIGHT * number / peak)
-        for place, (day, number) in enumerate(zip(days, numbers, strict=True))
-    )
-    return Chart(unit, bars, peak, sum(numbers))
+    bars = []
+    for position, (day, number) in enumerate(zip(days, numbers, strict=True)):
+        # A count of one beside thousands must still be seen.
+        height = max(HEIGHT * number / peak, 1.5) if number else 0.0
+        x, y = round(position * step, 2), round(HEIGHT - height, 2)
+        bars.append(PeriodBar(day.isoformat(), number, x, y, round(step * 0.8, 2), round(height, 2)))
+    return Chart(unit, tuple(bars), peak, sum(numbers))
 
 
 def by_period(days: Mapping[str, int]) -> tuple[Unit, Mapping[str, int]]:
-    """Sum up days into the finest unit of which `MAX_PERIODS` cover all."""
-    known = {date.fromisoformat(day): number for day, number in days.items()}
-    if not known:
+    """Sum up days in the finest unit of which `MAX_PERIODS` cover all."""
+    counts = {date.fromisoformat(day): number for day, number in days.items()}
+    if not counts:
         return "day", {}
-    span = (max(known) - min(known)).days + 1
+    span = (max(counts) - min(counts)).days + 1
     unit: Unit = "day" if span <= MAX_PERIODS else "week" if span // 7 + 2 <= MAX_PERIODS else "month"
     summed: Counter[str] = Counter()
-    for day, number in known.items():
+    for day, number in counts.items():
         summed[_first_of(unit, day).isoformat()] += number
     return unit, summed
 
 
-def _bar(first: str, number: int, x: float, width: float, height: float) -> Bar:
-    # A count of one beside thousands must still be seen.
-    shown = max(height, 1.5) if number else 0.0
-    return Bar(first, number, round(x, 2), round(HEIGHT - shown, 2), round(width, 2), round(shown, 2))
+def signed_bars(values: Mapping[str, float]) -> list[RowBar]:
+    """Return a bar for each value: positive ones right of the middle, negative ones left.
+
+    >>> signed_bars({"words": 2.0, "its age": -1.0})[1]
+    RowBar(name='its age', value=-1.0, start=25.0, width=25.0)
+    """
+    greatest = max((abs(value) for value in values.values()), default=0.0) or 1.0
+    half = BAR_WIDTH / 2
+    widths = {name: half * abs(value) / greatest for name, value in values.items()}
+    return [
+        RowBar(name, value, half if value >= 0 else round(half - widths[name], 2), round(widths[name], 2))
+        for name, value in values.items()
+    ]
 
 
-def _days(unit: Unit, first: date, last: date) -> Iterator[date]:
-    day = first
-    while day <= last:
-        yield day
-        day = _next(unit, day)
+def stacked_bars(values: Sequence[tuple[str, float]], total: float) -> list[RowBar]:
+    """Return bars end to end, as shares of a total.
+
+    >>> [bar.start for bar in stacked_bars([("rules", 30), ("evidence", 60)], 120)]
+    [0.0, 25.0]
+    """
+    bars, start = [], 0.0
+    for name, value in values:
+        width = BAR_WIDTH * value / total if total else 0.0
+        bars.append(RowBar(name, value, round(start, 2), round(width, 2)))
+        start += width
+    return bars
 
 
 def _next(unit: Unit, day: date) -> date:
@@ -98,5 +128,5 @@ def _next(unit: Unit, day: date) -> date:
 def _first_of(unit: Unit, day: date) -> date:
     if unit == "month":
         return day.replace(day=1)
-    # The first Monday of the calendar is its first day.
+    # The first day of the calendar, 1 January of year 1, is a Monday: no week begins before it.
     return day if unit == "day" else day - timedelta(days=day.weekday())

@@ -1,7 +1,4 @@
-"""What a memory is related to: sources with their evidence, extracted items, what it replaced, what replaced it.
-
-Enters: a record. Leaves: records, each kind bounded; what is not shown is counted.
-"""
+"""Records that a memory is related to: sources with evidence, extracted items, predecessors and successors."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +8,6 @@ from typing import Any
 from modestream_client.operations import SEARCH_MEMORIES
 
 from gateway.pages.marks import Piece, excerpt, pieces_of
-from gateway.pages.records import get_all, get_or_none
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
@@ -28,16 +24,19 @@ MAX_CHAIN = 10
 """Successors that are followed."""
 
 MAX_CANDIDATES = 20
-"""Superseded memories that are looked at to find which of them this one replaced."""
+"""Superseded memories that are loaded to find those that this one replaced."""
 
 SEARCHED = 100
 """Hits that are compared: the contract's limit."""
 
 QUERY_CHARS = 2_000
-"""Characters of a text that similar ones are sought by."""
+"""Characters of a text with which similar memories are searched."""
 
 SIMILAR = 10
 """Similar memories that a page shows."""
+
+RECORDS_AT_ONCE = 8
+"""Records that are loaded at the same time."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Relations:
-    """What one page shows of them.
+    """Related records, each kind bounded.
 
-    `left_out` counts sources and items that are not shown. `replaced` are oldest first.
-    `successors` begin with the next one. `text` is the memory's own, marked where something was extracted.
+    `left_out` counts the sources and items beyond the bounds. `replaced` are oldest first. `successors` begin with the
+    next one. `text` is the memory's own, with the evidence of its items marked.
     """
 
     sources: list[Source]
@@ -66,26 +65,30 @@ class Relations:
 
 
 async def relations_of(service: MemoryService, call: Call, record: Record) -> Relations:
-    """Load what a record is related to. Raises Refused."""
-    place = service.boundary_fields.others(record["scope"])
-    turn_ids = list(dict.fromkeys(one["memory_id"] for one in record["evidence"] if one.get("memory_id")))
+    """Load the related records. Raises Refused."""
+    scope = service.boundary_fields.others(record["scope"])
+    turn_ids = list(dict.fromkeys(span["memory_id"] for span in record["evidence"] if span.get("memory_id")))
     item_ids = record.get("items", [])
-    turns, items, successors, similar = await asyncio.gather(
-        get_all(service, call, [(place, one) for one in turn_ids[:MAX_SOURCES]]),
-        get_all(service, call, [(place, one) for one in item_ids[:MAX_ITEMS]]),
+    loaded_turns, loaded_items, successors, similar = await asyncio.gather(
+        get_all(service, call, [(scope, turn_id) for turn_id in turn_ids[:MAX_SOURCES]]),
+        get_all(service, call, [(scope, item_id) for item_id in item_ids[:MAX_ITEMS]]),
         _successors(service, call, record),
-        _superseded_similar(service, call, record) if record["origin"] == "extracted" else _nothing(),
+        _superseded_similar(service, call, record),
     )
-    known_turns, known_items = [one for one in turns if one], [one for one in items if one]
-    replaced = _leading_to(record["memory_id"], [*known_turns, *similar])
-    left_out = max(0, len(turn_ids) - MAX_SOURCES) + max(0, len(item_ids) - MAX_ITEMS)
-    marked = _spans(record["memory_id"], None, (span for one in known_items for span in one["evidence"]))
-    sources = [one for turn in known_turns for one in _sources(turn, record["evidence"])]
-    return Relations(sources, known_items, left_out, successors, replaced, pieces_of(record["text"], marked))
+    turns, items = [turn for turn in loaded_turns if turn], [item for item in loaded_items if item]
+    own_spans = _spans(record["memory_id"], None, (span for item in items for span in item["evidence"]))
+    return Relations(
+        sources=[source for turn in turns for source in _sources(turn, record["evidence"])],
+        items=items,
+        left_out=max(0, len(turn_ids) - MAX_SOURCES) + max(0, len(item_ids) - MAX_ITEMS),
+        successors=successors,
+        replaced=_leading_to(record["memory_id"], [*turns, *similar]),
+        text=pieces_of(record["text"], own_spans),
+    )
 
 
 async def similar_to(service: MemoryService, call: Call, record: Record, *, superseded: bool = False) -> list[Record]:
-    """Return hits of the same mode for the text, without the memory itself, best first. Raises Refused."""
+    """Search for the text in the same mode; return the hits except the memory itself, best first. Raises Refused."""
     fields: dict[str, Any] = {
         "query": record["text"][:QUERY_CHARS],
         "mode": record["mode"],
@@ -94,70 +97,97 @@ async def similar_to(service: MemoryService, call: Call, record: Record, *, supe
     }
     if record["origin"] == "extracted":
         fields["types"] = [record["type"]]
-    found = await service.operations.run(SEARCH_MEMORIES, call, service.boundary_fields.others(record["scope"]), fields)
-    return [hit for hit in found["hits"] if hit["memory_id"] != record["memory_id"]]
+    scope = service.boundary_fields.others(record["scope"])
+    answer = await service.operations.run(SEARCH_MEMORIES, call, scope, fields)
+    return [hit for hit in answer["hits"] if hit["memory_id"] != record["memory_id"]]
+
+
+async def get_all(
+    service: MemoryService, call: Call, scopes_and_ids: Sequence[tuple[Mapping[str, str], str]]
+) -> list[Record | None]:
+    """Return records in order, a few at a time; None for a forgotten one. Raises Refused for any other failure.
+
+    The scopes are without the user.
+    """
+    slots = asyncio.Semaphore(RECORDS_AT_ONCE)
+
+    async def get(scope: Mapping[str, str], memory_id: str) -> Record | None:
+        async with slots:
+            return await _get_or_none(service, call, scope, memory_id)
+
+    return await asyncio.gather(*(get(scope, memory_id) for scope, memory_id in scopes_and_ids))
+
+
+async def _get_or_none(service: MemoryService, call: Call, scope: Mapping[str, str], memory_id: str) -> Record | None:
+    try:
+        return await service.memories.get(call, dict(scope), memory_id)
+    except Refused as refused:
+        if refused.code in ("not_found", "not_allowed"):
+            return None
+        raise
 
 
 async def _superseded_similar(service: MemoryService, call: Call, record: Record) -> list[Record]:
-    """Return superseded items that say something similar: those that a search finds with superseded ones alone.
+    """Return superseded items similar to an item, among which are those that it replaced.
 
-    What an item replaced claims the same of the same subject, and no list is by successor. A search that fails costs
-    the page nothing but these.
+    No list is by successor, but an item claims the same of the same subject as the one that it replaced.
     """
+    if record["origin"] != "extracted":
+        return []
     try:
-        every, current = await asyncio.gather(
+        all_hits, current_hits = await asyncio.gather(
             similar_to(service, call, record, superseded=True), similar_to(service, call, record)
         )
     except Refused:
+        # The rest of the page is worth showing without them.
         return []
-    known = {hit["memory_id"] for hit in current}
-    ids = [hit["memory_id"] for hit in every if hit["memory_id"] not in known][:MAX_CANDIDATES]
-    place = service.boundary_fields.others(record["scope"])
-    return [one for one in await get_all(service, call, [(place, one) for one in ids]) if one]
+    current_ids = {hit["memory_id"] for hit in current_hits}
+    ids = [hit["memory_id"] for hit in all_hits if hit["memory_id"] not in current_ids][:MAX_CANDIDATES]
+    scope = service.boundary_fields.others(record["scope"])
+    return [item for item in await get_all(service, call, [(scope, memory_id) for memory_id in ids]) if item]
 
 
 async def _successors(service: MemoryService, call: Call, record: Record) -> list[Record]:
     """Return the memory that replaced this one, the one that replaced that, and so on."""
+    scope = service.boundary_fields.others(record["scope"])
     chain: list[Record] = []
     current: Record | None = record
     while current and current["superseded_by"] and len(chain) < MAX_CHAIN:
-        current = await get_or_none(
-            service, call, service.boundary_fields.others(record["scope"]), current["superseded_by"]
-        )
+        current = await _get_or_none(service, call, scope, current["superseded_by"])
         if current is not None:
             chain.append(current)
     return chain
 
 
 def _leading_to(memory_id: str, candidates: Sequence[Record]) -> list[Record]:
-    """Return what a memory replaced, and what that had replaced, the earliest first."""
-    found: dict[str, Record] = {}
-    reached = {memory_id}
-    while reached:
-        replaced = [one for one in candidates if one["superseded_by"] in reached and one["memory_id"] not in found]
-        found |= {one["memory_id"]: one for one in sorted(replaced, key=lambda one: one["occurred_at"], reverse=True)}
-        reached = {one["memory_id"] for one in replaced}
-    return list(reversed(found.values()))
-
-
-async def _nothing() -> list[Record]:
-    return []
+    """Return the records that a memory replaced, directly or by way of others, the earliest first."""
+    chain: dict[str, Record] = {}
+    successors = {memory_id}
+    while successors:
+        replaced = [
+            record
+            for record in candidates
+            if record["superseded_by"] in successors and record["memory_id"] not in chain
+        ]
+        replaced.sort(key=lambda record: str(record["occurred_at"]), reverse=True)
+        chain |= {record["memory_id"]: record for record in replaced}
+        successors = {record["memory_id"] for record in replaced}
+    return list(reversed(chain.values()))
 
 
 def _sources(turn: Record, evidence: Sequence[Mapping[str, Any]]) -> list[Source]:
-    """Return a turn's text and resources, as far as they have evidence."""
-    texts = {None: turn["text"], **{one["uri"]: one.get("text") or "" for one in turn["resources"]}}
-    found = []
-    for resource, text in texts.items():
-        spans = _spans(turn["memory_id"], resource, evidence)
-        if spans:
-            found.append(Source(turn, resource, excerpt(pieces_of(text, spans))))
-    return found
+    """Return excerpts of a turn's text and of its resources, where they have evidence."""
+    texts = {None: turn["text"], **{resource["uri"]: resource.get("text") or "" for resource in turn["resources"]}}
+    return [
+        Source(turn, resource, excerpt(pieces_of(text, spans)))
+        for resource, text in texts.items()
+        if (spans := _spans(turn["memory_id"], resource, evidence))
+    ]
 
 
 def _spans(memory_id: str, resource: str | None, evidence: Iterable[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return [
-        (one["start"], one["end"])
-        for one in evidence
-        if one.get("memory_id") == memory_id and one.get("resource") == resource
+        (span["start"], span["end"])
+        for span in evidence
+        if span.get("memory_id") == memory_id and span.get("resource") == resource
     ]

@@ -1,4 +1,4 @@
-"""Signing in with a key: a signed cookie that holds the id of the key, not the key, for twelve hours.
+"""Signing in with a key, and out: a signed cookie holds the id of the key, not the key, for twelve hours.
 
 Guaranteed: a key that is revoked or has expired ends its sessions, a sign-out ends its own in this process; the cookie
 opens the pages and nothing else.
@@ -6,7 +6,7 @@ opens the pages and nothing else.
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -14,22 +14,24 @@ import jwt
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from gateway.http.identity import Callers, OpenCallers
-from gateway.pages.forms import read_form
-from gateway.pages.view import PAGES
+from gateway.pages.pages import Pages
+from gateway.pages.requests import PAGES, read_form
 from gateway.service.calls import Caller
+from gateway.service.failures import Refused
 
 SIGN_IN = f"{PAGES}/sign-in"
 """The path of the form."""
 
 SESSION = timedelta(hours=12)
-"""How long a sign-in holds."""
+"""Length of a session."""
 
 ALGORITHM = "HS256"
 
 SECURE_COOKIE = "__Host-ms"
-"""The cookie's name behind TLS: browsers let no other domain set one of this prefix."""
+"""The cookie's name behind TLS: browsers let no other domain set a cookie with this prefix."""
 
 PLAIN_COOKIE = "ms"
 """The cookie's name on plain HTTP, which browsers admit at loopback alone."""
@@ -38,25 +40,24 @@ SESSION_ID_BYTES = 12
 """Random bytes of a session's id: unique among the sessions of twelve hours."""
 
 MAX_SIGNED_OUT = 100_000
-"""Sessions that are remembered as signed out, at most, the latest ones: 15 MB."""
+"""Ids of signed-out sessions that are remembered, the latest ones: at most 15 MB."""
 
 
-class KnownKeys(Protocol):
-    """Tells the caller of a key by its id."""
+class KeysById(Protocol):
+    """Finds the caller of a key."""
 
     def caller_by_id(self, key_id: str) -> Caller | None:
-        """Return the caller; None if there is no such key any more."""
+        """Return the caller; None for a revoked or expired key."""
         ...
 
 
 class Sessions:
-    """The sessions of this process, whatever deployment it serves: signed tokens, and which were signed out."""
+    """Signed tokens of sessions, and which of them were signed out. One for all deployments that a process serves."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._signed_out: dict[str, float] = {}
-        """Ids of sessions that were signed out, with the time at which their cookie expires, in seconds since the
-        epoch, oldest sign-out first."""
+        """Signed-out session ids with the expiry of their cookie, in seconds since the epoch; oldest sign-out first."""
 
     def open(self, key_id: str) -> str:
         """Return the token of a new session of a key."""
@@ -65,7 +66,7 @@ class Sessions:
         return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
 
     def key_of(self, token: str | None) -> str | None:
-        """Return the id of the session's key; None where there is no session."""
+        """Return the id of the session's key; None for a token that is invalid, expired or signed out."""
         claims = self._claims(token)
         return None if claims is None else claims["sub"]
 
@@ -75,7 +76,7 @@ class Sessions:
         if claims is None:
             return
         self._signed_out[claims["jti"]] = claims["exp"]
-        # All sessions are equally long, so that the one that was signed out first is among the first to expire.
+        # All sessions are equally long: the one that was signed out first is among the first to expire.
         while next(iter(self._signed_out.values())) < time.time() or len(self._signed_out) > MAX_SIGNED_OUT:
             del self._signed_out[next(iter(self._signed_out))]
 
@@ -89,10 +90,10 @@ class Sessions:
 
 
 class SignIn:
-    """Implements `gateway.http.identity.Callers` for pages: by the cookie, else as every other door."""
+    """Implements `gateway.http.identity.Callers` for pages: by the cookie, else by the headers of HTTP."""
 
-    def __init__(self, callers: Callers, keys: KnownKeys | None, sessions: Sessions) -> None:
-        """`keys` of None: this gateway has none, so that there is nothing to sign in with."""
+    def __init__(self, callers: Callers, keys: KeysById | None, sessions: Sessions) -> None:
+        """`keys` of None: this gateway has no keys to sign in with."""
         self._callers = callers
         self._keys = keys
         self._sessions = sessions
@@ -102,8 +103,9 @@ class SignIn:
 
     async def caller_of(self, headers: Headers, address: str) -> Caller:
         """Return the caller of a page. Raises Refused, `unauthenticated`."""
-        known = self._signed_in(headers)
-        return known if known is not None else await self._callers.caller_of(headers, address)
+        key_id = self._sessions.key_of(_token_in(headers))
+        signed_in = None if key_id is None or self._keys is None else self._keys.caller_by_id(key_id)
+        return signed_in if signed_in is not None else await self._callers.caller_of(headers, address)
 
     async def open_session(self, request: Request) -> Response:
         """Check the key of a form and set the cookie. Raises Refused."""
@@ -130,9 +132,28 @@ class SignIn:
         answer.delete_cookie(_cookie_name(request.headers), secure=is_secure, httponly=True, samesite="strict")
         return answer
 
-    def _signed_in(self, headers: Headers) -> Caller | None:
-        key_id = self._sessions.key_of(_token_in(headers))
-        return None if key_id is None or self._keys is None else self._keys.caller_by_id(key_id)
+
+def session_pages(pages: Pages, sign_in: SignIn) -> Sequence[BaseRoute]:
+    """Return the routes."""
+
+    async def show(request: Request) -> Response:
+        wanted = request.query_params.get("next", "")
+        return pages.bare(
+            "sign_in.html", next=wanted, is_needed=sign_in.is_needed, is_open=sign_in.is_open, refused=None
+        )
+
+    async def open_session(request: Request) -> Response:
+        try:
+            return await sign_in.open_session(request)
+        except Refused as refused:
+            status = 429 if refused.code == "too_many_requests" else 401
+            return pages.bare("sign_in.html", status, next="", is_needed=True, is_open=False, refused=refused)
+
+    return [
+        Route(SIGN_IN, show, methods=["GET"]),
+        Route(SIGN_IN, open_session, methods=["POST"]),
+        Route(f"{PAGES}/sign-out", sign_in.close_session, methods=["POST"]),
+    ]
 
 
 def _token_in(headers: Headers) -> str | None:
@@ -144,11 +165,11 @@ def _cookie_name(headers: Headers) -> str:
 
 
 def _is_behind_tls(headers: Headers) -> bool:
-    """True where a proxy ended TLS. Any sender is believed: one that lies gets a cookie of no use to it."""
+    """True if a proxy ended TLS. Any sender is believed: one that lies gets a cookie that is useless to it."""
     return headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https"
 
 
 def _own_page(address: str | None) -> str:
-    """Return an address of ours, whatever a link asked for."""
+    """Return the address if it is a page of ours, else the first page: a link may name any site."""
     is_own = address is not None and (address == PAGES or address.startswith((f"{PAGES}/", f"{PAGES}?")))
     return address if address is not None and is_own and "\\" not in address else PAGES

@@ -151,7 +151,7 @@ def test_a_conversation_is_read_from_a_memory_and_forgotten_with_its_count_typed
     page.get_by_role("link", name="Forget the conversation …").click()
     page.get_by_label("Type 15").fill("3")
     page.get_by_role("button", name="Forget the conversation").click()
-    expect(page.get_by_text("nothing was forgotten")).to_be_visible()
+    expect(page.get_by_text("Nothing was forgotten")).to_be_visible()
     page.get_by_label("Type 15").fill("15")
     page.get_by_role("button", name="Forget the conversation").click()
     expect(page.get_by_role("status")).to_contain_text(re.compile(r"Memories forgotten: \d\d\."))
@@ -173,7 +173,7 @@ def test_a_user_is_forgotten_only_with_the_name_typed(page: Page, check_accessib
     check_accessibility(page)
     page.get_by_label("Type demo").fill("demos")
     page.get_by_role("button", name="Forget everything about demo").click()
-    expect(page.get_by_role("alert").filter(has_text="nothing was forgotten")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Nothing was forgotten")).to_be_visible()
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.get_by_role("link", name="Keep it").click()

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import httpx
 from starlette.datastructures import Headers
 
-from gateway.pages.door import page_routes
+from gateway.pages.app import page_routes
+from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import Sessions, SignIn
-from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope

@@ -1,48 +1,77 @@
-"""Ask: a question as a client would ask it, with why each hit was found, in other modes, and as a context."""
+"""Ask: the hits of a question with explanations, the hits of each mode, and the question as a prompt."""
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from modestream_client.assembled import SECTIONS
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.bars import signed_bars
-from gateway.pages.contexts import PackedContext
+from gateway.pages.charts import RowBar, signed_bars, stacked_bars
 from gateway.pages.marks import excerpt, pieces_of
 from gateway.pages.pages import Pages
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, View
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
 SHOWN = ("hits", "modes", "context")
-"""The three ways of looking at a question."""
+"""The tabs."""
 
 TOP_K = 10
 BESIDE_TOP_K = 5
 """Hits of each mode where several stand side by side."""
 
 MAX_BESIDE = 8
-"""Modes side by side, those with most memories."""
+"""Modes side by side: those with most memories."""
 
 MAX_DROPPED = 10
-"""Memories that were left out and are shown with their text."""
+"""Left-out memories that are shown with their text."""
 
 AROUND_PASSAGE_CHARS = 120
-"""Characters of a long text before and after its best passage that are shown unfolded: a sentence or two."""
+"""Characters shown before and after the best passage of a long text: a sentence or two."""
 
 BEGINNING = "where every memory begins"
-"""The one ground that says nothing about a hit: it is the same for all."""
+"""The ground that is the same for all hits, and so tells nothing about one."""
 
 MATTERS = 0.1
-"""Log-odds from which a ground is told in words: it changes a score by 2.5 points of a hundred at most."""
+"""Log-odds from which a ground is named in words: below, it moves a score by at most 2.5 %."""
 
-TOLD = 3
-"""Grounds told in words, for and against."""
+MAX_GROUNDS = 3
+"""Grounds named in words for a hit, and against it."""
+
+TITLES = {
+    "rules": "Rules and safety",
+    "task_state": "State of the task",
+    "recent_window": "Recent turns",
+    "retrieved_evidence": "Found for the question",
+    "relevant_decisions": "Decisions",
+    "capsules": "Summaries",
+    "frame": "Instructions and frame",
+}
+"""Titles of the sections of a context."""
+
+
+class Entry(NamedTuple):
+    """A memory of a section, as the prompt has it."""
+
+    memory_id: str
+    text: str
+    is_sticky: bool
+
+
+class SectionShown(NamedTuple):
+    """A section with its planned and used tokens."""
+
+    name: str
+    title: str
+    budget: int
+    tokens: int
+    entries: Sequence[Entry]
 
 
 def ask_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -61,21 +90,20 @@ def ask_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 class Questions:
-    """Asks what the address says, and gives a template what it shows."""
+    """Answers the question of an address for each tab."""
 
     def __init__(self, pages: Pages) -> None:
         self._service = pages.service
 
     async def hits(self, view: View) -> Json:
-        """Search in the chosen mode, or in the one that the scope is in; each hit has its contributions."""
+        """Search in the chosen mode, else in the scope's; each hit has its contributions."""
         fields = {**_question(view), "mode": view.mode, "top_k": _number(view, "top_k", TOP_K), "explain": True}
-        answer = await self._service.operations.run(SEARCH_MEMORIES, view.call(), view.selector, fields)
+        answer = await self._service.operations.run(SEARCH_MEMORIES, view.call(), view.read_scope, fields)
         hits = [{**_cut(hit), **_explained(hit.get("contributions") or {})} for hit in answer["hits"]]
-        sent = {name: value for name, value in fields.items() if value is not None}
-        return {"answer": answer, "hits": hits, "sent": _body(view, sent)}
+        return {"answer": answer, "hits": hits, "sent": _body(view, fields)}
 
     async def modes(self, view: View) -> Json:
-        """Search in every mode by itself, side by side: their scores are of different spaces."""
+        """Search in each mode separately: scores of different spaces can't be compared."""
         boundary = await self._service.users.boundary(view.call()) or {}
         counts = {name: int(mode["memories"]) for name, mode in boundary.get("modes", {}).items()}
         names = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:MAX_BESIDE]
@@ -83,34 +111,71 @@ class Questions:
         call = view.call()
         answers = await asyncio.gather(
             *(
-                self._service.operations.run(SEARCH_MEMORIES, call, view.selector, {**fields, "mode": name})
+                self._service.operations.run(SEARCH_MEMORIES, call, view.read_scope, {**fields, "mode": name})
                 for name in names
             )
         )
         hits = [[_cut(hit) for hit in answer["hits"]] for answer in answers]
-        return {"columns": [{"mode": name, "hits": found} for name, found in zip(names, hits, strict=True)]}
+        return {"columns": [{"mode": name, "hits": of_mode} for name, of_mode in zip(names, hits, strict=True)]}
 
     async def context(self, view: View) -> Json:
-        """Assemble a prompt, and show what its tokens went to."""
+        """Assemble a prompt, with its tokens by section."""
         budget = _number(view, "budget", DEFAULT_BUDGET_TOKENS)
         fields = {**_question(view), "mode": view.mode, "budget_tokens": budget}
         if conversation := view.query.get("conversation_id"):
             fields["conversation_id"] = conversation
-        context = await self._service.operations.run(ASSEMBLE_CONTEXT, view.call(), view.selector, fields)
-        sent = {name: value for name, value in fields.items() if value is not None}
-        left_out = await asyncio.gather(*(self._text(view, one) for one in context["dropped"][:MAX_DROPPED]))
+        context = await self._service.operations.run(ASSEMBLE_CONTEXT, view.call(), view.read_scope, fields)
+        left_out = await asyncio.gather(
+            *(self._text(view, memory_id) for memory_id in context["dropped"][:MAX_DROPPED])
+        )
         packed = PackedContext(context, budget)
-        return {"answer": context, "packed": packed, "left_out": left_out, "sent": _body(view, sent), "budget": budget}
+        return {
+            "answer": context,
+            "packed": packed,
+            "left_out": left_out,
+            "sent": _body(view, fields),
+            "budget": budget,
+        }
 
     async def _text(self, view: View, memory_id: str) -> Json:
         try:
-            return await self._service.memories.get(view.call(), view.selector, memory_id)
+            return await self._service.memories.get(view.call(), view.read_scope, memory_id)
         except Refused:
-            return {"memory_id": memory_id, "text": "This memory is gone meanwhile.", "mode": None}
+            return {"memory_id": memory_id, "text": "This memory has been forgotten meanwhile.", "mode": None}
+
+
+class PackedContext:
+    """An answer of `assemble.v1`, taken apart by section."""
+
+    def __init__(self, context: Json, budget_tokens: int) -> None:
+        self._lines = _lines_of(context)
+        self._sticky = frozenset(context["sticky"])
+        self.total = int(context["tokens"]["total"])
+        self.budget = budget_tokens
+        self.sections = [self._section(context, name) for name in SECTIONS]
+
+    @property
+    def bars(self) -> list[RowBar]:
+        """The tokens of all sections, and of the frame around them, as shares of the budget."""
+        used = [(section.name, float(section.tokens)) for section in self.sections if section.tokens]
+        frame = self.total - sum(section.tokens for section in self.sections)
+        return stacked_bars([*used, ("frame", float(max(0, frame)))], float(max(self.budget, self.total)))
+
+    def title(self, name: str) -> str:
+        """Return the title of a section."""
+        return TITLES[name]
+
+    def _section(self, context: Json, name: str) -> SectionShown:
+        entries = [
+            Entry(memory_id, self._lines.get(memory_id, ""), memory_id in self._sticky)
+            for memory_id in context["sections"].get(name, ())
+        ]
+        budget, tokens = int(context["budget"].get(name, 0)), int(context["tokens"].get(name, 0))
+        return SectionShown(name, TITLES[name], budget, tokens, entries)
 
 
 def _cut(hit: Json) -> Json:
-    """Return a hit; that of a long text with its best passage marked, in an excerpt and in the whole."""
+    """Return a hit; one of a long text with its best passage marked, in an excerpt and in the whole."""
     if not (passages := hit.get("passages")):
         return hit
     whole = pieces_of(hit["text"], [(passages[0]["start"], passages[0]["end"])])
@@ -118,12 +183,12 @@ def _cut(hit: Json) -> Json:
 
 
 def _explained(contributions: Mapping[str, float]) -> Json:
-    """Return bars, and in words what mattered: the grounds that speak most for and most against a hit."""
+    """Return the bars of all grounds, and the names of those that matter most for and against a hit."""
     grounds = [(name, value) for name, value in contributions.items() if name != BEGINNING and abs(value) >= MATTERS]
     return {
         "bars": signed_bars(contributions),
-        "for_it": [name for name, value in grounds if value > 0][:TOLD],
-        "against_it": [name for name, value in grounds if value < 0][:TOLD],
+        "for_it": [name for name, value in grounds if value > 0][:MAX_GROUNDS],
+        "against_it": [name for name, value in grounds if value < 0][:MAX_GROUNDS],
     }
 
 
@@ -133,12 +198,39 @@ def _question(view: View) -> dict[str, Any]:
 
 
 def _number(view: View, name: str, default: int) -> int:
-    given = view.query.get(name) or str(default)
-    if not given.isdecimal() or len(given) > 9:
-        raise Refused("invalid_value", "give a whole number", name)
-    return int(given)
+    text = view.query.get(name) or str(default)
+    if not text.isdecimal() or len(text) > 9:
+        raise Refused("invalid_value", "enter a whole number", name)
+    return int(text)
 
 
 def _body(view: View, fields: Json) -> str:
-    """Return the request's body for a client that asks the same over HTTP."""
-    return json.dumps({**view.selector, **fields}, ensure_ascii=False, indent=1)
+    """Return the body of the same request over HTTP, in which fields of None are left out."""
+    named = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps({**view.read_scope, **named}, ensure_ascii=False, indent=1)
+
+
+def _lines_of(context: Json) -> dict[str, str]:
+    """Return the lines of a compact context by memory: `[n]` is the position in the references, from 1."""
+    references, text_of = context["references"], dict[str, str]()
+    for day, lines in _memories_in(context["messages"]).items():
+        for line in lines:
+            number, _, text = line.removeprefix("[").partition("] ")
+            if number.isdecimal() and 0 < int(number) <= len(references):
+                text_of[references[int(number) - 1]] = f"{day} {text}"
+    return text_of
+
+
+def _memories_in(messages: Sequence[Json]) -> dict[str, list[str]]:
+    """Return the memories' lines by day, which one of the user messages has; empty for a context without memories."""
+    for message in messages:
+        start = message["content"].find('{"about"')
+        if message["role"] != "user" or start < 0:
+            continue
+        try:
+            content, _ = json.JSONDecoder().raw_decode(message["content"], start)
+        except ValueError:
+            continue
+        if isinstance(memories := content.get("memories"), dict):
+            return memories
+    return {}

@@ -1,34 +1,45 @@
-"""Conversations: the list, and one as it was said; forget it."""
+"""Conversations: the list, the turns of one a page at a time, and forgetting one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from modestream_client.operations import LIST_CONVERSATIONS
+from modestream_client.operations import LIST_CONVERSATIONS, LIST_MEMORIES
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.forms import read_form
-from gateway.pages.labels import speaker_of
-from gateway.pages.memory_filters import LIMITS, is_filtered, list_fields
+from gateway.pages.formats import speaker_of
+from gateway.pages.list_addresses import LIMITS, Pager, is_filtered, list_fields, pager_of
 from gateway.pages.pages import Pages, see
-from gateway.pages.paging import pager_of
-from gateway.pages.path_names import name_of
-from gateway.pages.transcripts import transcript_of
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import may
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
-MAX_PLACES = 20
-"""Projects in which one page shows a conversation of the same id."""
+MAX_SAME_ID = 20
+"""Projects whose conversations with the same id one page shows."""
 
 OF = "of"
-"""Parameter with the project of one conversation. No link keeps it: the project in the head stays as it was chosen."""
+"""Parameter with the project of one conversation. No link keeps it, so the picked project stays."""
 
 FORGET_WAIT_S = 60.0
-"""Seconds that forgetting may take: a conversation may have tens of thousands of turns."""
+"""Timeout of forgetting: a conversation may have tens of thousands of turns."""
+
+TURNS_OF_PAGE = 100
+"""Turns of one page."""
+
+TURNS_BEFORE = 10
+"""Turns that are shown before the one that an address names."""
+
+
+class Transcript(NamedTuple):
+    """`turns` oldest first; `total` counts those of the chosen mode; `earlier` is the `at` of the part before."""
+
+    turns: list[Json]
+    total: int
+    pager: Pager
+    earlier: str | None
 
 
 def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -38,7 +49,7 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show_all(request: Request) -> Response:
         view = pages.view(request)
         fields = {**list_fields(view.query), "mode": view.mode or "*"}
-        listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.selector, fields)
+        listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.read_scope, fields)
         return await pages.render(
             view,
             "conversations.html",
@@ -55,17 +66,16 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show_one(request: Request) -> Response:
         view, name = pages.view(request), name_of(request, "conversation_id")
         where = replace(view, project=view.query.get(OF) or view.project)
-        found = await _found(pages, where, name)
-        transcript = await transcript_of(pages.service, where, name)
+        same_id = await _of_id(pages, where, name)
         return await pages.render(
             view,
             "conversation.html",
             name,
             "conversations",
             conversation_id=name,
-            found=found,
-            forgettable=[one for one in found if may(view.caller, view.user or "", one["scope"], "manage")],
-            transcript=transcript,
+            same_id=same_id,
+            forgettable=[each for each in same_id if may(view.caller, view.user or "", each["scope"], "manage")],
+            transcript=await _transcript(pages, where, name),
             speaker_of=speaker_of,
         )
 
@@ -75,11 +85,11 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def forget(request: Request) -> Response:
         view, name = pages.view(request), name_of(request, "conversation_id")
-        form, one = await read_form(request), await _only(pages, view, name)
-        if form.optional("typed") != str(one["turns"]):
-            return await _question(pages, view, one, "This is another number; nothing was forgotten.")
-        what = {"conversation_id": name}
-        done = await pages.service.memories.forget_all(view.call(FORGET_WAIT_S), pages.place_of(one["scope"]), what)
+        form, conversation = await read_form(request), await _only(pages, view, name)
+        if form.optional("typed") != str(conversation["turns"]):
+            return await _question(pages, view, conversation, "The number does not match. Nothing was forgotten.")
+        call, selection = view.call(FORGET_WAIT_S), {"conversation_id": name}
+        done = await pages.service.memories.forget_all(call, pages.scope_of(conversation), selection)
         return see(view.address("conversations", notice="forgotten", count=done["forgotten"]))
 
     return [
@@ -90,25 +100,53 @@ def conversation_pages(pages: Pages) -> Sequence[BaseRoute]:
     ]
 
 
-async def _found(pages: Pages, view: View, conversation_id: str) -> list[Json]:
-    """Return the conversations of this id, one of each project, whatever their modes. Raises Refused, `not_found`."""
-    fields = {"conversation_id": conversation_id, "include_superseded": True, "limit": MAX_PLACES}
-    listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.selector, fields)
+async def _of_id(pages: Pages, view: View, conversation_id: str) -> list[Json]:
+    """Return the conversations with an id, at most one per project, of all modes. Raises Refused, `not_found`."""
+    fields = {"conversation_id": conversation_id, "include_superseded": True, "limit": MAX_SAME_ID}
+    listed = await pages.service.operations.run(LIST_CONVERSATIONS, view.call(), view.read_scope, fields)
     if not listed["items"]:
         where = "" if view.project is None else f" in the project {view.project}"
-        message = f"this user has no conversation of that id{where}: it may have been forgotten"
+        message = f"this user has no conversation with this id{where}: it may have been forgotten"
         raise Refused("not_found", message, "conversation_id")
     return list(listed["items"])
 
 
 async def _only(pages: Pages, view: View, conversation_id: str) -> Json:
-    """Return the conversation that is to be forgotten. Raises Refused where several projects have one of this id."""
-    found = await _found(pages, view, conversation_id)
-    if len(found) > 1:
-        raise Refused("invalid_value", "several projects have a conversation of this id: choose one", "project")
-    return found[0]
+    """Return the conversation with an id. Raises Refused if several projects have one."""
+    conversation, *others = await _of_id(pages, view, conversation_id)
+    if others:
+        raise Refused("invalid_value", "several projects have a conversation with this id: choose one", "project")
+    return conversation
 
 
-async def _question(pages: Pages, view: View, one: Json, error: str | None = None) -> Response:
-    values: dict[str, Any] = {"conversation": one, "error": error}
+async def _question(pages: Pages, view: View, conversation: Json, error: str | None = None) -> Response:
+    values: dict[str, Any] = {"conversation": conversation, "error": error}
     return await pages.render(view, "conversation_forget.html", "Forget a conversation", "conversations", **values)
+
+
+async def _transcript(pages: Pages, view: View, conversation_id: str) -> Transcript:
+    """Load a page of a conversation; the parameter `at` is a time at which it begins. Raises Refused."""
+
+    async def listed(**fields: Any) -> Json:
+        scope = view.read_scope
+        return await pages.service.operations.run(LIST_MEMORIES, view.call(), scope, {**conversation, **fields})
+
+    conversation: dict[str, Any] = {
+        "conversation_id": conversation_id,
+        "mode": view.mode or "*",
+        "include_superseded": True,
+        "limit": TURNS_OF_PAGE,
+        "order": "oldest",
+    }
+    at, cursor = view.query.get("at") or None, view.query.get("cursor") or None
+    page_position = {"cursor": cursor} if cursor else {}
+    if at is None:
+        page = await listed(**page_position)
+        return Transcript(page["items"], page["total"], pager_of(view.query, page["next"]), None)
+    page = await listed(since=at, **page_position)
+    pager = pager_of(view.query, page["next"])
+    if cursor is not None:
+        return Transcript(page["items"], page["total"], pager, None)
+    before = await listed(until=at, order="newest", limit=TURNS_BEFORE)
+    earlier = before["items"][-1]["occurred_at"] if before["next"] is not None else None
+    return Transcript([*reversed(before["items"]), *page["items"]], page["total"] + before["total"], pager, earlier)

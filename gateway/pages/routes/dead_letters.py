@@ -1,4 +1,4 @@
-"""Dead letters: what could not be processed, why, and publishing it again."""
+"""Dead letters: records that could not be processed, with reasons, and publishing them again."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.forms import Form, read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.calls import Call
 from gateway.service.dead_letter import DeadLetter, LetterPlace, shown
 from gateway.service.dead_letters import LetterFilter
@@ -20,13 +19,13 @@ LETTERS_SHOWN = 50
 """Letters of one page."""
 
 WHOLE_CHARS = 100_000
-"""Characters of a value that its page shows: more than the longest turn."""
+"""Characters of a value on its page: more than the longest turn."""
 
 REPLAY_S = 30.0
-"""Seconds that publishing may take; what is left is published by asking again."""
+"""Timeout of publishing; the rest is published by confirming again."""
 
 CONFIRMED_FROM = 100
-"""Letters from which their number has to be typed before they are published."""
+"""Letters from which their number has to be typed to publish them."""
 
 
 def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -36,15 +35,15 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show(request: Request) -> Response:
         view = pages.view(request)
         await letters.begin()
-        wanted = _filter(view)
-        page = letters.page(view.caller, wanted, LETTERS_SHOWN, view.query.get("cursor") or None)
+        letter_filter = _filter(view)
+        page = letters.page(view.caller, letter_filter, LETTERS_SHOWN, view.query.get("cursor") or None)
         return await pages.render(
             view,
             "dead_letters.html",
             "Dead letters",
             PAGE,
             page=page,
-            tally=letters.tally(view.caller, wanted),
+            tally=letters.tally(view.caller, letter_filter),
             letters=letters,
             filters=_filters(view),
         )
@@ -63,7 +62,7 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
             letter=letter,
             letters=letters,
             value=value,
-            headers=[] if record is None else [(name, shown(given or b"", 200)) for name, given in record.headers],
+            headers=[] if record is None else [(name, shown(content or b"", 200)) for name, content in record.headers],
         )
 
     async def ask(request: Request) -> Response:
@@ -88,7 +87,9 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
         form = await read_form(request)
         until = None if view.query.get("letter") else form.text("until")
         chosen = _chosen(pages, view, until)
-        _require_confirmed(form, len(chosen))
+        if len(chosen) >= CONFIRMED_FROM and form.optional("typed") != str(len(chosen)):
+            message = f"type the number of letters, {len(chosen)}, to publish them again"
+            raise Refused("invalid_value", message, "typed")
         call = Call.within(view.caller, view.user or "", REPLAY_S, view.request_id)
         count = await letters.replay(call, chosen)
         return see(view.address(PAGE, notice="replayed", count=count, **_filters(view)))
@@ -102,7 +103,7 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 def _filters(view: View) -> dict[str, str | None]:
-    """Return the filters of this page's address, to keep them in another one."""
+    """Return the filters of the address, for links that keep them."""
     return {name: view.query.get(name) or None for name in ("code", "topic")}
 
 
@@ -111,9 +112,9 @@ def _filter(view: View, until: tuple[int, LetterPlace] | None = None) -> LetterF
 
 
 def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLetter]:
-    """Return the one letter that the address names, or all of its filters that can be published again.
+    """Return the letter that the address names, or all replayable ones of its filters.
 
-    `until`: no letter that came after the page that asked.
+    `until` excludes the letters that came after the confirmation page.
     """
     letters = pages.service.dead_letters
     if view.query.get("letter"):
@@ -122,7 +123,7 @@ def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLett
 
 
 def _order_text(chosen: Sequence[DeadLetter]) -> str:
-    newest = max((one.order for one in chosen), default=None)
+    newest = max((letter.order for letter in chosen), default=None)
     return "" if newest is None else f"{newest[0]}_{newest[1]}"
 
 
@@ -132,10 +133,5 @@ def _order(text: str | None) -> tuple[int, LetterPlace] | None:
     time, _, place_text = text.partition("_")
     place = LetterPlace.parse(place_text)
     if place is None or not time.isdecimal():
-        raise Refused("invalid_value", "this page was not asked by the page before: begin there", "until")
+        raise Refused("invalid_value", "this page must be opened from the list of dead letters", "until")
     return int(time), place
-
-
-def _require_confirmed(form: Form, count: int) -> None:
-    if count >= CONFIRMED_FROM and form.optional("typed") != str(count):
-        raise Refused("invalid_value", f"type the number of letters, {count}, to publish them again", "typed")

@@ -1,4 +1,4 @@
-"""Forget a project, or a user in all projects: a page that asks, with the counts, and takes the name as consent."""
+"""Forget a project, or a user in all projects, after the name was typed on a page with the counts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.forms import read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, View, read_form
 from gateway.service.failures import Refused
 
 WAIT_S = 60.0
-"""Seconds that forgetting may take: a user may have tens of thousands of memories."""
+"""Timeout of forgetting: a user may have tens of thousands of memories."""
 
 
 def forget_pages(pages: Pages) -> Sequence[BaseRoute]:
-    """Return the routes. The project that the head names is what goes; without one, the user."""
+    """Return the routes. They forget the picked project, or without one the user."""
 
     async def ask(request: Request) -> Response:
         return await _question(pages, pages.view(request))
@@ -28,9 +27,9 @@ def forget_pages(pages: Pages) -> Sequence[BaseRoute]:
         view, form = pages.view(request), await read_form(request)
         _require_manage(view)
         if form.optional("typed") != (view.project or view.user):
-            return await _question(pages, view, "This is another name; nothing was forgotten.")
-        what = {"user": True} if view.project is None else {"project": True}
-        done = await pages.service.memories.forget_all(view.call(WAIT_S), view.place, what)
+            return await _question(pages, view, "The name does not match. Nothing was forgotten.")
+        selection = {"user": True} if view.project is None else {"project": True}
+        done = await pages.service.memories.forget_all(view.call(WAIT_S), view.write_scope, selection)
         return see(view.address(project=None, mode=None, notice="forgotten", count=done["forgotten"]))
 
     path = f"{PAGES}/forget"
@@ -38,7 +37,7 @@ def forget_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 async def _question(pages: Pages, view: View, error: str | None = None) -> Response:
-    """Ask whether to forget all of it. Raises Refused, `not_allowed`."""
+    """Ask for confirmation. Raises Refused, `not_allowed`."""
     _require_manage(view)
     return await pages.render(
         view,
@@ -52,8 +51,8 @@ async def _question(pages: Pages, view: View, error: str | None = None) -> Respo
 
 
 async def _count(pages: Pages, view: View, listed: Operation[ListResult]) -> int:
-    """Return how many there are, those included that something supersedes."""
-    scope = view.selector if view.project is None else view.place
+    """Return the number of entries, superseded ones included."""
+    scope = view.read_scope if view.project is None else view.write_scope
     fields: dict[str, Any] = {"mode": "*", "include_superseded": True, "limit": 1}
     return int((await pages.service.operations.run(listed, view.call(), scope, fields))["total"])
 
@@ -62,4 +61,4 @@ def _require_manage(view: View) -> None:
     view.call()
     if not view.may_forget:
         what = "a user" if view.project is None else "this project"
-        raise Refused("not_allowed", f"this key may not forget {what}")
+        raise Refused("not_allowed", f"your key may not forget {what}")

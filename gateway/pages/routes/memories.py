@@ -1,33 +1,49 @@
-"""Memories: the list, and what is done with those that are ticked: move, undo that, forget."""
+"""Memories: the list, and moving, moving back and forgetting the ticked ones."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from modestream_client.operations import LIST_MEMORIES
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.choices import Choice, choice_of, chosen
-from gateway.pages.forms import Form, read_form
-from gateway.pages.labels import EMBEDDING_STATUSES, ROLES, TYPES, speaker_of
-from gateway.pages.memory_filters import LIMITS, is_filtered, list_fields
+from gateway.pages.formats import EMBEDDING_STATUSES, ROLES, TYPES, speaker_of
+from gateway.pages.list_addresses import LIMITS, is_filtered, list_fields, pager_of
 from gateway.pages.pages import Pages, see
-from gateway.pages.paging import pager_of
-from gateway.pages.records import get_all
-from gateway.pages.view import PAGES, View
+from gateway.pages.relations import get_all
+from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.failures import Refused
-from gateway.service.selections import Outcome
+from gateway.service.selections import Outcome, Selected
 
 BULK_WAIT_S = 60.0
-"""Seconds that a selection of 500 may take: some five when nothing else is under way."""
+"""Timeout of a selection of 500: about five seconds without other load."""
 
 TYPED_FROM = 10
-"""Memories from which forgetting asks for their number to be typed."""
+"""Memories from which their number has to be typed to forget them."""
 
 SHOWN_BEFORE_FORGETTING = 5
-"""Texts that the question whether to forget shows."""
+"""Texts that the confirmation shows."""
+
+
+class Choice(NamedTuple):
+    """A row that can be ticked: a memory, its mode when it was shown, and its scope without the user."""
+
+    memory_id: str
+    mode: str
+    scope: Mapping[str, str]
+
+    @property
+    def value(self) -> str:
+        """The value of the row's box."""
+        return json.dumps([self.memory_id, self.mode, self.scope], ensure_ascii=False)
+
+    @property
+    def selected(self) -> Selected:
+        """The memory as the service selects it."""
+        return Selected(self.memory_id, self.scope)
 
 
 def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -49,9 +65,12 @@ def memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
     fields = {**list_fields(view.query), "mode": view.mode or "*"}
-    listed = await pages.service.operations.run(LIST_MEMORIES, view.call(), view.selector, fields)
+    listed = await pages.service.operations.run(LIST_MEMORIES, view.call(), view.read_scope, fields)
     shown = {
-        "rows": [(one, choice_of(one, pages.place_of(one["scope"])).value) for one in listed["items"]],
+        "rows": [
+            (memory, Choice(memory["memory_id"], memory["mode"], pages.scope_of(memory)).value)
+            for memory in listed["items"]
+        ],
         "total": listed["total"],
         "pager": pager_of(view.query, listed["next"]),
         "is_filtered": is_filtered(view.query),
@@ -69,40 +88,41 @@ async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
 
 
 async def _move(pages: Pages, view: View, form: Form) -> Response:
-    """Move what is ticked; the list then offers to move it back, by modes that the form named."""
-    choices, mode = chosen(form, view.scope_fields), form.text("mode")
-    moving = [one for one in choices if one.mode != mode]
+    """Move the ticked memories; the list then offers to move them back."""
+    mode = form.text("mode")
+    moving = [choice for choice in _chosen(form, view.scope_fields) if choice.mode != mode]
     outcome = Outcome(0)
     if moving:
-        outcome = await pages.service.selections.move(view.call(BULK_WAIT_S), [one.selected for one in moving], mode)
-    return await _done(pages, view, outcome, "moved", mode, [one.value for one in moving])
+        selected = [choice.selected for choice in moving]
+        outcome = await pages.service.selections.move(view.call(BULK_WAIT_S), selected, mode)
+    return await _done(pages, view, outcome, "moved", mode, [choice.value for choice in moving])
 
 
 async def _undo(pages: Pages, view: View, form: Form) -> Response:
-    """Move each memory back to the mode that it was in."""
+    """Move each memory back to its mode when it was shown."""
     by_mode: dict[str, list[Choice]] = {}
-    for one in chosen(form, view.scope_fields):
-        by_mode.setdefault(one.mode, []).append(one)
+    for choice in _chosen(form, view.scope_fields):
+        by_mode.setdefault(choice.mode, []).append(choice)
     call, total = view.call(BULK_WAIT_S), Outcome(0)
     for mode, choices in by_mode.items():
-        outcome = await pages.service.selections.move(call, [one.selected for one in choices], mode)
+        outcome = await pages.service.selections.move(call, [choice.selected for choice in choices], mode)
         total = Outcome(total.count + outcome.count, total.failed + outcome.failed, total.refusal or outcome.refusal)
     return await _done(pages, view, total, "moved_back")
 
 
 async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -> Response:
-    """Ask whether to forget what is ticked."""
-    choices = chosen(form, view.scope_fields)
-    places = [(one.scope, one.memory_id) for one in choices[:SHOWN_BEFORE_FORGETTING]]
-    shown = [one for one in await get_all(pages.service, view.call(), places) if one is not None]
+    """Ask for confirmation before forgetting."""
+    choices = _chosen(form, view.scope_fields)
+    scopes_and_ids = [(choice.scope, choice.memory_id) for choice in choices[:SHOWN_BEFORE_FORGETTING]]
+    records = await get_all(pages.service, view.call(), scopes_and_ids)
     return await pages.render(
         view,
         "memories_forget.html",
         "Forget memories",
         "memories",
         count=len(choices),
-        values=[one.value for one in choices],
-        shown=shown,
+        values=[choice.value for choice in choices],
+        shown=[record for record in records if record is not None],
         speaker_of=speaker_of,
         is_typed=len(choices) >= TYPED_FROM,
         error=error,
@@ -110,12 +130,11 @@ async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -
 
 
 async def _forget(pages: Pages, view: View, form: Form) -> Response:
-    """Forget what is ticked, for good."""
-    choices = chosen(form, view.scope_fields)
+    choices = _chosen(form, view.scope_fields)
     if len(choices) >= TYPED_FROM and form.optional("typed") != str(len(choices)):
-        return await _ask(pages, view, form, "This is another number; nothing was forgotten.")
+        return await _ask(pages, view, form, "The number does not match. Nothing was forgotten.")
     call = view.call(BULK_WAIT_S)
-    outcome = await pages.service.selections.forget(call, [one.selected for one in choices])
+    outcome = await pages.service.selections.forget(call, [choice.selected for choice in choices])
     if outcome.refusal is None:
         return see(view.again(notice="forgotten", count=outcome.count))
     return await _done(pages, view, outcome, "forgotten")
@@ -124,6 +143,25 @@ async def _forget(pages: Pages, view: View, form: Form) -> Response:
 async def _done(
     pages: Pages, view: View, outcome: Outcome, notice: str, name: str = "", moved_from: Sequence[str] = ()
 ) -> Response:
-    """Show the list again: the answer to a form, which may be sent twice, as it holds what undoes it."""
+    """Show the list again, with the form that undoes the move."""
     query = {**view.query, "notice": notice, "count": str(outcome.count), "name": name}
     return await _list_page(pages, replace(view, query=query), moved_from=moved_from, outcome=outcome)
+
+
+def _chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
+    """Return the ticked memories. Raises Refused if there are none, and for values of another origin."""
+    choices = [_parsed(value, scope_fields) for value in form.all("selected")]
+    if not choices:
+        raise Refused("invalid_value", "select at least one memory: go back and tick the boxes of its row", "selected")
+    return choices
+
+
+def _parsed(value: str, scope_fields: frozenset[str]) -> Choice:
+    try:
+        memory_id, mode, scope = json.loads(value)
+        is_sound = all(isinstance(text, str) for text in (memory_id, mode, *scope, *scope.values()))
+    except (ValueError, TypeError, AttributeError):
+        is_sound = False
+    if not is_sound or not scope_fields.issuperset(scope):
+        raise Refused("invalid_value", "this selection can't be read; load the list again", "selected")
+    return Choice(memory_id, mode, scope)

@@ -1,4 +1,4 @@
-"""One memory: what it says, where from, what became of it; move, edit, correct, filter and forget it."""
+"""One memory with its sources and successors; move, edit, correct, hide and forget it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.forms import Form, read_form
-from gateway.pages.labels import DECAY_TIMES, INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
+from gateway.pages.formats import DECAY_TIMES, INTERACTION_MODES, MODE_SOURCES, interaction_reason, kind_of, speaker_of
 from gateway.pages.pages import Pages, see
-from gateway.pages.path_names import name_of
 from gateway.pages.relations import SIMILAR, relations_of, similar_to
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, Form, View, name_of, read_form
 from gateway.service.access import may
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
@@ -28,7 +26,7 @@ LABELS: Mapping[str, Any] = {
     "mode_sources": MODE_SOURCES,
     "speaker_of": speaker_of,
 }
-"""What the templates of a memory say things with."""
+"""Labels that the templates of a memory use."""
 
 
 def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -59,7 +57,7 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def forget(request: Request) -> Response:
         view = pages.view(request)
         record = await _record(pages, view, name_of(request, "memory_id"))
-        done = await pages.service.memories.forget(view.call(), pages.place_of(record["scope"]), record["memory_id"])
+        done = await pages.service.memories.forget(view.call(), pages.scope_of(record), record["memory_id"])
         return see(view.address("memories", notice="forgotten", count=done["forgotten"]))
 
     return [
@@ -71,9 +69,9 @@ def one_memory_pages(pages: Pages) -> Sequence[BaseRoute]:
 
 
 async def _record(pages: Pages, view: View, memory_id: str) -> Json:
-    """Return a record: of the chosen project, else of any, as a link stays good when another project is picked."""
+    """Return a record of the chosen project, else of any: a link stays valid when another project is picked."""
     try:
-        return await pages.service.memories.get(view.call(), view.place, memory_id)
+        return await pages.service.memories.get(view.call(), view.write_scope, memory_id)
     except Refused as refused:
         if refused.code != "not_found" or view.project is None:
             raise
@@ -81,12 +79,12 @@ async def _record(pages: Pages, view: View, memory_id: str) -> Json:
 
 
 async def _memory_page(pages: Pages, view: View, record: Json, text_before: str | None = None) -> Response:
-    place, call = pages.place_of(record["scope"]), view.call()
+    call = view.call()
     relations = await relations_of(pages.service, call, record)
     similar = None
     if view.query.get("similar"):
         similar = (await similar_to(pages.service, call, record))[:SIMILAR]
-    declared = await pages.service.operations.run(LIST_MODES, call, place)
+    declared = await pages.service.operations.run(LIST_MODES, call, pages.scope_of(record))
     return await pages.render(
         view,
         "memory.html",
@@ -95,7 +93,7 @@ async def _memory_page(pages: Pages, view: View, record: Json, text_before: str 
         memory=record,
         relations=relations,
         similar=similar,
-        modes=[one["name"] for one in declared["modes"]],
+        modes=[mode["name"] for mode in declared["modes"]],
         may_manage=may(view.caller, view.user or "", record["scope"], "manage"),
         may_write=may(view.caller, view.user or "", record["scope"], "write"),
         text_hash=_text_hash(record),
@@ -111,53 +109,50 @@ async def _move(pages: Pages, view: View, record: Json, form: Form) -> Response:
     if mode == before:
         return see(view.address(*address))
     await pages.service.memories.change(
-        SET_MEMORY_MODE, view.call(), pages.place_of(record["scope"]), record["memory_id"], {"mode": mode}
+        SET_MEMORY_MODE, view.call(), pages.scope_of(record), record["memory_id"], {"mode": mode}
     )
     undo = None if form.is_set("is_undo") else before
     return see(view.address(*address, notice="moved_one", name=mode, moved_from=undo))
 
 
 async def _correct(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
+    scope, memory_id = pages.scope_of(record), record["memory_id"]
     fields = {"interaction_mode": form.text("interaction_mode")}
-    await pages.service.memories.change(SET_INTERACTION_MODE, view.call(), place, memory_id, fields)
+    await pages.service.memories.change(SET_INTERACTION_MODE, view.call(), scope, memory_id, fields)
     return see(view.address("memories", memory_id, notice="corrected"))
 
 
 async def _filter(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    place, memory_id = pages.place_of(record["scope"]), record["memory_id"]
+    scope, memory_id = pages.scope_of(record), record["memory_id"]
     filters = {"searchable": not form.is_set("unsearchable"), "private": form.is_set("private")}
-    await pages.service.memories.change(SET_MEMORY_VISIBILITY, view.call(), place, memory_id, filters)
+    await pages.service.memories.change(SET_MEMORY_VISIBILITY, view.call(), scope, memory_id, filters)
     return see(view.address("memories", memory_id, notice="filtered"))
 
 
 async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    """Give the turn another text, and show it with what undoes that: the log has the text before, its record has not.
-
-    The answer is the page itself: the text belongs into no address. Sent again, it finds the text in place.
-    """
+    """Change a turn's text, and show the page with a form that undoes it. Sent again, the edit changes nothing."""
     text = (form.all("text") or [""])[-1].replace("\r\n", "\n")
     if text == record["text"].replace("\r\n", "\n"):
         return see(view.address("memories", record["memory_id"]))
     if form.text("text_hash") != _text_hash(record):
-        raise Refused("conflict", "this memory has got another text since the page was loaded; load it again", "text")
-    edited = await pages.service.memories.edit(view.call(), pages.place_of(record["scope"]), record["memory_id"], text)
+        raise Refused("conflict", "the text has changed since the page was loaded; load it again", "text")
+    edited = await pages.service.memories.edit(view.call(), pages.scope_of(record), record["memory_id"], text)
+    # No redirect: records have only the current text, and the previous one belongs in no address.
     shown = replace(view, query={**view.query, "notice": "edited"})
     return await _memory_page(pages, shown, edited, text_before=record["text"])
 
 
 async def _restore(pages: Pages, view: View, record: Json, form: Form) -> Response:
-    """Give the turn the text again that it had before an edit."""
     try:
         text = json.loads(form.text("text_before"))
     except ValueError:
         text = None
     if not isinstance(text, str):
-        raise Refused("invalid_value", "the text before can't be read; edit the memory instead", "text_before")
-    await pages.service.memories.edit(view.call(), pages.place_of(record["scope"]), record["memory_id"], text)
+        raise Refused("invalid_value", "the previous text can't be read; edit the memory instead", "text_before")
+    await pages.service.memories.edit(view.call(), pages.scope_of(record), record["memory_id"], text)
     return see(view.address("memories", record["memory_id"], notice="restored"))
 
 
 def _text_hash(record: Json) -> str:
-    """Return the hash of the text that stands."""
-    return str(next(one["text_hash"] for one in record["versions"] if one["current"]))
+    """Return the hash of the current text."""
+    return str(next(version["text_hash"] for version in record["versions"] if version["current"]))

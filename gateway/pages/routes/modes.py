@@ -1,4 +1,4 @@
-"""Modes: what each is for, its embedder, its memories; declare, change, rename, default, delete; suggestions."""
+"""Modes: the list, one with its forms, and suggestions; declare, change, rename, set as default, delete."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,18 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gateway.pages.forms import Form, read_form
 from gateway.pages.pages import Pages, see
-from gateway.pages.path_names import name_of
-from gateway.pages.view import PAGES, View
+from gateway.pages.requests import PAGES, Form, View, name_of, read_form
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
 DECAYS = (("fast", "days"), ("medium", "weeks"), ("slow", "months"), ("none", "never"))
-"""How fast memories of a mode lose weight."""
+"""Decays with the time in which memories lose weight."""
 
 LONG_WAIT_S = 60.0
-"""Seconds that a deletion or a look for suggestions may take."""
+"""Timeout of a deletion, a renaming or a search for suggestions."""
 
 COUNTS = ("eligible", "ready", "pending", "stale", "failed", "not_applicable")
 
@@ -47,19 +45,19 @@ class ModePages:
         self._operations = pages.service.operations
 
     async def show(self, request: Request) -> Response:
-        """List the modes; with `suggest`, look for undeclared ones as well."""
+        """List the modes; with `suggest`, search for undeclared ones too."""
         view = self._pages.view(request)
         values = await self._listed(view)
         suggested = None
         if view.query.get("suggest"):
-            suggested = await self._operations.run(rows.SUGGEST_MODES, view.call(LONG_WAIT_S), view.place)
+            suggested = await self._operations.run(rows.SUGGEST_MODES, view.call(LONG_WAIT_S), view.write_scope)
         title = "Modes"
         return await self._pages.render(
             view, "modes.html", title, "modes", suggested=suggested, decays=DECAYS, **values
         )
 
     async def progress(self, request: Request) -> Response:
-        """Return the table alone: asked for while memories are embedded again."""
+        """Return the table alone, which refreshes itself while memories are embedded again."""
         view = self._pages.view(request)
         return self._pages.part(view, "parts/mode_table.html", **await self._listed(view))
 
@@ -67,7 +65,7 @@ class ModePages:
         """Show one mode with its forms."""
         view, name = self._pages.view(request), name_of(request, "name")
         values = await self._listed(view)
-        mode = next((one for one in values["modes"] if one["name"] == name), None)
+        mode = next((mode for mode in values["modes"] if mode["name"] == name), None)
         if mode is None:
             raise Refused("unknown_mode", "this user has no mode of that name here", "name", names_resource=True)
         return await self._pages.render(view, "mode.html", name, "modes", mode=mode, decays=DECAYS, **values)
@@ -76,7 +74,9 @@ class ModePages:
         """Declare a mode, or change one."""
         view, form = self._pages.view(request), await read_form(request)
         name = form.text("name")
-        await self._operations.run(rows.DECLARE_MODE, view.call(), view.place, {"name": name, **_declaration(form)})
+        await self._operations.run(
+            rows.DECLARE_MODE, view.call(), view.write_scope, {"name": name, **_declaration(form)}
+        )
         return see(view.address("modes", notice="saved", name=name))
 
     async def set_default(self, request: Request) -> Response:
@@ -84,7 +84,7 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name = form.optional("name")
         fields = {"name": name, "for_project": form.is_set("for_project")}
-        await self._operations.run(rows.SET_DEFAULT_MODE, view.call(), view.place, fields)
+        await self._operations.run(rows.SET_DEFAULT_MODE, view.call(), view.write_scope, fields)
         return see(view.address("modes", notice="saved", name=f"the default {name or 'general'}"))
 
     async def rename(self, request: Request) -> Response:
@@ -92,29 +92,29 @@ class ModePages:
         view, form = self._pages.view(request), await read_form(request)
         name, new_name = name_of(request, "name"), form.text("new_name")
         fields = {"name": name, "new_name": new_name}
-        await self._operations.run(rows.RENAME_MODE, view.call(LONG_WAIT_S), view.place, fields)
+        await self._operations.run(rows.RENAME_MODE, view.call(LONG_WAIT_S), view.write_scope, fields)
         picked = new_name if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="renamed", name=new_name))
 
     async def delete(self, request: Request) -> Response:
-        """Delete a mode, once its name was typed; its memories move or are forgotten."""
+        """Delete a mode if its name was typed; its memories move or are forgotten."""
         view, form, name = self._pages.view(request), await read_form(request), name_of(request, "name")
         if form.optional("confirm") != name:
             raise Refused("invalid_value", "to delete the mode, type its name", "confirm")
         fields = {"name": name, "memories": form.text("memories")}
-        await self._operations.run(rows.DELETE_MODE, view.call(LONG_WAIT_S), view.place, fields)
+        await self._operations.run(rows.DELETE_MODE, view.call(LONG_WAIT_S), view.write_scope, fields)
         picked = None if view.mode == name else view.mode
         return see(view.address("modes", mode=picked, notice="deleted", name=name))
 
     async def _listed(self, view: View) -> Json:
-        """Return modes with the counts of their memories, defaults, and embedders."""
+        """Return modes with counts of their memories, defaults, and embedders."""
         listed, health = await asyncio.gather(
-            self._operations.run(rows.LIST_MODES, view.call(), view.place),
-            self._operations.run(rows.HEALTH, view.call(), view.place),
+            self._operations.run(rows.LIST_MODES, view.call(), view.write_scope),
+            self._operations.run(rows.HEALTH, view.call(), view.write_scope),
         )
         counts = health["modes"]
-        modes = [{**one, "counts": _counts_of(counts.get(one["name"]))} for one in listed["modes"]]
-        working = sum(one["counts"]["pending"] + one["counts"]["stale"] for one in modes)
+        modes = [{**mode, "counts": _counts_of(counts.get(mode["name"]) or {})} for mode in listed["modes"]]
+        working = sum(mode["counts"]["pending"] + mode["counts"]["stale"] for mode in modes)
         return {
             "modes": modes,
             "is_working": working > 0,
@@ -123,14 +123,13 @@ class ModePages:
         }
 
 
-def _counts_of(counts: Json | None) -> Json:
-    known = counts or {}
-    counted = {name: int(known.get(name) or 0) for name in COUNTS}
-    return {**counted, "all": counted["eligible"] + counted["not_applicable"], "error": known.get("error")}
+def _counts_of(health: Json) -> Json:
+    counts = {name: int(health.get(name) or 0) for name in COUNTS}
+    return {**counts, "all": counts["eligible"] + counts["not_applicable"], "error": health.get("error")}
 
 
 def _declaration(form: Form) -> Json:
-    """Return the fields of a form; one that is empty keeps what the mode has, but a text that was shown is cleared."""
+    """Return the fields of a declaration. An empty description clears it; other empty fields keep the mode's."""
     fields: Json = {"embedder": form.text("embedder"), "description": form.optional("description") or ""}
     if hints := form.optional("extraction_hints"):
         fields["extraction_hints"] = hints

@@ -1,21 +1,20 @@
-"""The first page: the deployment with its users, or one user. Its numbers are live."""
+"""The overview: the deployment with its users, or one user. Its numbers are live."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
 
 from modestream_client.operations import COMPARE_EMBEDDERS, HEALTH
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import by_period, chart_of
 from gateway.pages.criteria import criteria_of_deployment, criteria_of_user
-from gateway.pages.forms import read_form
-from gateway.pages.header import boundary_of, worker_may_be_away
-from gateway.pages.live import live_answer
-from gateway.pages.pages import Pages, see
-from gateway.pages.view import PAGES, View
+from gateway.pages.pages import Pages, boundary_of, see, worker_may_be_away
+from gateway.pages.requests import PAGES, View, read_form
 from gateway.readiness import probe_user
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
@@ -25,16 +24,36 @@ USERS_SHOWN = 50
 """Users of one page."""
 
 MODES_SHOWN = 100
-"""Modes of one table, those with most memories; the page Modes has all of a user."""
+"""Modes of one table, those with most memories; the page Modes lists all of a user."""
 
 GENERAL = "general"
 """The embedder that others are compared with."""
 
 STATE_S = 4.0
-"""Seconds that an answer of the worker is shown: asking costs it milliseconds, for every open page."""
+"""Time to live of the worker's answer: every request costs it milliseconds, for each open page."""
 
 WAIT_S = 3.0
-"""Limit of one question to the worker: without an answer the page shows what the gateway knows."""
+"""Timeout of a request to the worker; without an answer the page shows what the gateway knows."""
+
+MIN_INTERVAL_S = 1.0
+"""Minimum distance between two events of one stream."""
+
+REFRESH_S = 5.0
+"""Interval of rendering without a known change: lag and models announce none."""
+
+MAX_STREAM_S = 900.0
+"""Length of one stream: a revoked key is noticed when the browser connects again."""
+
+
+class Changes(Protocol):
+    """A counter of changes to the numbers that a page shows."""
+
+    @property
+    def version(self) -> int:
+        """The number of changes."""
+
+    async def changed_since(self, version: int) -> None:
+        """Return when the version differs."""
 
 
 def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
@@ -46,11 +65,11 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def listen(request: Request) -> Response:
         view = pages.view(request)
-        numbers = _Kept(lambda: _state(pages, view))
+        state = _CachedState(lambda: _state(pages, view))
 
         async def render() -> str:
             template = "parts/deployment_numbers.html" if view.user is None else "parts/user_numbers.html"
-            return pages.text(view, template, **await _numbers(pages, view, await numbers.value()))
+            return pages.text(view, template, **await _numbers(pages, view, await state.value()))
 
         return live_answer(render, pages.service.users)
 
@@ -58,7 +77,7 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
         view = pages.view(request)
         mode = (await read_form(request)).text("of")
         arguments = {"mode": mode, "all_projects": view.project is None}
-        await pages.service.operations.start(COMPARE_EMBEDDERS, view.call(), view.place, arguments)
+        await pages.service.operations.start(COMPARE_EMBEDDERS, view.call(), view.write_scope, arguments)
         return see(view.address(notice="started"))
 
     return [
@@ -68,8 +87,23 @@ def overview_pages(pages: Pages) -> Sequence[BaseRoute]:
     ]
 
 
-class _Kept:
-    """A value that is asked for again after `STATE_S` seconds."""
+def live_answer(render: Callable[[], Awaitable[str]], changes: Changes) -> StreamingResponse:
+    """Return a stream of server-sent events: a part of a page, sent when its text has changed."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(render, changes), media_type="text/event-stream", headers=headers)
+
+
+def as_event(text: str) -> str:
+    r"""Return a text as one event.
+
+    >>> as_event("a\nb")
+    'data: a\ndata: b\n\n'
+    """
+    return "".join(f"data: {line}\n" for line in text.splitlines()) + "\n"
+
+
+class _CachedState:
+    """An answer of the worker that is refreshed after `STATE_S`."""
 
     def __init__(self, ask: Callable[[], Awaitable[Json | None]]) -> None:
         self._ask = ask
@@ -95,7 +129,7 @@ async def _user(pages: Pages, view: View, user: str) -> Response:
         "",
         **numbers,
         chart=chart_of(growth["unit"], dict(growth["periods"])),
-        own_embedders=[one for one in numbers["modes"] if one["embedder"] not in (None, GENERAL)],
+        own_embedders=[mode for mode in numbers["modes"] if mode["embedder"] not in (None, GENERAL)],
         criteria=criteria_of_user((health or {}).get("telemetry") or {}, memories),
     )
 
@@ -124,50 +158,62 @@ async def _deployment(pages: Pages, view: View) -> Response:
 
 
 async def _state(pages: Pages, view: View) -> Json | None:
-    """Ask the worker; None where it does not answer."""
+    """Ask the worker for its state; None if it does not answer."""
     service = pages.service
     if view.user is None:
         call = Call.within(view.caller, probe_user(service.boundary_fields), WAIT_S, view.request_id)
         return await service.users.deployment(call)
     try:
-        return await service.operations.run(HEALTH, view.call(WAIT_S), view.place)
+        return await service.operations.run(HEALTH, view.call(WAIT_S), view.write_scope)
     except Refused:
         return None
 
 
 async def _numbers(pages: Pages, view: View, state: Json | None) -> dict[str, Any]:
-    """Return what the live part shows: boundaries of now, and the worker's last answer."""
+    """Return the values of the live part, from the boundaries now and the worker's last answer."""
     if view.user is None:
-        return {"totals": _limited(pages.service.users.totals(view.caller)), "state": state or {}}
+        totals = pages.service.users.totals(view.caller)
+        largest = sorted(totals["modes"].items(), key=lambda mode: (-mode[1], mode[0]))[:MODES_SHOWN]
+        limited = {**totals, "modes": dict(largest), "all_modes": len(totals["modes"])}
+        return {"totals": limited, "state": state or {}}
     boundary = await boundary_of(pages.service, view)
     compared = _compared(state or {})
     return {"boundary": boundary, "state": state or {}, "modes": _modes(boundary, state), "compared": compared}
 
 
 def _compared(state: Json) -> list[tuple[str, Json, str]]:
-    """Return the last comparison of each mode's embedder, with its time, of the jobs that ended last."""
+    """Return the latest comparison of each mode's embedder among the last jobs, with its time."""
     latest: dict[str, tuple[Json, str]] = {}
     for job in state.get("last_jobs") or ():
-        for mode, found in (job.get("compared") or {}).items():
-            latest.setdefault(mode, (found, job["at"]))
-    return [(mode, found, at) for mode, (found, at) in sorted(latest.items())]
-
-
-def _limited(totals: Json) -> Json:
-    most = sorted(totals["modes"].items(), key=lambda one: (-one[1], one[0]))[:MODES_SHOWN]
-    return {**totals, "modes": dict(most), "all_modes": len(totals["modes"])}
+        for mode, result in (job.get("compared") or {}).items():
+            latest.setdefault(mode, (result, job["at"]))
+    return [(mode, result, at) for mode, (result, at) in sorted(latest.items())]
 
 
 def _modes(boundary: Json | None, state: Json | None) -> list[Json]:
-    """Return a row for each mode: memories and embedder as the topic tells, states of vectors as the worker does."""
-    told, vectors = (boundary or {}).get("modes", {}), (state or {}).get("modes", {})
+    """Return a row for each mode: memories and embedder from the boundary, states of vectors from the worker."""
+    counted, vectors = (boundary or {}).get("modes", {}), (state or {}).get("modes", {})
     rows = [
         {
             "name": name,
-            "memories": told.get(name, {}).get("memories", 0),
-            "embedder": told.get(name, {}).get("embedder"),
+            "memories": counted.get(name, {}).get("memories", 0),
+            "embedder": counted.get(name, {}).get("embedder"),
             "vectors": vectors.get(name),
         }
-        for name in {*told, *vectors}
+        for name in {*counted, *vectors}
     ]
-    return sorted(rows, key=lambda one: (-one["memories"], one["name"]))[:MODES_SHOWN]
+    return sorted(rows, key=lambda row: (-row["memories"], row["name"]))[:MODES_SHOWN]
+
+
+async def _events(render: Callable[[], Awaitable[str]], changes: Changes) -> AsyncIterator[str]:
+    end, last = time.monotonic() + MAX_STREAM_S, ""
+    while time.monotonic() < end:
+        version = changes.version
+        text = await render()
+        # A comment where nothing has changed: it keeps proxies from closing the connection.
+        yield ": alive\n\n" if text == last else as_event(text)
+        last = text
+        await asyncio.sleep(MIN_INTERVAL_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REFRESH_S - MIN_INTERVAL_S):
+                await changes.changed_since(version)

@@ -1,16 +1,17 @@
 """Runs: how turns, questions and consolidations went, and one of them as a waterfall of its steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from modestream_client.operations import LIST_RUNS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from gateway.pages.charts import BAR_WIDTH
 from gateway.pages.pages import Pages
-from gateway.pages.path_names import name_of
-from gateway.pages.view import PAGES, View
-from gateway.pages.waterfall import rows_of, totals_of
+from gateway.pages.requests import PAGES, View, name_of
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
 
@@ -34,6 +35,29 @@ PIPELINES = {"memorize": "memorize: turns", "retrieve": "retrieve: questions", "
 
 FAILED = {"": "all", "true": "failed", "false": "not failed"}
 
+MIN_WIDTH = 0.4
+"""Units of the shortest bar: a step of microseconds must still be seen."""
+
+
+class Row(NamedTuple):
+    """A step, or a call of a language model (`model`): its bar from `start` on, and its times in milliseconds."""
+
+    name: str
+    at_ms: float
+    ms: float
+    start: float
+    width: float
+    model: Json | None = None
+
+
+class Totals(NamedTuple):
+    """Cost of a run's language models; `cost_usd` is None if any price is unknown, or no model answered."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None
+
 
 def run_pages(pages: Pages) -> Sequence[BaseRoute]:
     """Return the routes."""
@@ -42,14 +66,14 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
     async def show(request: Request) -> Response:
         view = pages.view(request)
         filters = _filters(view)
-        found = await operations.run(LIST_RUNS, view.call(), view.place, {**filters, "limit": RUNS_SHOWN})
+        listed = await operations.run(LIST_RUNS, view.call(), view.write_scope, {**filters, "limit": RUNS_SHOWN})
         return await pages.render(
             view,
             "runs.html",
             "Runs",
             PAGE,
-            runs=[run for run in found["runs"] if _is_of(run, view.project)],
-            is_complete=found["is_complete"],
+            runs=[run for run in listed["runs"] if _is_of(run, view.project)],
+            is_complete=listed["is_complete"],
             filters=filters,
             pipelines=PIPELINES,
             failed=FAILED,
@@ -59,21 +83,26 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def show_one(request: Request) -> Response:
         view = pages.view(request)
-        found = await operations.run(LIST_RUNS, view.call(), view.place, {"run_id": name_of(request, "run")})
-        if not found["runs"]:
-            raise Refused("not_found", "there is no such run, or it was kept long enough", "run", names_resource=True)
-        [run, *_] = found["runs"]
-        linked = await _linked(view, run)
+        scope = view.write_scope
+        runs = (await operations.run(LIST_RUNS, view.call(), scope, {"run_id": name_of(request, "run")}))["runs"]
+        if not runs:
+            raise Refused("not_found", "there is no such run; it may have expired", "run", names_resource=True)
+        run = runs[0]
+        of_turn: list[Json] = []
+        if run.get("memory_id") is not None:
+            of_turn = (await operations.run(LIST_RUNS, view.call(), scope, {"memory_id": run["memory_id"]}))["runs"]
+        linked = [other for other in of_turn if other["run_id"] != run["run_id"]]
         return await pages.render(
-            view, "run.html", "Run", PAGE, run=run, linked=linked, parts=PARTS, rows_of=rows_of, totals_of=totals_of
+            view,
+            "run.html",
+            "Run",
+            PAGE,
+            run=run,
+            linked=sorted(linked, key=itemgetter("at")),
+            parts=PARTS,
+            rows_of=rows_of,
+            totals_of=totals_of,
         )
-
-    async def _linked(view: View, run: Json) -> list[Json]:
-        """Return the other runs of the same turn, oldest first."""
-        if run.get("memory_id") is None:
-            return []
-        found = await operations.run(LIST_RUNS, view.call(), view.place, {"memory_id": run["memory_id"]})
-        return sorted((one for one in found["runs"] if one["run_id"] != run["run_id"]), key=lambda one: str(one["at"]))
 
     return [
         Route(f"{PAGES}/{PAGE}", show, methods=["GET"]),
@@ -81,14 +110,40 @@ def run_pages(pages: Pages) -> Sequence[BaseRoute]:
     ]
 
 
+def rows_of(run: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of a waterfall in order of time, a step before the calls in it.
+
+    >>> [(row.start, row.width) for row in rows_of({"ms": 10, "steps": [{"step": "a.b", "at_ms": 5, "ms": 2.5}]})]
+    [(50.0, 25.0)]
+    """
+    whole_ms = max(float(run["ms"]), 0.001)
+    steps = [(step["at_ms"], 0, step, None) for step in run.get("steps") or ()]
+    calls = [(call["at_ms"], 1, call, call) for call in run.get("models") or ()]
+    rows = []
+    for at_ms, _, timed, model in sorted([*steps, *calls], key=lambda row: row[:2]):
+        start = min(BAR_WIDTH * float(at_ms) / whole_ms, BAR_WIDTH - MIN_WIDTH)
+        width = min(max(BAR_WIDTH * float(timed["ms"]) / whole_ms, MIN_WIDTH), BAR_WIDTH - start)
+        rows.append(Row(timed["step"], float(at_ms), float(timed["ms"]), round(start, 2), round(width, 2), model))
+    return rows
+
+
+def totals_of(run: Mapping[str, Any]) -> Totals:
+    """Sum up the calls of a run."""
+    calls = list(run.get("models") or ())
+    costs = [call.get("cost_usd") for call in calls if call.get("failure") is None]
+    prices = [float(cost) for cost in costs if cost is not None]
+    tokens_in, tokens_out = (sum(call.get(name) or 0 for call in calls) for name in ("tokens_in", "tokens_out"))
+    return Totals(len(calls), tokens_in, tokens_out, sum(prices) if prices and len(prices) == len(costs) else None)
+
+
 def _filters(view: View) -> Json:
-    """Return the filters of the page's address, without those that are none."""
+    """Return the valid filters of the address."""
     pipeline, failed = view.query.get("pipeline"), view.query.get("failed")
     filters: Json = {"pipeline": pipeline} if pipeline in PIPELINES else {}
     return filters | ({"failed": failed == "true"} if failed in ("true", "false") else {})
 
 
 def _is_of(run: Json, project: str | None) -> bool:
-    """True if a run is one of the chosen project, None for all; one that could not be read is of all."""
+    """True if a run is of the project, or of all; a run of an unreadable record counts for every project."""
     named = run["scope"].get("project_id")
     return project is None or named in (None, "*", project) or (isinstance(named, list) and project in named)

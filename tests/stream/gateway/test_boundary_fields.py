@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit
 from gateway.http.identity import OpenCallers
-from gateway.pages.door import page_routes
+from gateway.pages.app import page_routes
 from gateway.pages.sign_in import Sessions, SignIn
 from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.pages.contexts import PackedContext
+from gateway.pages.routes.ask import PackedContext
 from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from tests.builders.boundaries import told

@@ -96,7 +96,7 @@ async def test_a_place_is_shown_with_what_came_before(wire: FakeWire, known: Con
 async def test_a_conversation_is_forgotten_only_with_its_number_of_turns(wire: FakeWire, known: Conversations) -> None:
     async with pages_over(MemoryService(wire)) as http:
         assert "Type 40" in (await http.get(FORGET)).text
-        assert "nothing was forgotten" in (await http.post(FORGET, data={"typed": "38"})).text
+        assert "Nothing was forgotten" in (await http.post(FORGET, data={"typed": "38"})).text
         assert not [one for one in wire.records if one.get("command") == "forget"]
         done = await http.post(FORGET, data={"typed": "40"})
     assert done.headers["location"] == "/admin/conversations?user=ana&notice=forgotten&count=47"

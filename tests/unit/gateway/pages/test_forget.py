@@ -47,7 +47,7 @@ async def test_all_goes_once_the_name_was_typed(
         for part in ("41 turns and summaries", "6 conversations", f"<strong>{name}</strong>"):
             assert part in asked, part
         for other in ("41", "Ana", ""):
-            assert "nothing was forgotten" in (await http.post(page, data={"typed": other})).text
+            assert "Nothing was forgotten" in (await http.post(page, data={"typed": other})).text
         assert not forgotten(wire)
         done = await http.post(page, data={"typed": name})
     assert done.headers["location"] == "/admin?user=ana&notice=forgotten&count=48"

@@ -2,12 +2,12 @@
 
 import doctest
 
-from gateway.pages import bars, formats
-from gateway.pages.notices import notice_of
+from gateway.pages import charts, formats
+from gateway.pages.pages import notice_of
 
 
 def test_examples_hold() -> None:
-    for module in (bars, formats):
+    for module in (charts, formats):
         assert doctest.testmod(module).failed == 0
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.pages.memory_filters import EXTRACTED_TYPES, list_fields
-from gateway.pages.paging import MAX_TRAIL, pager_of
+from gateway.pages.list_addresses import EXTRACTED_TYPES, MAX_TRAIL, list_fields, pager_of
 from gateway.service.failures import Refused
 
 

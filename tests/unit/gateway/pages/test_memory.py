@@ -117,7 +117,7 @@ async def test_an_edit_is_a_turn_and_its_undo_restores_the_very_text(wire: FakeW
         known = forms((await http.get(TURN)).text)
         edit = {"do": "edit", "text": "new\r\ntext ", "text_hash": known["text_hash"]}
         edited = await http.post(TURN, data=edit)
-        assert "it is a new version" in edited.text
+        assert "Saved the text as a new version." in edited.text
         restored = await http.post(TURN, data={"do": "restore", "text_before": forms(edited.text)["text_before"]})
     assert restored.status_code == 303
     turns = [record for topic, record, _ in wire.sent if topic == "turns"]

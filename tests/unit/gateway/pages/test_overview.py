@@ -8,7 +8,7 @@ import pytest
 from modestream_client.failures import MemoryUnreachable
 
 from gateway.pages.criteria import MANY_CORRECTIONS, MIN_COUNT, corrections, criteria_of_deployment, several_modes
-from gateway.pages.live import as_event, live_answer
+from gateway.pages.routes.overview import as_event, live_answer
 from gateway.service.boundaries import Boundaries
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.pages.waterfall import MIN_WIDTH, rows_of, totals_of
+from gateway.pages.routes.runs import MIN_WIDTH, rows_of, totals_of
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire
 from tests.worlds.pages import pages_over

@@ -10,9 +10,9 @@ from gateway.http.identity import Callers, OpenCallers
 from gateway.keys import key_callers
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
-from gateway.pages.door import page_routes
+from gateway.pages.app import page_routes
+from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import Sessions, SignIn
-from gateway.pages.view import PAGES
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService
 from schemas.scopes import Scope

@@ -1,0 +1,181 @@
+"""A request for a page: its view (caller, user, project, mode), its form, and names in its path.
+
+Guaranteed: the user of a view is one that the caller may read; user, project and mode mean the same on every page, and
+every address that a page links to keeps them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from gateway.http.calls import decoded
+from gateway.http.problems import request_id_of
+from gateway.service.access import PROJECT, may_in_project, require_user
+from gateway.service.calls import Call, Caller
+from gateway.service.failures import Refused
+from gateway.service.service import MemoryService
+from gateway.service.wire import Json
+from schemas.scopes import ANY_VALUE
+
+PAGES = "/admin"
+"""The beginning of every page's path."""
+
+KEPT_PARAMETERS = ("user", "project", "mode")
+"""Parameters that every link keeps."""
+
+OF_ONE_VISIT = ("notice", "count", "name")
+"""Parameters of the notice about an action; no link repeats them."""
+
+OF_ONE_LIST = ("cursor", "trail", "at", "of")
+"""Parameters of a position in a list; picking another project or mode drops them."""
+
+EVERYONE = "everyone"
+"""Parameter of a page about all users, in a deployment whose only user would be chosen. Links keep it until a user is
+chosen."""
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+MAX_FIELDS = 1_000
+"""Fields of a form: a page of selected memories has the most."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A request for a page. `project` and `mode` are None for all; `user` is None if none was chosen.
+
+    `projects` are the user's, if the page has already loaded them.
+    """
+
+    caller: Caller
+    user: str | None
+    project: str | None
+    mode: str | None
+    path: str
+    query: dict[str, str]
+    request_id: str
+    scope_fields: frozenset[str]
+    projects: frozenset[str] | None = None
+
+    def call(self, wait_s: float = 10.0) -> Call:
+        """Return a call about the chosen user. Raises Refused if none was chosen."""
+        if self.user is None:
+            raise Refused("invalid_value", "choose a user first", "user")
+        return Call.within(self.caller, self.user, wait_s, self.request_id)
+
+    @property
+    def read_scope(self) -> Json:
+        """The scope of reads: the chosen project, or all."""
+        return {**dict.fromkeys(self.scope_fields, ANY_VALUE), PROJECT: self.project or ANY_VALUE}
+
+    @property
+    def write_scope(self) -> Json:
+        """The scope of writes: the chosen project, or the default one."""
+        return {} if self.project is None else {PROJECT: self.project}
+
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """The parameters that stay when another project or mode is picked."""
+        dropped = {*KEPT_PARAMETERS, *OF_ONE_VISIT, *OF_ONE_LIST}
+        return {name: value for name, value in self.query.items() if name not in dropped}
+
+    @property
+    def may_forget(self) -> bool:
+        """True if the caller may forget the chosen project, or the user with all projects, future ones included."""
+        return self.user is not None and may_in_project(self.caller, self.user, self.project, "manage")
+
+    def address(self, page: str = "", *parts: str, **changes: Any) -> str:
+        """Return the address of a page, with what is chosen; a change of None leaves a parameter out.
+
+        `parts` follow the page's path, encoded, such as the id of a memory.
+        """
+        path = "/".join([PAGES, *([page] if page else []), *(quote(part, safe="") for part in parts)])
+        parameters = {name: getattr(self, name) for name in KEPT_PARAMETERS} | changes
+        if parameters["user"] is None and self.query.get(EVERYONE):
+            parameters = {EVERYONE: "1"} | parameters
+        return _address(path, parameters)
+
+    def again(self, **changes: Any) -> str:
+        """Return this page's address with other parameters; a change of None leaves one out."""
+        repeated = {name: value for name, value in self.query.items() if name not in OF_ONE_VISIT}
+        return _address(self.path, repeated | changes)
+
+
+def view_of(request: Request, service: MemoryService, scope_fields: frozenset[str]) -> View:
+    """Return the view of a request. Raises Refused: `unauthenticated`, or `not_allowed` for a foreign user."""
+    caller = request.scope.get("caller")
+    if not isinstance(caller, Caller):
+        refused = request.scope.get("refused")
+        raise refused if isinstance(refused, Refused) else Refused("unauthenticated", "sign in with a key")
+    query = dict(request.query_params)
+    user = query.get("user") or caller.own_user or (None if query.get(EVERYONE) else service.users.only_user(caller))
+    if user is not None:
+        require_user(caller, user, "read")
+    return View(
+        caller=caller,
+        user=user,
+        project=_chosen(query.get("project")),
+        mode=_chosen(query.get("mode")),
+        path=request.scope["path"],
+        query=query,
+        request_id=request_id_of(request),
+        scope_fields=scope_fields,
+    )
+
+
+class Form:
+    """The fields of a form; a field may have several values."""
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self._fields = fields
+
+    def text(self, name: str) -> str:
+        """Return a required field. Raises Refused, `invalid_value`."""
+        value = self.optional(name)
+        if value is None:
+            raise Refused("invalid_value", f"{name.replace('_', ' ')} is empty", name)
+        return value
+
+    def optional(self, name: str) -> str | None:
+        """Return a field; None if it is empty."""
+        return (self._fields.get(name) or [""])[-1].strip() or None
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of a field."""
+        return self._fields.get(name, [])
+
+    def is_set(self, name: str) -> bool:
+        """True for a ticked box."""
+        return self.optional(name) is not None
+
+
+async def read_form(request: Request) -> Form:
+    """Read the form of a request. Raises Refused."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
+        raise Refused("invalid_value", "send this as a form")
+    try:
+        body = (await request.body()).decode()
+        return Form(parse_qs(body, max_num_fields=MAX_FIELDS, errors="strict"))
+    except ValueError:
+        raise Refused("invalid_value", "the form can't be read") from None
+
+
+def name_of(request: Request, parameter: str) -> str:
+    """Return a name of the path. Raises HTTPException, 404, for one that is not UTF-8."""
+    try:
+        return decoded(request.path_params[parameter])
+    except ValueError:
+        raise HTTPException(404) from None
+
+
+def _chosen(value: str | None) -> str | None:
+    """Return the value of a picker; None for all."""
+    return None if value in (None, "", ANY_VALUE) else value
+
+
+def _address(path: str, parameters: Mapping[str, Any]) -> str:
+    named = [(name, value) for name, value in parameters.items() if value is not None]
+    return path + ("?" + urlencode(named, doseq=True) if named else "")

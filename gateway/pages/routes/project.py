@@ -1,0 +1,162 @@
+"""Pages about one project: its categories, the intention of its user, and consolidations."""
+
+import asyncio
+from collections.abc import Sequence
+
+from modestream_client import operations as rows
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from gateway.pages.pages import Pages, see
+from gateway.pages.requests import PAGES, Form, View, name_of, read_form
+from gateway.service.access import PROJECT
+from gateway.service.failures import Refused
+from gateway.service.runs import Change
+from gateway.service.wire import Json
+
+INTENTION_LISTS = (
+    ("goals", "Goals"),
+    ("blocking_errors", "Blocking errors"),
+    ("constraints", "Constraints"),
+    ("decisions", "Decisions"),
+)
+"""The lists of an intention with their titles, in the order of the page."""
+
+SETTABLE = ("goals", "constraints")
+
+MEMORIES_AT_ONCE = 16
+"""Memories of a consolidation that are loaded at the same time."""
+
+
+def category_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes of categories: the list, one with its items, and changes."""
+    operations = pages.service.operations
+    path, path_of_one = f"{PAGES}/categories", f"{PAGES}/categories/one/{{name}}"
+
+    async def show(request: Request) -> Response:
+        view = await pages.in_one_project(pages.view(request))
+        listed = await operations.run(rows.LIST_CATEGORIES, view.call(), view.write_scope, {"include_summary": True})
+        return await pages.render(view, "categories.html", "Categories", "categories", listed=listed)
+
+    async def show_one(request: Request) -> Response:
+        view = await pages.in_one_project(pages.view(request))
+        fields = {"name": name_of(request, "name")}
+        category = await operations.run(rows.GET_CATEGORY, view.call(), view.write_scope, fields)
+        return await pages.render(view, "category.html", category["name"], "categories", category=category)
+
+    async def declare(request: Request) -> Response:
+        view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
+        name = form.text("name")
+        fields = {"name": name, "description": form.optional("description") or ""}
+        await operations.run(rows.DECLARE_CATEGORY, view.call(), view.write_scope, fields)
+        return see(view.address("categories", "one", name, notice="saved", name=name))
+
+    async def rename(request: Request) -> Response:
+        view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
+        name = form.text("new_name")
+        fields = {"name": name_of(request, "name"), "new_name": name}
+        await operations.run(rows.RENAME_CATEGORY, view.call(), view.write_scope, fields)
+        return see(view.address("categories", "one", name, notice="renamed", name=name))
+
+    async def delete(request: Request) -> Response:
+        view, name = await pages.in_one_project(pages.view(request)), name_of(request, "name")
+        await operations.run(rows.DELETE_CATEGORY, view.call(), view.write_scope, {"name": name})
+        return see(view.address("categories", notice="deleted", name=name))
+
+    return [
+        Route(path, show, methods=["GET"]),
+        Route(path, declare, methods=["POST"]),
+        Route(path_of_one, show_one, methods=["GET"]),
+        Route(f"{path_of_one}/rename", rename, methods=["POST"]),
+        Route(f"{path_of_one}/delete", delete, methods=["POST"]),
+    ]
+
+
+def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes of the intention: open and resolved entries with their sources, and setting goals."""
+    operations, path = pages.service.operations, f"{PAGES}/intention"
+
+    async def show(request: Request) -> Response:
+        view = await pages.in_one_project(pages.view(request))
+        intention = await operations.run(rows.GET_INTENTION, view.call(), view.write_scope)
+        set_texts = {
+            name: [entry["text"] for entry in intention[name] if entry["source"] == "set"] for name in SETTABLE
+        }
+        return await pages.render(
+            view,
+            "intention.html",
+            "Intention",
+            "intention",
+            intention=intention,
+            set_texts=set_texts,
+            lists=INTENTION_LISTS,
+        )
+
+    async def change(request: Request) -> Response:
+        view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
+        lists = {name: _lines(form, name) for name in SETTABLE}
+        await operations.run(rows.SET_INTENTION, view.call(), view.write_scope, lists)
+        return see(view.address("intention", notice="saved", name="the intention"))
+
+    return [Route(path, show, methods=["GET"]), Route(path, change, methods=["POST"])]
+
+
+def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
+    """Return the routes of consolidations: the last runs, the changes of one, and starting a run."""
+    service, path = pages.service, f"{PAGES}/consolidations"
+
+    async def show(request: Request) -> Response:
+        view = pages.view(request)
+        state = await started_run(view)
+        runs = await service.runs.list(view.call(), view.project)
+        return await pages.render(view, "consolidations.html", "Consolidations", "consolidations", runs=runs, **state)
+
+    async def progress(request: Request) -> Response:
+        view = pages.view(request)
+        return pages.part(view, "parts/run_state.html", **await started_run(view))
+
+    async def start(request: Request) -> Response:
+        view, form = pages.view(request), await read_form(request)
+        scope = {PROJECT: form.text("project")}
+        job = await service.operations.start(rows.CONSOLIDATE, view.call(), scope, {"mode": form.optional("mode")})
+        return see(view.address("consolidations", job=job))
+
+    async def show_one(request: Request) -> Response:
+        view, name = pages.view(request), name_of(request, "run")
+        run = next((run for run in await service.runs.list(view.call(), None) if run.run == name), None)
+        if run is None:
+            raise Refused("not_found", "there is no such run; runs are kept for a day", "run", names_resource=True)
+        scope = {} if run.project_id is None else {PROJECT: run.project_id}
+        slots = asyncio.Semaphore(MEMORIES_AT_ONCE)
+
+        async def with_memory(change: Change) -> tuple[Change, Json | None]:
+            if change.memory_id is None:
+                return change, None
+            async with slots:
+                try:
+                    return change, await service.memories.get(view.call(), scope, change.memory_id)
+                except Refused:
+                    return change, None
+
+        changes = await asyncio.gather(*map(with_memory, run.diff))
+        return await pages.render(
+            view, "consolidation.html", "Consolidation", "consolidations", run=run, changes=changes
+        )
+
+    async def started_run(view: View) -> Json:
+        """Return the state of the run that the parameter `job` names."""
+        job = view.query.get("job")
+        return {"job": job or None, "result": await service.operations.result(view.call(), job) if job else None}
+
+    return [
+        Route(path, show, methods=["GET"]),
+        Route(path, start, methods=["POST"]),
+        Route(f"{path}/progress", progress, methods=["GET"]),
+        Route(f"{path}/one/{{run}}", show_one, methods=["GET"]),
+    ]
+
+
+def _lines(form: Form, name: str) -> list[str]:
+    text = form.optional(name) or ""
+    return [line.strip() for line in text.splitlines() if line.strip()]
