@@ -1,7 +1,7 @@
-"""Whether modes are worth their cost: figures with what they mean and what to do. Pure.
+"""Whether modes are worth their cost: figures with their meaning and advice. Pure.
 
-The conditions are those under which one bucket for all memories would be better: few users with several modes, many
-corrections, questions that mostly cross modes, and a model that chooses what the default would have been.
+One bucket for all memories would be better with few users of several modes, many corrections, questions that mostly
+cross modes, or a model that mostly chooses the default.
 """
 
 from collections.abc import Mapping
@@ -13,20 +13,22 @@ FEW_USERS_SHARE = 0.2
 """Share of users with several modes below which modes serve a minority."""
 
 MANY_CORRECTIONS = 5.0
-"""Corrections per hundred memories above which a person mends more than one turn of a usual conversation of twenty."""
+"""Corrections per hundred memories: above, a person corrects more than one turn of a conversation of twenty."""
 
 MANY_CROSSING = 0.5
-"""Share of questions above which asking across modes is the common case."""
+"""Share of questions across modes above which they are the common case."""
 
 HIGH_AGREEMENT = 0.95
-"""Share of agreement above which a model's choice changes less than one turn in twenty."""
+"""Share of agreement above which a model changes fewer than one turn in twenty."""
 
 MIN_COUNT = 20
 """Cases below which a share says little: one more would move it by five points."""
 
+TOO_FEW = f"Fewer than {MIN_COUNT} cases."
+
 
 class Criterion(NamedTuple):
-    """One figure: its value as text, what it counts, what it means, and what to do."""
+    """One figure, as texts."""
 
     title: str
     value: str
@@ -53,10 +55,10 @@ def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criter
             "Modes in use",
             str(in_use),
             "modes with memories",
-            "Modes keep apart what is said in different registers.",
-            "One mode is fine for one kind of conversation; look at the suggestions on the page Modes for others."
+            "Modes keep different ways of speaking apart.",
+            "One mode is enough for one kind of conversation. The page Modes suggests others."
             if in_use < 2
-            else "Each of them is searched by itself, by its own embedder.",
+            else "Each is searched separately, with its own embedder.",
             "good" if in_use > 1 else "unknown",
         ),
         corrections(telemetry.get("corrections", 0), memories),
@@ -66,12 +68,12 @@ def criteria_of_user(telemetry: Mapping[str, Any], memories: int) -> list[Criter
 
 def several_modes(users: int, of: int) -> Criterion:
     """Return the share of users with more than one mode."""
-    few = "Few use them: look at the suggested modes of a busy user, and declare one; if none fits, one mode is enough."
-    many = "People use them: keep modes."
+    few = "Few users have several: declare a suggested mode of a busy user. If none fits, one mode is enough."
+    many = "Users have several modes: keep them."
     return _share(
         "Users with more than one mode",
         (users, of, "users"),
-        "Modes earn their cost only where more than one is used.",
+        "Modes are worth their cost only for users of several.",
         (few, many, of > 0 and users / of < FEW_USERS_SHARE),
     )
 
@@ -81,21 +83,18 @@ def corrections(moved: int, of: int) -> Criterion:
     rate = 100 * moved / of if of else None
     is_bad = rate is not None and rate > MANY_CORRECTIONS
     advice = (
-        "Too many: describe each mode by what is said in it, set project defaults, or have clients name the mode."
+        "Too many: describe the contents of each mode, set project defaults, or have clients name the mode."
         if is_bad
-        else "Few memories had to be moved: leave defaults and descriptions as they are."
+        else "Few memories were moved: keep defaults and descriptions."
     )
     return Criterion(
         "Corrections per hundred memories",
         "-" if rate is None else f"{rate:.1f}",
         f"{moved:,} moved by hand or by a client, of {of:,} memories",
-        "A memory in the wrong mode is found only by asking across modes.",
+        "Only a question across modes finds a memory in the wrong mode.",
         advice if of >= MIN_COUNT else TOO_FEW,
         _level(of, is_bad=is_bad),
     )
-
-
-TOO_FEW = "Too few cases to say anything yet."
 
 
 def _of_usage(usage: Mapping[str, int], since: str) -> list[Criterion]:
@@ -105,22 +104,22 @@ def _of_usage(usage: Mapping[str, int], since: str) -> list[Criterion]:
         _share(
             "Questions across modes",
             (crossing, questions, f"questions {since}"),
-            "A question across modes is answered by ranks of several embedders, and less exactly than within one.",
+            "A question across modes merges the ranks of several embedders, and is less exact than within one mode.",
             (
                 "They are the common case: merge modes that are asked together.",
-                "Most questions stay within one mode: the borders are where they should be.",
+                "Most questions stay within one mode: the modes are well separated.",
                 questions > 0 and crossing / questions > MANY_CROSSING,
             ),
         ),
         _share(
             "Model and default agree",
             (agreeing, answers, f"answers of a language model {since}"),
-            "Where the model chooses the mode that the turn would have had anyway, asking it changes nothing."
+            "If the model chooses the default mode anyway, asking it changes nothing."
             if answers
-            else "No language model has chosen a mode; one may be set for turns whose client names none.",
+            else "No language model has chosen a mode. Configure one for turns whose client names none.",
             (
-                "It changes fewer than one turn in twenty: its calls could be saved.",
-                "The model moves turns that the default would misplace: keep it, and watch the corrections.",
+                "It changes fewer than one turn in twenty: its calls can be saved.",
+                "It moves turns that the default would misplace: keep it, and watch the corrections.",
                 answers > 0 and agreeing / answers > HIGH_AGREEMENT,
             ),
         ),

@@ -41,13 +41,13 @@ def hue(name: str | None) -> str:
     return f"hue-{crc32((name or '').encode()) % HUES}"
 
 
-def plural(number: int, one: str, many: str | None = None) -> str:
+def plural(number: int, singular: str, many: str | None = None) -> str:
     """Return a number with its noun.
 
     >>> plural(1, "memory", "memories"), plural(2, "turn")
     ('1 memory', '2 turns')
     """
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{count(number)} {singular if number == 1 else many or singular + 's'}"
 
 
 def sentence(text: str) -> str:
@@ -97,7 +97,7 @@ def run_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {run_value(one)}" for name, one in value.items()) or "none"
+        return ", ".join(f"{name} {run_value(field)}" for name, field in value.items()) or "none"
     if isinstance(value, list | tuple):
         return ", ".join(map(run_value, value)) or "none"
     return "none" if value is None else str(value)
@@ -131,7 +131,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 TYPES = {
     "": "Turns and summaries",
     "items": "Everything extracted",
-    "episodic": "episodic: turns as they were said",
+    "episodic": "episodic: turns",
     "semantic": "semantic: facts, preferences, decisions",
     "procedural": "procedural: how things are done",
     "document": "document: parts of resources",
@@ -144,15 +144,15 @@ ROLES = ("user", "assistant", "system", "tool")
 
 EMBEDDING_STATUSES = {
     "ready": "ready: found by meaning",
-    "pending": "pending: by words until it is embedded",
+    "pending": "pending: found by words until embedded",
     "stale": "stale: of an earlier text or embedder",
-    "failed": "failed: by words alone",
-    "not_applicable": "not applicable: no search finds it",
+    "failed": "failed: found by words only",
+    "not_applicable": "not applicable: hidden from searches",
 }
 
 MODE_SOURCES = {
-    "caller": "the caller said so",
-    "model": "the model decided",
+    "caller": "named by the caller",
+    "model": "chosen by a model",
     "project_default": "the project's default",
     "user_default": "the user's default",
     "fallback": "no client, model or default named one",
@@ -166,10 +166,10 @@ DECAY_TIMES = {
 }
 
 INTERACTION_MODES = {
-    "TASK": "something is to be done",
-    "EXPLORATION": "options are weighed",
+    "TASK": "something to do",
+    "EXPLORATION": "weighing options",
     "DEBUGGING": "something is broken",
-    "LEARNING": "something is to be understood",
+    "LEARNING": "something to understand",
     "GENERAL": "none of these",
 }
 """What a turn is for; it decides the budgets of a context."""
@@ -197,11 +197,11 @@ def speaker_of(memory: Mapping[str, Any]) -> str:
 def interaction_reason(memory: Mapping[str, Any]) -> str:
     """Return why a turn has its interaction mode."""
     if memory.get("interaction_mode") is None:
-        return "not decided yet: the first context that shows it decides"
+        return "not decided yet: the next context with this turn decides"
     if memory.get("interaction_corrected"):
         return "corrected by hand"
     confidence = memory.get("interaction_confidence") or 0.0
     if confidence < SURE_FROM:
-        return f"no other is sure enough: {percent(confidence)}"
+        return f"no other is likely enough: {percent(confidence)}"
     reader = f"the model {memory['model']}" if memory.get("understanding") == "model" else "rules and the classifier"
     return f"{percent(confidence)} sure, by {reader}"

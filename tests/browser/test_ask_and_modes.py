@@ -34,7 +34,7 @@ def test_a_mode_is_declared_renamed_made_default_and_deleted(
     page.goto("/admin/modes?user=demo&project=home")
     check_accessibility(page)
     page.get_by_label("Name", exact=True).fill("recipes")
-    page.get_by_label("What it is for").fill("what to cook")
+    page.get_by_label("Description").fill("what to cook")
     page.get_by_role("button", name="Declare").click()
     expect(page.get_by_role("status").first).to_have_text("Saved recipes.")
     page.get_by_role("link", name="recipes", exact=True).click()
@@ -70,14 +70,14 @@ def test_an_intention_is_set_and_a_consolidation_shows_what_it_changed(
     page.get_by_role("button", name="Consolidate now").click()
     expect(page.get_by_text("The run is done")).to_be_visible(timeout=30_000)
     page.get_by_role("link", name="What changed").click()
-    expect(page.get_by_role("heading", name="What a consolidation changed")).to_be_visible()
+    expect(page.get_by_role("heading", name="Changes of a consolidation")).to_be_visible()
     check_accessibility(page)
 
 
 def test_categories_are_declared_and_deleted(page: Page, check_accessibility: CheckAccessibility) -> None:
     page.goto("/admin/categories?user=demo&project=bakery")
     page.get_by_label("Name").fill("bread")
-    page.get_by_label("What belongs there").fill("flour, dough and baking")
+    page.get_by_label("Description").fill("flour, dough and baking")
     page.get_by_role("button", name="Declare").click()
     expect(page.get_by_role("heading", name="bread", level=1)).to_be_visible()
     check_accessibility(page)

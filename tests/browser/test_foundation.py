@@ -36,5 +36,5 @@ def test_a_path_that_is_none_is_a_page_that_leads_back(page: Page, check_accessi
     page.goto("/admin/nothing")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     check_accessibility(page)
-    page.get_by_role("link", name="To the overview").click()
+    page.get_by_role("link", name="Go to the overview").click()
     expect(page).to_have_url("/admin")

@@ -107,7 +107,7 @@ def test_a_memory_is_edited_restored_corrected_moved_and_forgotten(
     [memory_id] = remember(system, "backups", said)
     page.goto(f"/admin/memories/{memory_id}?user=demo")
     expect(page.locator("mark").first).to_have_text('The backup server is "Atlas" now.')
-    expect(page.get_by_text("the caller said so")).to_be_visible()
+    expect(page.get_by_text("named by the caller")).to_be_visible()
     check_accessibility(page)
 
     page.get_by_text("Edit the text").click()
@@ -115,8 +115,8 @@ def test_a_memory_is_edited_restored_corrected_moved_and_forgotten(
     page.get_by_role("button", name="Save the text").click()
     expect(page.get_by_role("status")).to_contain_text("a new version")
     assert text(system, memory_id) == "The backup server is Rhea now."
-    page.get_by_role("button", name="Undo: the text before again").click()
-    expect(page.get_by_role("status")).to_contain_text("stands again")
+    page.get_by_role("button", name="Undo: restore the previous text").click()
+    expect(page.get_by_role("status")).to_contain_text("Restored the previous text")
     assert text(system, memory_id) == said
 
     page.get_by_label("Interaction mode").select_option("LEARNING")

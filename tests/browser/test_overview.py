@@ -48,12 +48,12 @@ def is_within_width(page: Page) -> bool:
 def test_numbers_are_live_and_all_users_can_be_looked_at(
     page: Page, system: System, check_accessibility: CheckAccessibility
 ) -> None:
-    open_once(page, lambda: page.get_by_role("heading", name="Do modes pay here?").is_visible())
+    open_once(page, lambda: page.get_by_role("heading", name="Are modes worth their cost?").is_visible())
     expect(page.get_by_role("heading", name="demo", level=1)).to_be_visible()
     system.command("declare_mode", {"name": "live", "embedder": "general"})
     in_thread(remember(system, "The overview counts this turn while it is open.", "live", "live"))
     expect(memories_of(page, "live")).to_have_text("1", timeout=PUBLISHED_MS)
-    expect(page.get_by_role("heading", name="Do modes pay here?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Are modes worth their cost?")).to_be_visible()
     check_accessibility(page)
     page.set_viewport_size(PHONE)
     assert is_within_width(page)

@@ -80,8 +80,8 @@ async def test_hits_are_asked_for_as_a_client_would_and_explained(service: Memor
     assert "+2.00" in page
     assert "-0.50" in page
     assert "+1.50" in page, "the sum"
-    assert "For it: its meaning as a whole." in page
-    assert "Against it: its age." in page
+    assert "For: its meaning as a whole." in page
+    assert "Against: its age." in page
     assert "/admin/conversations/c1?user=u1&amp;project=p1&amp;of=p1&amp;at=2026-03-01T09%3A30%3A00Z#m-m1" in page
 
 

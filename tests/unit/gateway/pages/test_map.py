@@ -186,7 +186,7 @@ async def test_other_users_and_readers_change_nothing(wire: FakeWire) -> None:
 async def test_key_of_one_project_sees_its_map_and_is_told_to_pick_it(wire: FakeWire) -> None:
     of_one = Caller("one", "one", grants=(Grant.model_validate({"user_id": "ana", "project_id": "home"}),))
     async with pages_over(MemoryService(wire), of_one) as http:
-        assert "choose a project above" in (await http.get(PAGE)).text
-        assert "choose a project above" not in (await http.get(PAGE + "&project=home")).text
+        assert "Choose a project above" in (await http.get(PAGE)).text
+        assert "Choose a project above" not in (await http.get(PAGE + "&project=home")).text
         assert (await http.get(SUGGESTIONS)).status_code == 200
         assert "kitchen" in (await http.get(SUGGESTIONS + "&project=home")).text

@@ -176,5 +176,5 @@ async def test_foreign_users_and_mere_readers_are_refused(wire: FakeWire) -> Non
 async def test_an_empty_list_says_what_to_do(wire: FakeWire) -> None:
     wire.results["list.v1"] = {"items": [], "next": None, "total": 0}
     async with pages_over(MemoryService(wire)) as http:
-        assert "no memories of ana yet" in (await http.get(PAGE)).text
+        assert "ana has no memories yet" in (await http.get(PAGE)).text
         assert "Show all modes and projects" in (await http.get(PAGE + "&mode=code")).text

@@ -97,7 +97,7 @@ async def test_a_run_is_a_waterfall(wire: FakeWire) -> None:
 
 async def test_a_failure_leads_to_its_dead_letter(wire: FakeWire) -> None:
     text = await page(wire, "/admin/runs/memorize-0-1?user=u1", [FAILED])
-    for shown in ("invalid_value", "field <code>role</code>", "/admin/dead-letters?user=u1", "before its first step"):
+    for shown in ("invalid_value", "field <code>role</code>", "/admin/dead-letters?user=u1", "before the first step"):
         assert shown in text, shown
 
 
