@@ -22,7 +22,7 @@ from gateway.http.metrics import metrics_served
 from gateway.identification import check_key_file, identification_of, without_policy
 from gateway.keys.key_callers import KeyCallers
 from gateway.mcp.door import McpDoor
-from gateway.mem0.door import BODIES, mem0_routes
+from gateway.mem0.routes import BODIES, mem0_routes
 from gateway.pages.app import page_routes
 from gateway.pages.requests import PAGES
 from gateway.pages.sign_in import SIGN_IN, Sessions, SignIn

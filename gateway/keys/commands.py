@@ -14,7 +14,7 @@ from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 
 
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the commands and their options; `options.act` is then what to run with the file."""
+    """Add the commands and their options; `options.act` is then the function to run with the file."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     add = actions.add_parser("add", help="make a key and print it, once")
     add.add_argument("--principal", required=True, help="whose grants it has, by the policy file of AUTHORIZATION")
@@ -35,10 +35,7 @@ def run_key_command(
     *,
     has_policy: bool = True,
 ) -> int:
-    """Run a command on the file of keys, in a deployment with these boundary fields; return the exit code.
-
-    Without a policy the administrators among the keys are named.
-    """
+    """Run a command on the file of keys; return the exit code. Without a policy, `list` names the administrators."""
     if path is None:
         sys.stderr.write("set MODESTREAM_GATEWAY_KEYS to the file of keys\n")
         return os.EX_CONFIG
@@ -53,7 +50,7 @@ def run_key_command(
         sys.stderr.write(f"{'.'.join(map(str, first['loc']))}: {first['msg']}\n")
         return 1
     except BrokenPipeError:
-        # The reader of the output has ended.
+        # An OSError, but not of the file: the reader of the output has ended.
         raise
     except (OSError, ValueError) as problem:
         sys.stderr.write(f"{path}: {problem}\n")

@@ -2,8 +2,7 @@
 
     {"keys": [{"id": "k1", "sha256": "…", "principal": "app", "user_id": null, "label": "phone app", "expires": null}]}
 
-Guaranteed: written as a whole or not at all, readable by its owner alone; changes of several processes follow one
-another.
+Guaranteed: replaced atomically, readable by its owner only; changes of several processes are serialized.
 """
 
 import fcntl
@@ -21,10 +20,10 @@ from pydantic import BaseModel, Field
 from schemas.scopes import UserName
 
 KEY_PREFIX = "ms_"
-"""The beginning of every key, so that scanners of secrets find one in a repository."""
+"""Prefix by which secret scanners recognize a key in a repository."""
 
 KEY_BYTES = 32
-"""Random bytes of a key: too many to guess, so that a fast digest is enough."""
+"""Random bytes of a key: too many to guess, so a fast digest suffices."""
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
@@ -49,13 +48,13 @@ class KeyFile(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file; an absent one has no keys. Raises OSError, or ValueError with the reason."""
+        """Read a file; a missing one has no keys. Raises OSError, or ValueError with the reason."""
         if not path.exists():
             return cls()
         return cls.model_validate_json(path.read_bytes())
 
     def write(self, path: Path) -> None:
-        """Replace the file. Raises OSError."""
+        """Replace the file atomically. Raises OSError."""
         new = path.with_name(f"{path.name}.new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -66,7 +65,7 @@ class KeyFile(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def change(cls, path: Path, change: Callable[[Self], Self]) -> None:
-        """Replace the file by what `change` makes of it. Raises OSError, ValueError, and what `change` raises."""
+        """Apply `change` to the file. Raises OSError, ValueError, and the exceptions of `change`."""
         # A file of its own: the lock of the file itself would go with it when it is replaced.
         with os.fdopen(os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -87,5 +86,5 @@ def new_key() -> str:
 
 
 def digest_of(key: str) -> str:
-    """Return the digest that the file has of a key."""
+    """Return the digest of a key in the file."""
     return hashlib.sha256(key.encode()).hexdigest()

@@ -1,28 +1,41 @@
-"""The caller of a request, by an access token of an identity provider (OpenID Connect).
+"""The caller of a request, by an access token of an identity provider (OpenID Connect), or by a token or a key.
 
 Enters: `Authorization: Bearer` with a JWT. Leaves: the caller whose principal one of its claims names. Guaranteed: a
 token of another issuer, for another audience, expired, without signature, or signed with another algorithm is refused;
-no token is passed on.
+no token is passed on; a token with an unknown key id causes at most one request to the provider in `COOL_DOWN_S`.
 """
 
+import asyncio
+import logging
+import time
 from contextlib import suppress
 from typing import Any, Literal
 
+import httpx
 import jwt
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 
-from gateway.keys.callers import FailedLogins, caller_for
-from gateway.keys.jwks import SigningKeys
+from gateway.keys.key_callers import FailedLogins, KeyCallers, caller_for
 from gateway.service.calls import Caller
-from gateway.service.failures import Refused
+from gateway.service.failures import RETRY_AFTER_S, Refused
 from schemas.state.policies import Policy
 
+log = logging.getLogger(__name__)
+
+COOL_DOWN_S = 30.0
+"""Minimum distance between two requests to the provider: anyone can make up key ids."""
+
+MAX_AGE_S = 3600.0
+"""Time to live of the keys: one that the provider has withdrawn becomes invalid."""
+
+TIMEOUT_S = 5.0
+
 LEEWAY_S = 30
-"""Seconds by which the clocks of provider and gateway may differ."""
+"""Tolerated difference between the clocks of provider and gateway."""
 
 MAX_TOKEN_CHARS = 16_384
-"""Characters of a token that is looked at; servers bound headers anyway."""
+"""Characters of a token that is read; servers limit headers anyway."""
 
 REQUIRED_CLAIMS = ["exp", "iat", "iss", "aud", "sub"]
 
@@ -38,9 +51,56 @@ class OidcSettings(BaseModel, frozen=True, extra="forbid"):
     principal_claim: str = "sub"
     """The claim that names the principal of the policy file."""
     user_claim: str | None = None
-    """The claim with the only user whose memories the caller may name; None: those that its grants admit."""
+    """The claim with the only user that the caller may name; None: all that its grants admit."""
     algorithms: tuple[Algorithm, ...] = Field(default=("RS256", "ES256", "EdDSA"), min_length=1)
     jwks_url: str | None = None
+
+
+class SigningKeys:
+    """Public keys of the provider by id, fetched on demand; they stay valid while it is away. Of one event loop."""
+
+    def __init__(self, issuer: str, jwks_url: str | None, http: httpx.AsyncClient) -> None:
+        self._issuer = issuer
+        self._url = jwks_url
+        self._http = http
+        self._keys: dict[str | None, Any] = {}
+        self._asked_at = self._fetched_at = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def find(self, key_id: str | None) -> Any:
+        """Return a public key. Raises PyJWTError for an unknown id, Refused `unavailable` if none was ever fetched."""
+        if key_id not in self._keys or time.monotonic() - self._fetched_at > MAX_AGE_S:
+            await self._fetch()
+        if not self._keys:
+            raise Refused("unavailable", "tokens can't be checked just now", retry_after_s=RETRY_AFTER_S)
+        if key_id not in self._keys:
+            raise jwt.InvalidKeyError
+        return self._keys[key_id]
+
+    async def _fetch(self) -> None:
+        async with self._lock:
+            if time.monotonic() - self._asked_at < COOL_DOWN_S:
+                return
+            self._asked_at = time.monotonic()
+            try:
+                key_set = jwt.PyJWKSet.from_dict(await self._get(await self._address())).keys
+            except (httpx.HTTPError, jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
+                log.warning("the keys of the identity provider can't be read: %s", type(error).__name__)
+                return
+            self._keys = {key.key_id: key.key for key in key_set}
+            self._fetched_at = time.monotonic()
+
+    async def _address(self) -> str:
+        if self._url is None:
+            document = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+            if document["issuer"] != self._issuer:
+                raise ValueError("the document is of another issuer")
+            self._url = str(document["jwks_uri"])
+        return self._url
+
+    async def _get(self, url: str) -> Any:
+        answer = await self._http.get(url, timeout=TIMEOUT_S)
+        return answer.raise_for_status().json()
 
 
 class OidcCallers:
@@ -66,30 +126,42 @@ class OidcCallers:
 
     async def _claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a valid token. Raises PyJWTError, ValueError."""
-        wanted = self._settings
         header = jwt.get_unverified_header(token)
-        if header.get("alg") not in wanted.algorithms:
+        if header.get("alg") not in self._settings.algorithms:
             raise jwt.InvalidAlgorithmError
         claims: dict[str, Any] = jwt.decode(
             token,
             await self._keys.find(header.get("kid")),
-            algorithms=list(wanted.algorithms),
-            audience=wanted.audience,
-            issuer=wanted.issuer,
+            algorithms=list(self._settings.algorithms),
+            audience=self._settings.audience,
+            issuer=self._settings.issuer,
             leeway=LEEWAY_S,
             options={"require": REQUIRED_CLAIMS},
         )
         return claims
 
     def _caller(self, claims: dict[str, Any]) -> Caller:
-        """Return the caller that the claims name. Raises ValueError if one of them is missing."""
+        """Return the caller of the claims. Raises ValueError for a missing claim."""
         principal = _text(claims, self._settings.principal_claim)
         user = None if self._settings.user_claim is None else _text(claims, self._settings.user_claim)
         return caller_for(f"oidc:{claims['sub']}", principal, user, self._policy)
 
 
+class KeyOrTokenCallers:
+    """Implements `gateway.http.identity.Callers` over keys and tokens."""
+
+    def __init__(self, keys: KeyCallers, tokens: OidcCallers) -> None:
+        self._keys = keys
+        self._tokens = tokens
+
+    async def caller_of(self, headers: Headers, address: str) -> Caller:
+        """Return the caller of a token, or of a key. Raises Refused."""
+        callers = self._keys if token_in(headers) is None else self._tokens
+        return await callers.caller_of(headers, address)
+
+
 def token_in(headers: Headers) -> str | None:
-    """Return the JWT that was sent, which has three parts; None for none, as for a key of this gateway."""
+    """Return the JWT of a request, if it has one: a JWT has three parts, a key of this gateway one."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     is_token = scheme.lower() == "bearer" and token.count(".") == 2 and len(token) <= MAX_TOKEN_CHARS
     return token.strip() if is_token else None

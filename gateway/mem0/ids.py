@@ -1,7 +1,7 @@
-"""mem0's ids of a request, and where they lie here. Pure.
+"""mem0's ids of a request, mapped to scopes and conversations. Pure.
 
-`agent_id` and `run_id` are fields of the scope where its model has them. Else an agent's memories are a project, and a
-run is a conversation, so that both can be filtered by exactly.
+`agent_id` and `run_id` are fields of the scope if its model has them. Else an agent is a project and a run a
+conversation, so that both can be filtered exactly.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,8 @@ class Ids(NamedTuple):
     run_id: str | None = None
 
 
-class Places:
-    """Scopes and conversations of ids, in a deployment with these scopes. The `user_id` is the name of a boundary."""
+class IdMapping:
+    """Maps ids to scopes and conversations of a deployment, and back. The `user_id` is the name of a boundary."""
 
     def __init__(self, scope: type[Scope]) -> None:
         scope_fields = frozenset(scope.model_fields) - {*scope.boundary_fields}
@@ -40,16 +40,16 @@ class Places:
         self._agent = "agent_id" if "agent_id" in scope_fields else PROJECT
         self._run = "run_id" if "run_id" in scope_fields else None
 
-    def scope(self, ids: Ids) -> Json:
+    def write_scope(self, ids: Ids) -> Json:
         """Return the scope of a write."""
         return ({PROJECT: NO_AGENT} if PROJECT in self._fields else {}) | self._named(ids)
 
-    def selector(self, ids: Ids) -> Json:
-        """Return the selector of a read: any value of what is not named."""
+    def read_scope(self, ids: Ids) -> Json:
+        """Return the scope of a read, with any value of unnamed fields."""
         return {**dict.fromkeys(self._fields, ANY_VALUE), **self._named(ids)}
 
     def conversation(self, ids: Ids) -> str | None:
-        """Return the conversation that a read is bound to; None if the scope says it, or for all."""
+        """Return the conversation to filter a read by; None for all, or if the scope has the run."""
         return None if self._run else ids.run_id
 
     def _named(self, ids: Ids) -> Json:
@@ -75,7 +75,7 @@ def ids_of(*sources: Mapping[str, Any]) -> Ids:
     Ids(user_id='u1', agent_id=None, run_id='r1')
     """
     named: dict[str, str] = {}
-    for field, name, value in chain.from_iterable(map(_given, sources)):
+    for field, name, value in chain.from_iterable(map(_named_in, sources)):
         if name not in NAMES:
             raise Refused("invalid_value", "memories are filtered by user_id, agent_id and run_id alone", field)
         if not isinstance(value, str) or value in ("", ANY_VALUE):
@@ -85,19 +85,19 @@ def ids_of(*sources: Mapping[str, Any]) -> Ids:
     return Ids(**named)
 
 
-def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+def _named_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
     yield from ((name, name, fields[name]) for name in NAMES if fields.get(name) is not None)
     yield from _flattened(fields.get("filters") or {}, "filters")
 
 
 def _flattened(filters: object, path: str) -> Iterator[tuple[str, str, object]]:
-    """Yield field, name and value of each filter; `AND` is what filters side by side are."""
+    """Yield field, name and value of each filter; `AND` is the same as filters in one object."""
     if not isinstance(filters, dict):
         raise Refused("invalid_value", "filters are objects", path)
     for name, value in filters.items():
         field = f"{path}.{str(name)[:80]}"
         if name == "AND" and isinstance(value, list):
-            for place, one in enumerate(value):
-                yield from _flattened(one, f"{field}.{place}")
+            for index, inner in enumerate(value):
+                yield from _flattened(inner, f"{field}.{index}")
         else:
             yield field, name, value

@@ -10,7 +10,7 @@ import pytest
 from gateway.http.app import create_app
 from gateway.keys.key_callers import KeyCallers
 from gateway.keys.key_file import Key, KeyFile, digest_of
-from gateway.mem0.door import BODIES, mem0_routes
+from gateway.mem0.routes import BODIES, mem0_routes
 from gateway.service.service import MemoryService
 from schemas.state.policies import Policy
 from tests.worlds.in_memory_client import InMemoryTransport

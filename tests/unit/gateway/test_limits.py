@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 
 from gateway.http.limits import Limits
 from gateway.mcp.door import McpDoor
-from gateway.mem0.door import mem0_routes
+from gateway.mem0.routes import mem0_routes
 from gateway.service.buckets import MAX_BUCKETS, Buckets
 from gateway.service.calls import Caller
 from gateway.service.service import MemoryService

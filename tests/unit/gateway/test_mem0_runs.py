@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway.mem0.calls import MAX_HITS, MAX_SEARCHES
-from gateway.mem0.door import mem0_routes
+from gateway.mem0.routes import mem0_routes
 from gateway.service.service import MemoryService
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import http_over

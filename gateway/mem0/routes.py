@@ -1,7 +1,8 @@
-"""The routes under `/mem0`: those of mem0's server, and those that its client library asks for.
+"""The routes under `/mem0`: those of mem0's server, and those that its client library requests.
 
-Guaranteed: hosts, callers and limits of the gateway hold here too; a user is one that the key may use, and a memory's
-id is looked up among that user's memories alone; each path is served with and without a slash at its end.
+Guaranteed: hosts, callers and limits of the gateway apply here too; a user is one that the key may use, and a memory's
+id is looked up among that user's memories only; each path is served with and without a slash at its end. A field that
+no body here has is an error: nothing is ignored silently.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.http.calls import PathName, caller_of
 from gateway.http.contract import Shapes
@@ -17,36 +18,128 @@ from gateway.http.limits import CHARGE_WRITES
 from gateway.http.preferences import wait_of
 from gateway.http.problems import request_id_of
 from gateway.http.shapes import BodyReader, QueryReader
-from gateway.mem0.answers import history_of, memory_of
-from gateway.mem0.bodies import Mem0Add, Mem0Filter, Mem0Ids, Mem0ListQuery, Mem0PageQuery, Mem0Search, Mem0Update
-from gateway.mem0.calls import ANY_PROJECT, Mem0Calls
-from gateway.mem0.ids import Ids, Places, ids_of
+from gateway.mem0.calls import ANY_PROJECT, Mem0Calls, history_of, memory_of
+from gateway.mem0.ids import IdMapping, Ids, ids_of
 from gateway.service.access import require_user
 from gateway.service.calls import Call
 from gateway.service.failures import Refused
 from gateway.service.service import MemoryService
 from gateway.service.wire import Json
+from schemas.messages.lists import MAX_PAGE_ITEMS
+from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.scopes import Scope
 from schemas.state.policies import Permission
 
 DEFAULT_TOP_K = 10
-"""Hits of a search that names no number (docs/contract.md)."""
+"""Hits of a search without `top_k` (docs/contract.md)."""
 
-BODIES: Sequence[type[BaseModel]] = (Mem0Add, Mem0Filter, Mem0Search, Mem0Update)
-"""The bodies of the routes, for the document."""
+MAX_MESSAGES = 100
+"""Messages of one request, as turns of one request (docs/contract.md)."""
+
+DEFAULT_PAGE_ITEMS = 100
+"""Memories of a list without `top_k`, as in mem0's server."""
+
+MAX_PAGE = 1000
+"""The highest number of a page: each is read through those before it."""
+
+Filters = Annotated[
+    dict[str, Any], Field(description="`user_id`, `agent_id` and `run_id`, also within `AND`; others are refused.")
+]
 
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
 
 Endpoint = Callable[..., Awaitable[JSONResponse]]
 
 
+class Mem0Ids(BaseModel):
+    """The ids of a request. Without `user_id` it is the key's own user."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+
+
+class Mem0Message(BaseModel):
+    """One message: it becomes one turn, as it is. `name` is its speaker."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: str
+    content: str
+    name: str | None = None
+
+
+class Mem0Add(Mem0Ids):
+    """Messages to store. `infer`, `version`, `output_format` and `async_mode` have no effect."""
+
+    messages: Annotated[list[Mem0Message], Field(min_length=1, max_length=MAX_MESSAGES)]
+    metadata: dict[str, Any] | None = None
+    filters: Filters | None = None
+    timestamp: Annotated[int, Field(ge=0, le=253_402_300_799, description="Seconds since 1970.")] | None = None
+    infer: bool | None = None
+    version: str | None = None
+    output_format: str | None = None
+    async_mode: bool | None = None
+
+
+class Mem0Search(Mem0Ids):
+    """A question. `limit` is an older name of `top_k`.
+
+    `rerank`, `keyword_search`, `version` and `output_format` have no effect: every search is ranked, by words too.
+    """
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
+    filters: Filters | None = None
+    top_k: Annotated[int, Field(ge=1, le=100)] | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    rerank: bool | None = None
+    keyword_search: bool | None = None
+    version: str | None = None
+    output_format: str | None = None
+
+
+class Mem0Update(BaseModel):
+    """The new text; `data` is its older name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: str | None = None
+    data: str | None = None
+
+
+class Mem0Filter(Mem0Ids):
+    """What to list."""
+
+    filters: Filters | None = None
+
+
+class Mem0ListQuery(Mem0Ids):
+    """What to list, and how much of it."""
+
+    top_k: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = DEFAULT_PAGE_ITEMS
+
+
+class Mem0PageQuery(Mem0Ids):
+    """A page by its number."""
+
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 1
+    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_ITEMS)] = DEFAULT_PAGE_ITEMS
+
+
+BODIES: Sequence[type[BaseModel]] = (Mem0Add, Mem0Filter, Mem0Search, Mem0Update)
+"""The bodies of the routes, for the document."""
+
+
 def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter:
     """Return the routes of mem0's shape."""
-    places = Places(scope)
-    calls = Mem0Calls(service, Shapes(scope), places)
+    id_mapping = IdMapping(scope)
+    calls = Mem0Calls(service, Shapes(scope), id_mapping)
     router = APIRouter(prefix="/mem0", tags=["mem0"])
     _add_lists(router, calls)
-    _add_memories(router, service, places)
+    _add_memories(router, service, id_mapping)
 
     async def ping(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "org_id": "default", "project_id": "default", "user_email": None})
@@ -56,9 +149,9 @@ def mem0_routes(service: MemoryService, scope: type[Scope] = Scope) -> APIRouter
 
 
 def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
-    body, search = _body(Mem0Add), _body(Mem0Search)
+    body, search = BodyReader(Mem0Add, frozenset()), BodyReader(Mem0Search, frozenset())
     filters = BodyReader(Mem0Filter, frozenset(), is_optional=True)
-    query, pages, owner = (QueryReader(one, frozenset()) for one in (Mem0ListQuery, Mem0PageQuery, Mem0Ids))
+    query, pages, owner = (QueryReader(model, frozenset()) for model in (Mem0ListQuery, Mem0PageQuery, Mem0Ids))
 
     async def add(request: Request, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         fields = (await body.read(request)).fields
@@ -92,7 +185,7 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     async def delete_all(request: Request) -> JSONResponse:
         ids = ids_of(owner.read(request).fields)
         if ids.user_id is None:
-            raise Refused("invalid_value", "to forget much at once, name the user", "user_id")
+            raise Refused("invalid_value", "to forget many memories, give `user_id`", "user_id")
         await calls.forget_all(_call(request, ids, "manage"), ids)
         return JSONResponse({"message": "All relevant memories deleted"})
 
@@ -106,8 +199,8 @@ def _add_lists(router: APIRouter, calls: Mem0Calls) -> None:
     _serve(router, "DELETE", both, delete_all, "mem0_delete_all", "Forget a user, agent or run", owner.openapi())
 
 
-def _add_memories(router: APIRouter, service: MemoryService, places: Places) -> None:
-    update = _body(Mem0Update)
+def _add_memories(router: APIRouter, service: MemoryService, id_mapping: IdMapping) -> None:
+    update = BodyReader(Mem0Update, frozenset())
     query = QueryReader(Mem0Ids, frozenset())
 
     def call_of(request: Request, permission: Permission) -> Call:
@@ -115,7 +208,7 @@ def _add_memories(router: APIRouter, service: MemoryService, places: Places) -> 
 
     async def get(request: Request, memory_id: PathName) -> JSONResponse:
         memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
-        return JSONResponse(memory_of(places, memory))
+        return JSONResponse(memory_of(id_mapping, memory))
 
     async def history(request: Request, memory_id: PathName) -> JSONResponse:
         memory = await service.memories.get(call_of(request, "read"), ANY_PROJECT, memory_id)
@@ -124,8 +217,11 @@ def _add_memories(router: APIRouter, service: MemoryService, places: Places) -> 
     async def edit(request: Request, memory_id: PathName) -> JSONResponse:
         call = call_of(request, "write")
         fields = (await update.read(request)).fields
-        memory = await service.memories.edit(call, ANY_PROJECT, memory_id, _text_of(fields))
-        return JSONResponse({"message": "Memory updated successfully!", **memory_of(places, memory)})
+        texts = [fields[name] for name in ("text", "data") if fields.get(name) is not None]
+        if len(texts) != 1 or not texts[0]:
+            raise Refused("invalid_value", "give the new text as `text`", "text")
+        memory = await service.memories.edit(call, ANY_PROJECT, memory_id, str(texts[0]))
+        return JSONResponse({"message": "Memory updated successfully!", **memory_of(id_mapping, memory)})
 
     async def delete(request: Request, memory_id: PathName) -> JSONResponse:
         done = await service.memories.forget(call_of(request, "manage"), ANY_PROJECT, memory_id)
@@ -152,7 +248,7 @@ def _serve(
     document: Json | None = None,
 ) -> None:
     """Serve an endpoint at several paths; the document shows the first."""
-    for path in (f"{one}{slash}" for one in paths for slash in ("", "/")):
+    for path in (f"{path}{slash}" for path in paths for slash in ("", "/")):
         router.add_api_route(
             path,
             endpoint,
@@ -172,17 +268,6 @@ def _call(request: Request, ids: Ids, permission: Permission) -> Call:
         raise Refused("invalid_value", "give `user_id`: this key has no user of its own", "user_id")
     require_user(caller, user, permission)
     return Call.within(caller, user, wait_of(request.headers.get("prefer")), request_id_of(request))
-
-
-def _body(model: type[BaseModel]) -> BodyReader:
-    return BodyReader(model, frozenset())
-
-
-def _text_of(fields: Json) -> str:
-    texts = [fields[name] for name in ("text", "data") if fields.get(name) is not None]
-    if len(texts) != 1 or not texts[0]:
-        raise Refused("invalid_value", "give the new text as `text`", "text")
-    return str(texts[0])
 
 
 def _page(request: Request, page: Mem0PageQuery, listed: Json) -> dict[str, Any]:
