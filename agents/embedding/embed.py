@@ -83,8 +83,6 @@ class Embed:
             return replace(due, error=_error_text(missing))
         try:
             encoded = await self._encode(memory, embedder, space, self._indexes.at(due.partition))
-            if space.fingerprint.passage_prefix:
-                encoded = replace(encoded, interaction_probabilities=None)
             return replace(due, space=space, vectors=encoded)
         except Unavailable:
             raise

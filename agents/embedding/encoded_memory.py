@@ -11,10 +11,9 @@ from schemas.state.modes import VectorSpace
 class EncodedMemory:
     """A memory with its vectors and their space, or with an error; `strays` are locations of outdated vectors.
 
-    `memory` is None for a forgotten one; one that is not searchable has no vectors. `vectors` have interaction
-    probabilities only where the text was embedded without a prefix. `held` are digests of other spaces of its mode with
-    a vector of its text, which stay. `beside` is the memory with a vector of its mode's former embedder, made as well
-    while that one serves. `is_release`: nothing is due but to remove the other vectors.
+    `memory` is None for a forgotten one; one that is not searchable has no vectors. `held` are digests of other spaces
+    of its mode with a vector of its text, which stay. `beside` is the memory with a vector of its mode's former
+    embedder, made as well while that one serves. `is_release`: nothing is due but to remove the other vectors.
     """
 
     memory_id: str

@@ -21,7 +21,6 @@ from agents.rules.interaction.decision import (
     smooth_interaction,
 )
 from agents.rules.interaction.stability import StabilitySource, assume_stable
-from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction
@@ -48,12 +47,11 @@ class InteractionReader:
         Unavailable or ModelMissing while the general embedder does not answer.
         """
         try:
+            # A turn that `general` has just embedded is in its cache: no second pass of the model.
             encoded = await encode_memory(self._general(), memory)
         except RuntimeError as refused:
             # The memory is found by words, and its interaction mode is not known.
             raise ModelMissing(f"the general model refuses the text: {refused}") from refused
-        if encoded.interaction_probabilities is not None and memory.text == embedding_text(memory):
-            return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         # The classifier knows vectors of length 1; that of a long text is a mean, and shorter.
         [vector] = normalise_rows(encoded.pooled[np.newaxis])
         return pool_votes(self._classifier.probabilities(memory.text, vector), intent, model)

@@ -7,15 +7,13 @@ never an instruction.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from agents.ports.categories import Categories
 from agents.ports.clock import Clock
 from agents.ports.language_model import LanguageModel
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
-from agents.rules.interaction.decision import apply_threshold, pool_votes
+from agents.rules.interaction.decision import apply_threshold
 from agents.rules.items.claims import with_known_items
 from agents.rules.memory.understanding import UNANSWERABLE_PROFILE, current_text_hash, needs_understanding
 from agents.rules.memory.visibility import may_show_model
@@ -26,13 +24,12 @@ from agents.rules.prompts.prompting import (
     Template,
     build_understanding_prompt,
 )
-from agents.rules.text.passages import embedding_text
 from agents.understanding.earlier_items import MAX_EARLIER_ITEMS, EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.internal.events import Refresh, Understood
 from schemas.models.language import Prompt, Unanswerable
-from schemas.models.vectors import MemoryFilter, Vector
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.categories import Taxonomy
 from schemas.state.interaction import Interaction
@@ -78,16 +75,9 @@ class Understand:
         self._memories = memories
         self._clock = clock
 
-    async def by_rules(self, memory: Memory, probabilities: Vector | None = None) -> Interaction | None:
-        """Classify a turn without a language model; None if it is classified already, or needs no classification.
-
-        `probabilities` are those of the classifier for the embedded text, if they are known.
-        """
-        if not needs_understanding(memory):
-            return None
-        if probabilities is not None and memory.text == embedding_text(memory):
-            return apply_threshold(pool_votes(probabilities.astype(np.float64), None, None))
-        return apply_threshold(await self._reader.read(memory))
+    async def by_rules(self, memory: Memory) -> Interaction | None:
+        """Classify a turn without a language model; None if it is classified already, or needs no classification."""
+        return apply_threshold(await self._reader.read(memory)) if needs_understanding(memory) else None
 
     async def until_available(self) -> None:
         """Wait until the model may be asked; never returns without one."""

@@ -48,8 +48,6 @@ class Encoded:
     interaction in text order, shape (tokens, `token_dim` of the fingerprint); no rows if the model gives none. Of a
     query: a row of length 1 for each token except special ones, with its position in `spans`. Of a passage: a row for
     each token of a content word, quantised to 8-bit integers and so only nearly of length 1, without `spans`.
-    `interaction_probabilities` is the probability of each interaction mode, shape (5,), if the embedder classifies
-    passages.
 
     A text that is cut into passages (`agents.rules.text.passages`) has `passages`; its `pooled` is their mean, shorter
     than 1, and of length 1 if an index returned it. Its `tokens` are theirs, one passage after the other. A shorter
@@ -58,7 +56,6 @@ class Encoded:
 
     pooled: Vector
     tokens: Matrix
-    interaction_probabilities: Vector | None = None
     spans: Spans | None = None
     passages: PassageVectors | None = None
 

@@ -57,10 +57,9 @@ def open_embedders(settings: Settings) -> EmbedderRegistry:
         settings.embedder_dir,
         settings.embedders,
         settings.embedding_precision,
-        settings.embedding_threads,
-        INTERACTION_MODEL,
-        settings.presets,
-        60 * settings.embedder_idle_minutes,
+        threads=settings.embedding_threads,
+        presets=settings.presets,
+        idle_s=60 * settings.embedder_idle_minutes,
     )
 
 

@@ -53,7 +53,7 @@ class CachedModel:
             made = self._model.query(text) if role == "query" else self._model.passage(text)
             spans = np.zeros((0, 2), np.int32) if made.spans is None else made.spans
             self._cache |= {f"{key}-pooled": made.pooled, f"{key}-tokens": made.tokens, f"{key}-spans": spans}
-        return Encoded(self._cache[f"{key}-pooled"], self._cache[f"{key}-tokens"], None, self._cache[f"{key}-spans"])
+        return Encoded(self._cache[f"{key}-pooled"], self._cache[f"{key}-tokens"], self._cache[f"{key}-spans"])
 
 
 class CachedEmbedder(LanguageRoutingEmbedder):

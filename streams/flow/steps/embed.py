@@ -1,4 +1,4 @@
-"""`Embed` and `Understand` on the topic of remembered memories: vector and interaction mode by the same model pass.
+"""`Embed` and `Understand` on the topic of remembered memories: vectors, and from them interaction modes.
 
 Many memories are in flight at once; vectors are written in batches, in order. One event reports both to `Remember`, so
 that a turn costs one write of its record. Language models are asked in the background.
@@ -137,9 +137,7 @@ class EmbedRemembered:
         with nullcontext() if part is None else part.timer, step("memorize.index"):
             encoded = await self._encoded(event, partition)
             understand = self._understand_at(partition)
-            interaction = await until_available(
-                lambda: _classify(understand, event.memory, encoded), "embedder", self._meters
-            )
+            interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
         return EmbeddedMemory(encoded, partition, interaction, carried_headers(), part)
 
     def _encoded(self, event: RememberedEvent, partition: int) -> Awaitable[EncodedMemory]:
@@ -159,9 +157,8 @@ class EmbedRemembered:
                 end_part(self._runs, "index", one.encoded.memory, one.partition, one.part)
 
 
-async def _classify(understand: Understand, memory: Memory, encoded: EncodedMemory) -> Interaction | None:
-    probabilities = None if encoded.vectors is None else encoded.vectors.interaction_probabilities
+async def _classify(understand: Understand, memory: Memory) -> Interaction | None:
     try:
-        return await understand.by_rules(memory, probabilities)
+        return await understand.by_rules(memory)
     except ModelMissing:
         return None  # Classified lazily, at request time.

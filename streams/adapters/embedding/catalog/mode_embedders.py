@@ -37,7 +37,6 @@ class CachedVectors:
 
     pooled: Vector
     tokens: QuantisedTokens
-    interaction_probabilities: Vector | None
 
     @property
     def bytes(self) -> int:
@@ -98,15 +97,11 @@ def _to_cached(encoded: Encoded) -> CachedVectors:
     """Return a read-only copy, with the token vectors as 8-bit integers."""
     pooled = np.array(encoded.pooled, np.float32)
     pooled.flags.writeable = False
-    return CachedVectors(
-        pooled,
-        quantise_tokens(encoded.tokens),
-        None if encoded.interaction_probabilities is None else np.array(encoded.interaction_probabilities),
-    )
+    return CachedVectors(pooled, quantise_tokens(encoded.tokens))
 
 
 def _from_cached(cached: CachedVectors) -> Encoded:
-    return Encoded(cached.pooled, dequantise_tokens(cached.tokens), cached.interaction_probabilities)
+    return Encoded(cached.pooled, dequantise_tokens(cached.tokens))
 
 
 def _retrieve_exception(task: asyncio.Task[CachedVectors]) -> None:

@@ -53,16 +53,13 @@ class EmbedderRegistry:
         directory: Path,
         threads: int = 0,
         backoff: LoadBackoff | None = None,
-        classifier: Path | None = None,
         idle_s: float = 0.0,
     ) -> None:
         """Start the process of `general`. `entries` has the embedders by all their names.
 
-        `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. `classifier`
-        is the file of the classifier of interaction modes, which runs on the passages of `general`. A model is
+        `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. A model is
         unloaded after `idle_s` without a use; 0: never. Workers with the same `directory` share the models' processes.
         """
-        self._classifier = classifier
         self._directory = directory
         self._idle_s = idle_s
         self._watching: asyncio.Task[None] | None = None
@@ -86,7 +83,6 @@ class EmbedderRegistry:
         configured: Mapping[str, ConfiguredEmbedder],
         precision: Precision,
         threads: int = 0,
-        classifier: Path | None = None,
         presets: Collection[str] | None = None,
         idle_s: float = 0.0,
     ) -> Self:
@@ -97,7 +93,7 @@ class EmbedderRegistry:
         Raises ValueError for a configured embedder that would replace `general`.
         """
         catalog = build_catalog(models, configured, precision, presets)
-        return cls(catalog, directory, threads, classifier=classifier, idle_s=idle_s)
+        return cls(catalog, directory, threads, idle_s=idle_s)
 
     async def start(self) -> None:
         """Begin to load `general`, and its model of other languages if that was exported before."""
@@ -188,13 +184,7 @@ class EmbedderRegistry:
     def _model(self, entry: CatalogEntry) -> ModelLoader:
         if entry.name not in self._models:
             start = partial(
-                ProcessEmbedder.start,
-                entry.local,
-                self._directory,
-                self._threads,
-                export=entry.export,
-                hub=entry.hub,
-                classifier=self._classifier if entry is self._entries[GENERAL] else None,
+                ProcessEmbedder.start, entry.local, self._directory, self._threads, export=entry.export, hub=entry.hub
             )
             for_users = partial(_reason_for_users, entry)
             self._models[entry.name] = ModelLoader(entry.name, start, self._backoff, for_users, self._agreed)

@@ -29,7 +29,7 @@ PROJECT_ROOT = Path(__file__).parents[4]
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Passages run in parallel on all cores, so one matrix product must not use more than one."""
 
-PROTOCOL = 3
+PROTOCOL = 4
 """To be increased with every change of what crosses the connection or is mapped: workers of two releases run side by
 side."""
 

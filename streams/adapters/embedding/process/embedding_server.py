@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
@@ -20,16 +19,14 @@ MAX_REASON_BYTES = 1000
 LoadedModel = FastembedModel | CrossEncoderModel
 
 
-def load_models(options: dict[str, Any]) -> tuple[LoadedModel, InteractionClassifier | None]:
-    """Export or download the model where the options say so, load it and the classifier. Raises ModelMissing."""
+def load_model(options: dict[str, Any]) -> LoadedModel:
+    """Export or download the model where the options say so, and load it. Raises ModelMissing."""
     try:
         local = ensure_model(options)
-        model = CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
+        return CrossEncoderModel.load(local) if local.scores_pairs else FastembedModel.load(local)
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
         raise ModelMissing(str(problem) if is_reason else f"{type(problem).__name__}: {problem}") from problem
-    file = options["classifier"]
-    return model, InteractionClassifier.loads(Path(file).read_bytes()) if file else None
 
 
 def ensure_model(options: dict[str, Any]) -> LocalModel:
@@ -53,13 +50,11 @@ def refusal(problem: ModelMissing) -> bytes:
 class EmbeddingServer:
     """Answers in any order: passages where `texts` runs them; a query at once, in the thread that read it."""
 
-    def __init__(
-        self, model: LoadedModel, write: Write, texts: WorkerLine, classifier: InteractionClassifier | None = None
-    ) -> None:
+    def __init__(self, model: LoadedModel, write: Write, texts: WorkerLine) -> None:
         self._model = model
         self._write = write
         self._texts = texts
-        self._passages = PassageAnswers(model, write, texts.note, classifier)
+        self._passages = PassageAnswers(model, write, texts.note)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until the input ends."""

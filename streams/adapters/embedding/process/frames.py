@@ -18,9 +18,9 @@ from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 FRAME_HEADER = struct.Struct("<IBI")
 """Id, kind, and the number of bytes that follow."""
 
-VECTOR_SIZES = struct.Struct("<IIIII")
-"""The lengths of the interaction probabilities and of the pooled vector, the token vectors' rows and columns, and 1 for
-a query. Five 32-bit words, so that the floats behind them are aligned."""
+VECTOR_SIZES = struct.Struct("<IIII")
+"""The length of the pooled vector, the token vectors' rows and columns, and 1 for a query. 32-bit words, so that the
+floats behind them are aligned."""
 
 PREFIX_LENGTH = struct.Struct("<I")
 """The number of bytes of a request's prefix; the text follows."""
@@ -115,15 +115,12 @@ def request_key(data: bytes) -> bytes:
 
 
 def encode_vectors(encoded: Encoded) -> bytes:
-    """Return vectors as bytes: interaction probabilities, pooled vector, token vectors.
+    """Return vectors as bytes: the pooled vector, then the token vectors.
 
     A passage's token vectors are quantised; a query's are floats, with their spans behind them.
     """
     rows, dim = encoded.tokens.shape
-    given = encoded.interaction_probabilities
-    probabilities = np.zeros(0, np.float32) if given is None else given
-    sizes = VECTOR_SIZES.pack(len(probabilities), len(encoded.pooled), rows, dim, encoded.spans is not None)
-    head = sizes + probabilities.tobytes() + encoded.pooled.tobytes()
+    head = VECTOR_SIZES.pack(len(encoded.pooled), rows, dim, encoded.spans is not None) + encoded.pooled.tobytes()
     if encoded.spans is None:
         return head + quantise_tokens(encoded.tokens).tobytes()
     return head + encoded.tokens.tobytes() + encoded.spans.tobytes()
@@ -131,14 +128,11 @@ def encode_vectors(encoded: Encoded) -> bytes:
 
 def decode_vectors(data: bytes) -> Encoded:
     """Parse vectors; all but a passage's token vectors are read-only views of `data`."""
-    count, dim, rows, token_dim, is_query = VECTOR_SIZES.unpack_from(data)
-    probabilities = np.frombuffer(data, np.float32, count, VECTOR_SIZES.size) if count else None
-    pooled = np.frombuffer(data, np.float32, dim, VECTOR_SIZES.size + 4 * count)
-    start, shape = VECTOR_SIZES.size + 4 * (count + dim), (rows, token_dim)
+    dim, rows, token_dim, is_query = VECTOR_SIZES.unpack_from(data)
+    pooled = np.frombuffer(data, np.float32, dim, VECTOR_SIZES.size)
+    start, shape = VECTOR_SIZES.size + pooled.nbytes, (rows, token_dim)
     if not is_query:
-        return Encoded(
-            pooled, dequantise_tokens(np.frombuffer(data, np.int8, offset=start).reshape(shape)), probabilities
-        )
+        return Encoded(pooled, dequantise_tokens(np.frombuffer(data, np.int8, offset=start).reshape(shape)))
     tokens = np.frombuffer(data, np.float32, rows * token_dim, start).reshape(shape)
     spans = np.frombuffer(data, np.int32, offset=start + tokens.nbytes).reshape(rows, 2)
-    return Encoded(pooled, tokens, probabilities, spans)
+    return Encoded(pooled, tokens, spans)

@@ -9,14 +9,11 @@ passages of its connection wait or short ones run; where the process dies over w
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import thread_time
 from typing import Protocol
 
-import numpy as np
-
-from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.fastembed_model import ModelOutput, PreparedText
 from streams.adapters.embedding.process import frames
@@ -63,13 +60,10 @@ class FinishedRun:
 class PassageAnswers:
     """Passages of one connection in, their answers written in any order."""
 
-    def __init__(
-        self, model: PassageModel, write: Write, note: NotePassage, classifier: InteractionClassifier | None = None
-    ) -> None:
+    def __init__(self, model: PassageModel, write: Write, note: NotePassage) -> None:
         self._model = model
         self._write = write
         self._note = note
-        self._classifier = classifier
         self._changing = threading.Lock()
         self._waiting = 0
         """Passages that are read and have not begun."""
@@ -143,17 +137,7 @@ class PassageAnswers:
 
     def _vectors(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
         encoded = self._model.finish_passages([output for _, output in outputs])
-        if (classifier := self._classifier) is not None:
-            # Here, not in the worker: its event loop has less time to spare than these threads.
-            probabilities = [
-                classifier.probabilities(output.prepared.text, one.pooled).astype(np.float32)
-                for (_, output), one in zip(outputs, encoded, strict=True)
-            ]
-            encoded = [
-                replace(one, interaction_probabilities=row) for one, row in zip(encoded, probabilities, strict=True)
-            ]
-        contents = [frames.encode_vectors(one) for one in encoded]
         return [
-            frames.encode_frame(number, frames.VECTORS, content)
-            for (number, _), content in zip(outputs, contents, strict=True)
+            frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(vectors))
+            for (number, _), vectors in zip(outputs, encoded, strict=True)
         ]

@@ -82,19 +82,17 @@ class ProcessEmbedder:
         *,
         export: Precision | None = None,
         hub: str | None = None,
-        classifier: Path | None = None,
         limits: HangLimits | None = None,
     ) -> Self:
         """Start with a model, or connect to its process in the directory of such processes.
 
         0 threads means one for each core that this process may use.
         `export` is the precision to export the model in if it is missing; `hub` names the repository to download it
-        from if its folder lacks files; `classifier` is the file of the classifier that also runs on every passage.
+        from if its folder lacks files.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
-        options["classifier"] = None if classifier is None else str(classifier.absolute())
         command = (*CHILD_COMMAND, json.dumps(options, sort_keys=True))
         return cls(
             command,

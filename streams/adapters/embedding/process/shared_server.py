@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_models, refusal
+from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_model, refusal
 from streams.adapters.embedding.process.turn_pool import TurnPool
 from streams.adapters.embedding.process.work_slots import WorkSlots
 
@@ -137,7 +137,7 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     server.accept_one()
     threading.Thread(target=server.accept_all, daemon=True).start()
     try:
-        model, classifier = load_models(options)
+        model = load_model(options)
     except ModelMissing as problem:
         server.refuse(refusal(problem))
         os._exit(1)
@@ -146,6 +146,6 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
 
     def serve(connection: Connection) -> None:
         line = pool.line(str(connection.number))
-        EmbeddingServer(model, connection.write, line, classifier).serve(connection.requests)
+        EmbeddingServer(model, connection.write, line).serve(connection.requests)
 
     server.run(hello(model), serve)

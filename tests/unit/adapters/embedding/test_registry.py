@@ -55,6 +55,16 @@ async def test_all_modes_of_a_model_share_one_process(registry: EmbedderRegistry
     assert len(pids(registry)) == 2
 
 
+async def test_text_of_one_mode_is_not_embedded_again_for_another(registry: EmbedderRegistry) -> None:
+    """The classifier of interaction modes reads turns that `general` has just embedded."""
+    await (await ready(registry, TINY)).passage("red")
+    process = registry._models["tiny"].loaded
+    assert process is not None
+    answered = process._child.responses
+    await registry.of(TINY.model_copy(update={"name": "other", "query_prefix": "a"})).passage("red")
+    assert process._child.responses == answered
+
+
 async def test_equal_modes_share_one_embedder_object(registry: EmbedderRegistry) -> None:
     embedder = await ready(registry, TINY)
     assert registry.of(TINY) is embedder

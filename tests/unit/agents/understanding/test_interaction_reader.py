@@ -64,23 +64,6 @@ async def test_long_text_is_classified_by_a_vector_of_length_1() -> None:
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
 
 
-async def test_stored_interaction_is_not_classified_again() -> None:
-    harness = ReaderHarness("TASK", 0.9)
-    model = harness.embedders.model("general")
-    shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
-
-    class ReadingEmbedder:
-        """An embedder that records its inputs."""
-
-        async def passage(self, text: str, *, boundary: str = "") -> Encoded:
-            return replace(await model.passage(text), interaction_probabilities=shares)
-
-    reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), harness.classifier)
-    assert (await reader.read(made("tea"))).mode == "DEBUGGING"
-    assert harness.classifier.asked == []
-    assert (await reader.read(made("tea", resources=(PICTURE,)))).mode == "TASK", "captions are not classified"
-
-
 async def test_leading_mode_is_returned_below_the_threshold() -> None:
     read = await ReaderHarness("TASK", 0.6).reader.read(made("tea"))
     assert (read.mode, read.confidence) == ("TASK", 0.6)
