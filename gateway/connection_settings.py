@@ -7,8 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
-from schemas.internal.service import TopicPrefix
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor, TopicPrefix
 from schemas.scope_models import load_scope
 from schemas.scopes import Scope, ScopeValue, UserName
 

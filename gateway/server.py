@@ -42,7 +42,7 @@ from gateway.wire.feeds import Feeds
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.measured import MeasuredWire
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor
 
 log = logging.getLogger(__name__)
 

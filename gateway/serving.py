@@ -23,7 +23,7 @@ from gateway.http.connections import Connection, Connections
 from gateway.http.limits import Limits
 from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord, Succession
 from gateway.wire.follow import Cluster
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor
 
 GRACEFUL_S = 2
 """Seconds that open answers may take after a signal; event streams would hold it up for ever."""

@@ -21,8 +21,7 @@ from operations.copy.position import CopyPosition
 from operations.deployment import deployment_at, named_scope
 from operations.progress import Progress
 from operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
-from schemas.internal.service import check_topic_prefix
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor, check_topic_prefix
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 from streams.adapters.kafka.deployment_log import read_successor

@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 
-from schemas.internal.successor import PAUSE_S, Successor, SuccessorState
+from schemas.internal.service import PAUSE_S, Successor, SuccessorState
 from streams.adapters.kafka.deleted_topics import delete_topics, topics_of_deployment
 from streams.adapters.kafka.deployment_log import read_successor, write_successor
 from streams.adapters.kafka.group_members import hosts_of_members

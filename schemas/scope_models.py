@@ -11,9 +11,18 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, RootModel, SerializeAsAny, create_model
 from pydantic.fields import FieldInfo
 
-from schemas.boundary_declaration import class_attributes, declared_boundary, problem_of_declaration
 from schemas.internal.changes import Change, IssuedCommands
-from schemas.scopes import VALUE_SCHEMA, Scope, Selector, check_scope_value, exact_value_check, parse_selected
+from schemas.scopes import (
+    VALUE_SCHEMA,
+    Scope,
+    Selector,
+    check_scope_value,
+    class_attributes,
+    declared_boundary,
+    exact_value_check,
+    parse_selected,
+    problem_of_declaration,
+)
 
 MessageT = TypeVar("MessageT", bound=BaseModel)
 
@@ -33,11 +42,11 @@ def _import(path: str) -> object:
     if not module:
         raise ValueError(f"{path!r} is not a dotted path such as package.module.Model")
     try:
-        found: object = getattr(importlib.import_module(module), name)
+        model: object = getattr(importlib.import_module(module), name)
     # The import of a module may raise anything.
     except Exception as problem:
         raise ValueError(f"{path!r} can't be imported: {problem}") from problem
-    return found
+    return model
 
 
 def deployed_scope(model: object) -> type[Scope]:
@@ -168,9 +177,11 @@ def _selector_field(name: str, field: FieldInfo, *, is_boundary: bool) -> tuple[
     """Return type and default of a selector's field: one value for the boundary; else one value, a list, or `*`."""
     value: Any = _value(field)
     if is_boundary:
-        one = Annotated[value, BeforeValidator(exact_value_check(name), json_schema_input_type=value)]
-        return one, REQUIRED if field.is_required() else field.default
-    given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
+        exact = Annotated[value, BeforeValidator(exact_value_check(name), json_schema_input_type=value)]
+        return exact, REQUIRED if field.is_required() else field.default
+    accepted: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
     admitted: Any = Annotated[tuple[value, ...], Field(fail_fast=True)] | None
-    selected = Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]
+    selected = Annotated[
+        admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=accepted)
+    ]
     return selected, REQUIRED if field.is_required() else (field.default,)

@@ -3,8 +3,8 @@
 The boundary key is the Kafka key of all events of a boundary, so that they are in one partition.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields, boundary_key
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_serializer
@@ -27,6 +27,12 @@ ScopeFields = Mapping[str, str]
 
 PROJECT_FIELD = "project_id"
 """The project field of every scope model; modes can be declared for one project."""
+
+BOUNDARY_ATTRIBUTE = "boundary_fields"
+"""Class attribute in which a model declares its boundary."""
+
+DECLARATION = f'{BOUNDARY_ATTRIBUTE}: ClassVar[tuple[str, ...]] = ("organization_id", "user_id")'
+"""An example of it for error messages."""
 
 
 def check_scope_value(value: str) -> str:
@@ -81,8 +87,10 @@ class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
 
 def exact_value_check(field: str) -> Callable[[object], object]:
     """Return the check of a selector's boundary field: it refuses what spans several boundaries."""
-    one, several = ("one user", "one request for each user") if field == USER_FIELD else ("one value", "one for each")
-    message = f"{field} is a boundary: a request names {one} exactly; send {several}"
+    single, several = "one value", "one for each"
+    if field == USER_FIELD:
+        single, several = "one user", "one request for each user"
+    message = f"{field} is a boundary: a request names {single} exactly; send {several}"
 
     def require_exact(value: object) -> object:
         if value == ANY_VALUE or isinstance(value, list):
@@ -128,3 +136,40 @@ class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
         """Return the admitted values of each scope field, None for any."""
         boundary = {field: (getattr(self, field),) for field in self.boundary_fields}
         return {**{field: getattr(self, field) for field in type(self).model_fields}, **boundary}
+
+
+def declared_boundary(model: type[BaseModel]) -> BoundaryFields:
+    """Return the boundary fields of a valid model: those that it declares, else the user."""
+    return BoundaryFields(_declared(model))
+
+
+def problem_of_declaration(model: type[BaseModel]) -> str | None:
+    """Return why a model's declaration is not a boundary; None for a valid one."""
+    declared = _declared(model)
+    if BOUNDARY_ATTRIBUTE in model.model_fields:
+        return f"{BOUNDARY_ATTRIBUTE} is a declaration and no field: annotate it as {DECLARATION}"
+    if not isinstance(declared, tuple) or not declared or not all(isinstance(name, str) for name in declared):
+        return f"{BOUNDARY_ATTRIBUTE} is a tuple of field names, such as {DECLARATION}, not {declared!r}"
+    if declared is USER_BOUNDARY and USER_FIELD not in model.model_fields:
+        return f"it has no field {USER_FIELD}, the boundary of a model that declares none: {DECLARATION}"
+    return _problem_of_names(declared, model)
+
+
+def class_attributes(boundary: BoundaryFields, fields: Collection[str]) -> dict[str, Any]:
+    """Return class attributes of a model made of `fields`: its boundary, and None for an inherited user field."""
+    without_user = {} if USER_FIELD in fields else {USER_FIELD: (ClassVar[None], None)}
+    return {BOUNDARY_ATTRIBUTE: (ClassVar[BoundaryFields], boundary), **without_user}
+
+
+def _declared(model: type[BaseModel]) -> Any:
+    return getattr(model, BOUNDARY_ATTRIBUTE, USER_BOUNDARY)
+
+
+def _problem_of_names(names: tuple[str, ...], model: type[BaseModel]) -> str | None:
+    if missing := [name for name in names if name not in model.model_fields]:
+        return f"{BOUNDARY_ATTRIBUTE} names {missing[0]!r}, which is no field of the model"
+    if len({*names}) < len(names):
+        return f"{BOUNDARY_ATTRIBUTE} names a field twice: {', '.join(names)}"
+    if PROJECT_FIELD in names:
+        return f"{BOUNDARY_ATTRIBUTE} names {PROJECT_FIELD}, but every boundary has projects of its own"
+    return None

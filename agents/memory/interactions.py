@@ -15,8 +15,7 @@ from agents.rules.interaction.stability import count_classification, count_corre
 from agents.rules.memory.understanding import is_misclassified, with_correction
 from agents.rules.memory.visibility import is_affected
 from schemas.internal.changes import Change
-from schemas.state.interaction import Interaction
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 
 
 class InteractionWriter(Protocol):

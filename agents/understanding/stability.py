@@ -8,7 +8,7 @@ from operator import is_
 
 from agents.ports.clock import Clock
 from agents.rules.interaction.stability import Stability, assess_stability, assume_stable, week_of
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 
 
 class AssessStability:

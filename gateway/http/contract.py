@@ -13,8 +13,7 @@ from pydantic.json_schema import models_json_schema
 from gateway.http.shapes import BodyReader, QueryReader, admit_nulls, scope_fields_of, shape_of
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.lists import ListRequest
-from schemas.messages.maps import MapRequest
+from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import MAX_CONTENT_LENGTH, Turn
 from schemas.scope_models import selector_of

@@ -11,7 +11,7 @@ from gateway.http.problems import problem
 from gateway.service.calls import Caller
 from gateway.service.failures import Refused
 from gateway.service.tracing import named_request
-from schemas.messages.request_ids import is_request_id
+from schemas.messages.records import is_request_id
 
 OPEN_PATHS = frozenset({"/live", "/ready", "/openapi.json"})
 """Paths without a key (docs/contract.md)."""

@@ -16,7 +16,7 @@ from gateway.http.limits import Limits, Shares, busy, sender_of
 from gateway.http.problems import SENTENCES_OF_HTTP, problem
 from gateway.service.failures import Refused
 from gateway.service.meters import Meters
-from schemas.messages.value_count import MAX_VALUES, count_values
+from schemas.messages.decoding import MAX_VALUES, count_values
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bytes of a body (docs/contract.md)."""

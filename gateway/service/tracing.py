@@ -11,7 +11,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from schemas.messages.request_ids import REQUEST_ID_HEADER, is_request_id
+from schemas.messages.records import REQUEST_ID_HEADER, is_request_id
 
 _propagator = TraceContextTextMapPropagator()
 _request_id: ContextVar[str | None] = ContextVar("request_id", default=None)

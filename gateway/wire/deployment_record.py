@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pydantic import ValidationError
 
 from gateway.wire.follow import Cluster, Follower
-from schemas.internal.service import SERVICE_KEY, ServiceRecord, scope_fields
-from schemas.internal.successor import PAUSE_S, SUCCESSOR_KEY, Successor
+from schemas.internal.service import PAUSE_S, SERVICE_KEY, SUCCESSOR_KEY, ServiceRecord, Successor, scope_fields
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 

@@ -131,9 +131,9 @@ class RunHistory(BaseModel, frozen=True):
     runs: tuple[StoredRun, ...] = ()
 
     def find(self, run: str) -> StoredRun | None:
-        """Return the run of that id; None if it is not stored."""
-        return next((one for one in self.runs if one.run == run), None)
+        """Return a run by its id; None if it is not stored."""
+        return next((stored for stored in self.runs if stored.run == run), None)
 
     def has_looked_at(self, mode: str, digest: str) -> bool:
         """True if a run found nothing more to consolidate among the mode's turns with this digest."""
-        return any(one.left.get(mode) == digest for one in self.runs)
+        return any(stored.left.get(mode) == digest for stored in self.runs)

@@ -8,10 +8,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
-from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
 from schemas.state.memories import CategoryAssignment, Memory, VectorLocation
-from schemas.state.understanding import Understanding
+from schemas.state.understanding import IntentionUpdate, Understanding
 
 
 class Remembered(BaseModel, frozen=True, populate_by_name=True):

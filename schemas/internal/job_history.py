@@ -102,10 +102,10 @@ class JobHistory(BaseModel, frozen=True):
 
     def begun(self, job: StoredJob) -> Self:
         """Add a job, unless it is there: its record was delivered again."""
-        known = self.find(job.job_id)
-        if known is not None and known.at_ms == job.at_ms:
+        same_id = self.find(job.job_id)
+        if same_id is not None and same_id.at_ms == job.at_ms:
             return self
-        others = (one for one in self.stored if one is not known)
+        others = (stored for stored in self.stored if stored is not same_id)
         return self.model_copy(update={"stored": (*others, job)[-MAX_STORED_JOBS:]})
 
     def ended(self, job_id: str, answer: bytes) -> Self:

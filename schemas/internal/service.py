@@ -1,6 +1,7 @@
-"""What a deployment was made with, and what its data depends on ever after: `service.v1`.
+"""Records of the topic `service`: what a deployment was made with, and what its workers and gateways must agree on.
 
-Written to Kafka at the first start of a deployment, and compared at every later one.
+`service.v1` is written at the first start of a deployment and compared at every later one. Each record has its own key;
+the docstring of the key says which of several records counts.
 """
 
 import hashlib
@@ -81,3 +82,71 @@ def scope_fields(scope: type[Scope]) -> tuple[str, ...]:
 def scope_schema_hash(names: Iterable[str]) -> str:
     """Return the SHA-256 of sorted field names as a JSON array, in hexadecimal."""
     return hashlib.sha256(json.dumps([*names]).encode()).hexdigest()
+
+
+RELEASE_KEY = b"release"
+"""The key of the record; of several the one with the highest number counts."""
+
+
+class Release(BaseModel, frozen=True, populate_by_name=True):
+    """`number` is the highest that has written the data; a worker joins from the number `oldest` on."""
+
+    schema_: Literal["release.v1"] = Field(default="release.v1", alias="schema")
+    number: int
+    oldest: int
+
+
+GENERAL_EMBEDDER_KEY = b"general_embedder"
+"""The key of the record."""
+
+
+class GeneralEmbedder(BaseModel, frozen=True, populate_by_name=True):
+    """`embedder` is a preset, or a name of the setting `EMBEDDERS` of all workers; `former` is the one before it."""
+
+    schema_: Literal["general_embedder.v1"] = Field(default="general_embedder.v1", alias="schema")
+    embedder: str
+    former: str = "general"
+
+
+MODEL_KEY = b"model/"
+"""What the keys of these records begin with; the space follows."""
+
+
+class ModelRecord(BaseModel, frozen=True, populate_by_name=True):
+    """`space` is the digest of the model's fingerprint without `files`, the digest of the files beside the model's."""
+
+    schema_: Literal["model.v1"] = Field(default="model.v1", alias="schema")
+    embedder: str
+    space: str
+    files: str
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return MODEL_KEY + self.space.encode()
+
+
+SUCCESSOR_KEY = b"successor"
+"""The key of the record; of several the last one counts."""
+
+PAUSE_S = 60.0
+"""Seconds that gateways wait at most from `pausing` on; then the former deployment serves again."""
+
+SuccessorState = Literal["pausing", "serving", "withdrawn", "dropped"]
+"""`pausing`: they send nothing, while the last records are copied. `serving`: they send to the successor.
+`withdrawn`: the former deployment serves after all. `dropped`: the successor serves, and the former topics are deleted.
+"""
+
+
+class Successor(BaseModel, frozen=True, populate_by_name=True):
+    """Where the successor is; `broker` is None on the same broker."""
+
+    schema_: Literal["successor.v1"] = Field(default="successor.v1", alias="schema")
+    state: SuccessorState
+    topic_prefix: str
+    broker: str | None = None
+
+    @property
+    def serves(self) -> bool:
+        """True if gateways send to the successor."""
+        return self.state in ("serving", "dropped")

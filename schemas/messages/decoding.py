@@ -16,6 +16,9 @@ MAX_FIELD_NAME_CHARS = 80
 MAX_SCOPE_FIELDS = 64
 """Fields of a scope that are looked at: no model has as many, and each unknown one would be an error of its own."""
 
+MAX_VALUES = 200_000
+"""Values of one JSON text: a list of 100 turns with 2,000 values each."""
+
 MAX_SELECTED_VALUES = 100_000
 """Values that a field of a selector may list, whatever the deployment's limit of combinations: they take 50 ms."""
 
@@ -52,9 +55,30 @@ def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT
     named = message.get("schema")
     kind = named if isinstance(named, str) else None
     if kind is None or kind not in kinds:
-        known = ", ".join(sorted(kinds))
-        raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
+        names = ", ".join(sorted(kinds))
+        raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {names}", "schema")
     return _validated(kinds[kind], value or b"", message)
+
+
+def count_values(text: bytes) -> int:
+    """Return the number of `,`, `[` and `{` in a JSON text, a bound for its values that costs no parsing.
+
+    Beyond MAX_VALUES those within strings are not counted.
+
+    >>> count_values(b'{"a": [1, 2], "b": "x, y"}')
+    5
+    """
+    marks = (b",", b"[", b"{")
+    at_most = sum(map(text.count, marks))
+    if at_most <= MAX_VALUES:
+        return at_most
+    # Escaped quotes do not end a string.
+    bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if bare.count(b'"') > 4 * MAX_VALUES:
+        # Too many strings, at most two a value with its name: splitting the text at each would cost memory.
+        return at_most
+    outside = b"".join(bare.split(b'"')[::2])
+    return sum(map(outside.count, marks))
 
 
 def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> MessageT:

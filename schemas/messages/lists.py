@@ -1,4 +1,4 @@
-"""List requests (docs/contract.md)."""
+"""Requests for lists and maps (docs/contract.md)."""
 
 from typing import Annotated, Literal
 
@@ -11,6 +11,15 @@ from schemas.scopes import Selector
 
 MAX_PAGE_ITEMS = 500
 """Items of one page: some 15 ms of work, and a reply of half a megabyte with usual texts."""
+
+MAX_MAP_POINTS = 20_000
+"""Points of one map: more can't be told apart, and their reply would hardly fit into a record."""
+
+DEFAULT_MAP_POINTS = 5_000
+"""Points of a map without a limit."""
+
+MAX_POINT_TEXT_CHARS = 80
+"""Characters of a point's text: enough to recognize a memory."""
 
 ListOrder = Literal["newest", "oldest"]
 """By `occurred_at`, then by memory id; conversations and projects by the time of their last memory."""
@@ -43,3 +52,14 @@ class ListRequest(BaseModel, extra="ignore", strict=True, frozen=True):
         """True if what matches is found by reading records one by one: texts, and the conversations of items."""
         lists_items = self.types is not None and "episodic" not in self.types
         return bool(self.contains) or (lists_items and self.conversation_id is not None)
+
+
+class MapRequest(BaseModel, extra="ignore", strict=True, frozen=True):
+    """`map.v1`. Without a mode that of the scope."""
+
+    scope: Selector
+    mode: ModeNames = None
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_MAP_POINTS)] = DEFAULT_MAP_POINTS
+    read_after: Annotated[int, Field(ge=0)] | None = None

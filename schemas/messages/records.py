@@ -1,5 +1,6 @@
 """Kafka records as read and as to be written, with keys, values and headers as raw bytes."""
 
+import re
 from dataclasses import dataclass
 
 from modestream_client.kafka_record import Headers, Record
@@ -19,3 +20,18 @@ class Outgoing:
     timestamp_ms: int | None = None
     is_unhurried: bool = False
     """True if no caller waits for it: more such records go in one request."""
+
+
+REQUEST_ID_HEADER = "request_id"
+"""The record header with the id; events that follow from the record have it too."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+
+
+def is_request_id(text: str) -> bool:
+    r"""True for an id that is taken over from a caller: it can neither forge lines of a log nor fill it.
+
+    >>> is_request_id("7f3a-1"), is_request_id("a\nERROR all is lost")
+    (True, False)
+    """
+    return _REQUEST_ID.match(text) is not None

@@ -35,7 +35,7 @@ class SuccessReply:
 
     def encode(self) -> bytes:
         """Return the reply record's value."""
-        warnings = [{"code": one.code, "message": one.message} for one in self.warnings]
+        warnings = [{"code": warning.code, "message": warning.message} for warning in self.warnings]
         return to_json({"schema": "reply.v1", "status": "ok", "result": self.result, "warnings": warnings})
 
 

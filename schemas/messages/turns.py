@@ -37,7 +37,7 @@ def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _named_shortly(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
     """Refuse long names, which stored resources may have: they are read without this limit."""
-    longest = max((len(name) for one in resources for name in (one.media_type, one.sha256) if name), default=0)
+    longest = max((len(name) for each in resources for name in (each.media_type, each.sha256) if name), default=0)
     if longest > MAX_RESOURCE_NAME_LENGTH:
         message = "a resource's media_type and sha256 have at most {most} characters"
         raise PydanticCustomError("too_long", message, {"most": MAX_RESOURCE_NAME_LENGTH})

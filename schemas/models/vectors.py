@@ -142,11 +142,11 @@ class Nearest(Sequence[Scored]):
         self.passages = passages
 
     @classmethod
-    def of(cls, found: Sequence[Scored]) -> Self:
+    def of(cls, hits: Sequence[Scored]) -> Self:
         """Return these memories as columns."""
-        if isinstance(found, cls):
-            return found
-        return cls([one.memory_id for one in found], np.array([one.score for one in found], np.float64))
+        if isinstance(hits, cls):
+            return hits
+        return cls([hit.memory_id for hit in hits], np.array([hit.score for hit in hits], np.float64))
 
     @property
     def memory_ids(self) -> list[str]:

@@ -69,7 +69,7 @@ class Taxonomy(BaseModel, frozen=True):
 
     def find_current(self, name: str) -> Category | None:
         """Return the category that has, or had, this name."""
-        renamed = (one for one in self.categories.values() if name in one.formerly)
+        renamed = (category for category in self.categories.values() if name in category.formerly)
         return self.find(name) or next(renamed, None)
 
     def all(self) -> list[Category]:
@@ -78,15 +78,15 @@ class Taxonomy(BaseModel, frozen=True):
 
     def with_categories(self, *changed: Category) -> Self:
         """Add these categories, replacing those of the same names; no other one has had these names any more."""
-        added = {one.name: one for one in changed}
+        added = {category.name: category for category in changed}
         deleted = {name: offset for name, offset in self.deleted.items() if name not in added}
-        others = {name: one.without_former(added) for name, one in self.categories.items()}
+        others = {name: category.without_former(added) for name, category in self.categories.items()}
         return self.model_copy(update={"categories": {**others, **added}, "deleted": deleted})
 
     def without(self, name: str, offset: int) -> Self:
         """Remove the category of this name; `offset` is the command's."""
-        categories = {known: one for known, one in self.categories.items() if known != name}
-        deleted = {known: at for known, at in self.deleted.items() if known != name} | {name: offset}
+        categories = {other: category for other, category in self.categories.items() if other != name}
+        deleted = {other: at for other, at in self.deleted.items() if other != name} | {name: offset}
         latest = dict(list(deleted.items())[-MAX_DELETED_NAMES:])
         return self.model_copy(update={"categories": categories, "deleted": latest})
 

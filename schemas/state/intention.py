@@ -54,7 +54,7 @@ class IntentionEntry(BaseModel, frozen=True):
     @property
     def memory_ids(self) -> tuple[str, ...]:
         """The memory ids of the turns in the evidence, unique, in order."""
-        return tuple(dict.fromkeys(one.memory_id for one in self.evidence if one.memory_id is not None))
+        return tuple(dict.fromkeys(source.memory_id for source in self.evidence if source.memory_id is not None))
 
 
 class ResolutionSignal(BaseModel, frozen=True):
@@ -96,8 +96,8 @@ class Intention(BaseModel, frozen=True):
 
     def of(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """Return the entries of a list."""
-        found: tuple[IntentionEntry, ...] = getattr(self, part)
-        return found
+        entries: tuple[IntentionEntry, ...] = getattr(self, part)
+        return entries
 
     def open_entries(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """Return the open entries of a list."""
@@ -106,4 +106,6 @@ class Intention(BaseModel, frozen=True):
     @property
     def categories(self) -> tuple[str, ...]:
         """The categories of open entries, unique, in order."""
-        return tuple(dict.fromkeys(name for _, one in self.entries() if not one.is_done for name in one.categories))
+        return tuple(
+            dict.fromkeys(name for _, entry in self.entries() if not entry.is_done for name in entry.categories)
+        )

@@ -8,9 +8,9 @@ from modestream_client.vocabulary import Decay, EmbeddingStatus, ItemKind, Memor
 from pydantic import BaseModel, Field
 
 from schemas.moments import milliseconds_of
-from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
-from schemas.state.visibility import EVERYWHERE, Visibility, is_everywhere
+from schemas.state.modes import EVERYWHERE, Visibility, is_everywhere
+from schemas.state.understanding import IntentionUpdate
 
 UnderstandingStatus = Literal["rules", "pending", "model"]
 Origin = Literal["said", "extracted", "distilled"]

@@ -12,7 +12,6 @@ from modestream_client.vocabulary import ModeSource
 from pydantic import BaseModel, Field
 
 from schemas.state.forgotten import ForgottenBefore
-from schemas.state.visibility import Visibility
 
 GENERAL = "general"
 """The mode that every user has, and its embedder preset."""
@@ -31,6 +30,36 @@ class FormerEmbedder(BaseModel, frozen=True):
     embedding_dim: int
     query_prefix: str | None = None
     passage_prefix: str | None = None
+
+
+class Visibility(BaseModel, frozen=True):
+    """Two hard filters.
+
+    Not `searchable`: found by no search, in no context, and without a vector. `private`: no language model reads it.
+    """
+
+    searchable: bool = Field(default=True, exclude_if=lambda searchable: searchable)
+    private: bool = Field(default=False, exclude_if=lambda private: not private)
+
+    def limited_by(self, other: "Visibility") -> "Visibility":
+        """Return what both allow."""
+        if other in (EVERYWHERE, self):
+            return self
+        return Visibility(searchable=self.searchable and other.searchable, private=self.private or other.private)
+
+    def changed(self, *, searchable: bool | None, private: bool | None) -> Self:
+        """Return it with other values; None keeps a value."""
+        changes = {"searchable": searchable, "private": private}
+        return self.model_copy(update={name: value for name, value in changes.items() if value is not None})
+
+
+EVERYWHERE = Visibility()
+"""The visibility of a memory without filters."""
+
+
+def is_everywhere(visibility: Visibility) -> bool:
+    """True if nothing is filtered."""
+    return visibility is EVERYWHERE or (visibility.searchable and not visibility.private)
 
 
 class Mode(ModeFields, frozen=True):

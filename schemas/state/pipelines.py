@@ -54,7 +54,7 @@ class Topology(BaseModel, frozen=True, extra="forbid"):
 
     def find(self, step_id: str) -> PlacedStep | None:
         """Return a step; None if there is none of this name."""
-        return next((one for one in self.steps() if one.step_id == step_id), None)
+        return next((step for step in self.steps() if step.step_id == step_id), None)
 
     def with_steps(self, pipeline: str, steps: Iterable[PlacedStep]) -> Self:
         """Return the topology with other steps in one pipeline."""

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
-from schemas.boundary_declaration import class_attributes
-from schemas.scopes import ANY_VALUE, Scope, ScopeValue, Selector
+from schemas.scopes import ANY_VALUE, Scope, ScopeValue, Selector, class_attributes
 
 Permission = Literal["read", "write", "manage", "operate"]
 """`read`: retrieve, assemble and commands that only read; `write`: turns; `manage`: other commands, and triggers.

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from agents.rules.access.grants import PRINCIPAL_HEADER
-from schemas.messages.request_ids import REQUEST_ID_HEADER
+from schemas.messages.records import REQUEST_ID_HEADER
 from streams.flow.runs.recorder import RUN_HEADER
 from streams.observability.tracing import TRACEPARENT
 from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from schemas.internal.release import RELEASE_KEY, Release
+from schemas.internal.service import RELEASE_KEY, Release
 from schemas.version import RELEASE
 from streams.deployment_log import DeploymentLog, agree, readable
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from schemas.failures import Rejected
-from schemas.internal.service import SERVICE_KEY, ServiceRecord
-from schemas.internal.successor import Successor
+from schemas.internal.service import SERVICE_KEY, ServiceRecord, Successor
 from schemas.messages.decoding import decode
 from streams.adapters.kafka.deployment_log import last_successor
 from streams.bootstrap.scope_guard import MIGRATE

@@ -15,8 +15,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from structlog.typing import EventDict
 
-from schemas.messages.records import Headers, Record
-from schemas.messages.request_ids import REQUEST_ID_HEADER, is_request_id
+from schemas.messages.records import REQUEST_ID_HEADER, Headers, Record, is_request_id
 
 SCOPE = "modestream"
 """The instrumentation scope of the spans."""

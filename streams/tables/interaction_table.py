@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable
 
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 from streams.runtime.kafka_app import App
 from streams.tables.json_table import JsonTable
 

@@ -8,8 +8,8 @@ from functools import cache
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from pydantic_core import SchemaValidator, core_schema, from_json
 
+from schemas.messages.decoding import MAX_VALUES, count_values
 from schemas.messages.records import Record
-from schemas.messages.value_count import MAX_VALUES, count_values
 
 MAX_PARSED_BYTES = 64 * 1024
 """Of a longer value nothing but the boundary becomes an object: this runs on the event loop for each record."""

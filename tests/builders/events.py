@@ -5,8 +5,8 @@ from typing import Any
 from modestream_client.vocabulary import ItemKind
 
 from schemas.internal.events import Learned
-from schemas.state.aims import IntentionUpdate
 from schemas.state.memories import Memory
+from schemas.state.understanding import IntentionUpdate
 from tests.builders.items import item_of
 from tests.builders.memories import made
 

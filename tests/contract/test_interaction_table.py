@@ -3,7 +3,7 @@
 import faust
 import pytest
 
-from schemas.state.interaction_counts import InteractionCounts, WeekSample
+from schemas.state.interaction import InteractionCounts, WeekSample
 from streams.flow.stores.tables import InteractionStore
 from streams.tables.interaction_table import InteractionTable
 from tests.fakes.tables.interactions import FakeInteractions

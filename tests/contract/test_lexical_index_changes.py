@@ -11,7 +11,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory
-from schemas.state.visibility import Visibility
+from schemas.state.modes import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found

@@ -9,8 +9,7 @@ from math import prod
 
 from schemas.failures import Rejected
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.lists import ListRequest
-from schemas.messages.maps import MapRequest
+from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scopes import Scope, Selector
 from schemas.state.policies import OPERATOR, Grant, Permission, Policy

@@ -37,7 +37,7 @@ from schemas.internal.consolidation import RunHistory
 from schemas.models.vectors import Matrix
 from schemas.moments import iso
 from schemas.state.memories import Item, Memory, TextVersion, TurnUnderstanding
-from schemas.state.visibility import EVERYWHERE, Visibility
+from schemas.state.modes import EVERYWHERE, Visibility
 
 STABILITY_STEP = 0.05
 """Rounding step of stability: finer steps carry no information, and each change is a write."""

@@ -17,9 +17,9 @@ from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.tokenizer import fold
 from schemas.internal.events import Learned
-from schemas.state.aims import IntentionUpdate
 from schemas.state.intention import INTENTION_PARTS, IntentionEntry, IntentionPart, ResolutionSignal
 from schemas.state.memories import Memory
+from schemas.state.understanding import IntentionUpdate
 
 PART_BY_ITEM_KIND: dict[ItemKind, IntentionPart] = {
     "goal": "goals",

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.memory.versions import hash_texts
-from schemas.state.interaction import INTERACTION_MODES
-from schemas.state.interaction_counts import InteractionCounts, WeekSample, WeekTotals
+from schemas.state.interaction import INTERACTION_MODES, InteractionCounts, WeekSample, WeekTotals
 
 DAYS_PER_WEEK = 7
 

@@ -11,9 +11,9 @@ from agents.rules.text.tokenizer import extract_entities
 from schemas.internal.changes import Job
 from schemas.internal.consolidation import Distilled
 from schemas.internal.events import Reread, Understood
-from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, Refreshed, TurnUnderstanding
+from schemas.state.understanding import IntentionUpdate
 
 MAX_MEMORY_ENTITIES = 64
 """Entities of one memory: those found by rules first, then the model's."""

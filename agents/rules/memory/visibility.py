@@ -17,8 +17,7 @@ from schemas.internal.changes import Change, Job
 from schemas.moments import iso
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Embedding, Memory
-from schemas.state.modes import Mode, ModeDeclarations
-from schemas.state.visibility import EVERYWHERE, Visibility
+from schemas.state.modes import EVERYWHERE, Mode, ModeDeclarations, Visibility
 
 
 def mode_visibility(memory: Memory, declared: ModeDeclarations) -> Visibility:

@@ -17,7 +17,7 @@ from gateway.pages.pages import Pages, see
 from gateway.pages.requests import PAGES, Form, View, read_form
 from gateway.service.failures import Refused
 from gateway.service.wire import Json
-from schemas.messages.maps import MAX_POINT_TEXT_CHARS
+from schemas.messages.lists import MAX_POINT_TEXT_CHARS
 from schemas.scopes import ANY_VALUE
 
 MAX_POINTS = 20_000

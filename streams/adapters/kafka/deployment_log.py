@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaError
 from pydantic import BaseModel
 
 from schemas.failures import Unavailable
-from schemas.internal.successor import SUCCESSOR_KEY, Successor
+from schemas.internal.service import SUCCESSOR_KEY, Successor
 from schemas.messages.records import Outgoing, Record
 from streams.adapters.kafka.admin import count_partitions
 from streams.adapters.kafka.logs import read_to_end

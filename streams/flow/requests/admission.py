@@ -12,10 +12,9 @@ from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
 from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.failures import Rejected
-from schemas.messages.decoding import decode
+from schemas.messages.decoding import MAX_VALUES, count_values, decode
 from schemas.messages.records import Outgoing, Record
 from schemas.messages.replies import ReplyAddress
-from schemas.messages.value_count import MAX_VALUES, count_values
 from streams.flow.requests.channel import Channel, ReplyOptions
 from streams.flow.support.death_counts import DeathCounts
 from streams.topics import MAX_INPUT_BYTES

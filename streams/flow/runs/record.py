@@ -10,8 +10,7 @@ from modestream_client.runs import Pipeline, RunModelCall, RunPart, RunRequest, 
 from agents.ports.run_timer import ModelCall, RunTimer
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
-from schemas.messages.records import Record
-from schemas.messages.request_ids import REQUEST_ID_HEADER, is_request_id
+from schemas.messages.records import REQUEST_ID_HEADER, Record, is_request_id
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.messages.turns import Turn
 

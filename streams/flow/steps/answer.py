@@ -16,8 +16,7 @@ from agents.ports.run_timer import step
 from agents.retrieval.list_memories import List
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
-from schemas.messages.lists import ListRequest
-from schemas.messages.maps import MapRequest
+from schemas.messages.lists import ListRequest, MapRequest
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult

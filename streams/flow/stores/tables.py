@@ -11,7 +11,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.boundary_summary import CountedMemories
 from schemas.scopes import ScopeFields
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
 
 Key_contra = TypeVar("Key_contra", contravariant=True)

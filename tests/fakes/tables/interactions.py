@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 
 
 class FakeInteractions:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from schemas.internal.release import Release
-from schemas.internal.service import ServiceRecord
+from schemas.internal.service import Release, ServiceRecord
 from schemas.scope_models import deployed_scope
 from streams.adapters.kafka.admin import ensure_topics
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog

@@ -12,9 +12,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from modestream_client import MemoryClient
 
-from schemas.internal.model_record import MODEL_KEY, ModelRecord
-from schemas.internal.release import RELEASE_KEY, Release
-from schemas.internal.service import ServiceRecord
+from schemas.internal.service import MODEL_KEY, RELEASE_KEY, ModelRecord, Release, ServiceRecord
 from schemas.state.modes import ENGLISH_EMBEDDER
 from streams.adapters.kafka.deployment_log import read_values
 from streams.bootstrap.release_guard import OWN

@@ -7,8 +7,7 @@ import pytest
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, count_correction, week_of
-from schemas.state.interaction import INTERACTION_MODES
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import INTERACTION_MODES, InteractionCounts
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json

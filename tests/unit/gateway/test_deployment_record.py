@@ -7,8 +7,7 @@ import pytest
 
 from gateway.wire.deployment_record import DeploymentRecord
 from gateway.wire.follow import Cluster
-from schemas.internal.service import ServiceRecord
-from schemas.internal.successor import Successor, SuccessorState
+from schemas.internal.service import ServiceRecord, Successor, SuccessorState
 from schemas.messages.records import Record
 from schemas.scopes import Scope
 

@@ -21,7 +21,7 @@ from gateway.service.failures import Refused
 from gateway.service.meters import Meters
 from gateway.service.service import MemoryService
 from gateway.serving import granted_descriptors, server_of
-from schemas.messages.value_count import MAX_VALUES
+from schemas.messages.decoding import MAX_VALUES
 from tests.fakes.wire import FakeWire, Json
 from tests.worlds.gateway import always_ready
 

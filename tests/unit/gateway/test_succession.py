@@ -20,7 +20,7 @@ from gateway.wire.deployment_record import CircularSuccession, DeploymentRecord,
 from gateway.wire.follow import Cluster
 from gateway.wire.kafka import KafkaWire
 from gateway.wire.serving_wire import ServingWire
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor
 
 
 class KnownRecord:

@@ -10,7 +10,7 @@ import pytest
 from operations.arguments import add_options, run
 from operations.migrate import MigrateOptions
 from operations.switch import NotSwitched, check_replaced
-from schemas.internal.successor import Successor
+from schemas.internal.service import Successor
 from streams.settings import Settings
 
 OPERATIONS = Path(__file__).parents[3] / "docs/operations.md"

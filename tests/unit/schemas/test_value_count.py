@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.messages.value_count import MAX_VALUES, count_values
+from schemas.messages.decoding import MAX_VALUES, count_values
 
 MANY = MAX_VALUES + 1
 

@@ -9,10 +9,10 @@ from pydantic import BeforeValidator
 
 from agents.commands.admit import Admit
 from schemas.messages.commands import Command
+from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import MAX_RESOURCES
-from schemas.messages.value_count import MAX_VALUES
 from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.flow.requests.admission import MAX_HEADERS, MAX_INLINE_BYTES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.internal.general_embedder import GENERAL_EMBEDDER_KEY, GeneralEmbedder
+from schemas.internal.service import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, FormerEmbedder, Mode, ModeDeclarations
 from streams.bootstrap.general_mode import GeneralMode
 from streams.deployment_log import readable

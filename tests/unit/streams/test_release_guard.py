@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.internal.release import RELEASE_KEY, Release
+from schemas.internal.service import RELEASE_KEY, Release
 from schemas.version import RELEASE, VERSION
 from streams.bootstrap.release_guard import OWN, READS_FROM, agree_on_release
 from streams.deployment_log import readable

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from schemas.internal.service import ServiceRecord
-from schemas.internal.successor import SUCCESSOR_KEY, Successor, SuccessorState
+from schemas.internal.service import SUCCESSOR_KEY, ServiceRecord, Successor, SuccessorState
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from streams.bootstrap.service_guard import agree_on_service, service_record

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from schemas.messages.decoding import MAX_VALUES
 from schemas.messages.records import Record
-from schemas.messages.value_count import MAX_VALUES
 from streams.wire.scope_key import MAX_PARSED_BYTES, boundary_in
 from tests.builders.turns import record
 

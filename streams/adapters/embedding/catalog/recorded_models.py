@@ -8,7 +8,7 @@ files, whichever loads the model first.
 
 import structlog
 
-from schemas.internal.model_record import MODEL_KEY, ModelRecord
+from schemas.internal.service import MODEL_KEY, ModelRecord
 from schemas.state.modes import Fingerprint
 from streams.deployment_log import DeploymentLog, agree, readable
 

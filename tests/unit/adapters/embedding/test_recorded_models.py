@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from schemas.internal.model_record import ModelRecord
+from schemas.internal.service import ModelRecord
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff

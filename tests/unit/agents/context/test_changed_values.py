@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from schemas.state.memories import Item, Memory
-from schemas.state.visibility import Visibility
+from schemas.state.modes import Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import item_of, with_items
 from tests.builders.memories import START, made

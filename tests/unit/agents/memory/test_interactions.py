@@ -13,8 +13,7 @@ from agents.rules.memory.versions import hash_texts
 from schemas.internal.changes import Change
 from schemas.internal.events import Understood
 from schemas.scopes import Scope
-from schemas.state.interaction import Interaction
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 from tests.builders.turns import record, turn

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from schemas.internal.events import Forgotten, Learned, Remembered
-from schemas.state.aims import IntentionUpdate
-from schemas.state.understanding import FoundItem, Understanding
+from schemas.state.understanding import FoundItem, IntentionUpdate, Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in
 from tests.harnesses.items import AWS, FLY, HERE, LOCAL, PLAIN, ItemsHarness, known, sources

@@ -13,8 +13,7 @@ from agents.understanding.understand import Understand
 from schemas.failures import Unavailable
 from schemas.internal.events import Understood
 from schemas.state.memories import Memory
-from schemas.state.modes import GENERAL_MODE, Mode, ModeDeclarations
-from schemas.state.visibility import Visibility
+from schemas.state.modes import GENERAL_MODE, Mode, ModeDeclarations, Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.prompts import Prompts
 from tests.fakes.classifier import FixedClassifier

@@ -4,7 +4,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, week_of
 from agents.understanding.stability import AssessStability
-from schemas.state.interaction_counts import InteractionCounts
+from schemas.state.interaction import InteractionCounts
 from tests.fakes.clock import FakeClock
 
 WEEK_S = 7 * 24 * 3600.0

@@ -35,7 +35,7 @@ from agents.rules.prompts.prompting import Template
 from schemas.internal.consolidation import Distilled
 from schemas.models.vectors import Matrix
 from schemas.state.memories import Item, Memory, Resource
-from schemas.state.visibility import EVERYWHERE, Visibility
+from schemas.state.modes import EVERYWHERE, Visibility
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made
 from tests.fakes.language_model import FakeLanguageModel

@@ -20,8 +20,7 @@ from agents.rules.interaction.stability import (
     week_of,
     without_user,
 )
-from schemas.state.interaction import INTERACTION_MODES
-from schemas.state.interaction_counts import InteractionCounts, WeekTotals
+from schemas.state.interaction import INTERACTION_MODES, InteractionCounts, WeekTotals
 
 WEEK = 100_000
 USERS = 2 * MIN_WEEK_USERS

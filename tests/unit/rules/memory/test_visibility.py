@@ -20,8 +20,7 @@ from agents.rules.memory.visibility import (
 from schemas.state.categories import Category
 from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory, TextVersion, TurnUnderstanding
-from schemas.state.modes import Mode, ModeDeclarations
-from schemas.state.visibility import EVERYWHERE, Visibility
+from schemas.state.modes import EVERYWHERE, Mode, ModeDeclarations, Visibility
 from tests.builders.memories import START, embedded_in, made
 
 HIDDEN, PRIVATE = Visibility(searchable=False), Visibility(private=True)
