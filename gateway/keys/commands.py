@@ -44,7 +44,11 @@ def run_key_command(
             boundary_fields.values(options.user)
         code: int = options.act(options, path)
         if options.act is _list and not has_policy:
-            _name_administrators(KeyFile.read(path))
+            administrators = ", ".join(key.id for key in KeyFile.read(path).keys if key.user_id is None)
+            if administrators:
+                sys.stderr.write(
+                    f"administrators, as MODESTREAM_AUTHORIZATION is not set and no user is: {administrators}\n"
+                )
     except ValidationError as problem:
         first = problem.errors(include_input=False, include_url=False)[0]
         sys.stderr.write(f"{'.'.join(map(str, first['loc']))}: {first['msg']}\n")
@@ -80,13 +84,6 @@ def _list(_: argparse.Namespace, path: Path) -> int:
         expires = "" if key.expires is None else f"{'expired' if key.has_expired(now) else 'until'} {key.expires}"
         sys.stdout.write("\t".join((key.id, key.principal, key.user_id or "*", expires, key.label)).rstrip() + "\n")
     return 0
-
-
-def _name_administrators(keys: KeyFile) -> None:
-    if administrators := [key.id for key in keys.keys if key.user_id is None]:
-        sys.stderr.write(
-            f"administrators, as MODESTREAM_AUTHORIZATION is not set and no user is: {', '.join(administrators)}\n"
-        )
 
 
 def _revoke(options: argparse.Namespace, path: Path) -> int:

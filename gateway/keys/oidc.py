@@ -120,7 +120,10 @@ class OidcCallers:
         if token is None:
             raise _unauthenticated()
         with suppress(jwt.PyJWTError, ValueError, TypeError):
-            return self._caller(await self._claims(token))
+            claims = await self._claims(token)
+            principal = _text(claims, self._settings.principal_claim)
+            user = None if self._settings.user_claim is None else _text(claims, self._settings.user_claim)
+            return caller_for(f"oidc:{claims['sub']}", principal, user, self._policy)
         self._failures.count(address, "invalid tokens")
         raise _unauthenticated()
 
@@ -139,12 +142,6 @@ class OidcCallers:
             options={"require": REQUIRED_CLAIMS},
         )
         return claims
-
-    def _caller(self, claims: dict[str, Any]) -> Caller:
-        """Return the caller of the claims. Raises ValueError for a missing claim."""
-        principal = _text(claims, self._settings.principal_claim)
-        user = None if self._settings.user_claim is None else _text(claims, self._settings.user_claim)
-        return caller_for(f"oidc:{claims['sub']}", principal, user, self._policy)
 
 
 class KeyOrTokenCallers:

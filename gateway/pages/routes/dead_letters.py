@@ -69,6 +69,7 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
         view = pages.view(request)
         await letters.begin()
         chosen = _chosen(pages, view)
+        newest: tuple[object, ...] = max((letter.order for letter in chosen), default=())
         return await pages.render(
             view,
             "dead_letters_replay.html",
@@ -76,7 +77,7 @@ def dead_letter_pages(pages: Pages) -> Sequence[BaseRoute]:
             PAGE,
             chosen=chosen,
             letter=view.query.get("letter") or None,
-            until=_order_text(chosen),
+            until="_".join(map(str, newest)),
             filters=_filters(view),
             is_typed=len(chosen) >= CONFIRMED_FROM,
         )
@@ -120,11 +121,6 @@ def _chosen(pages: Pages, view: View, until: str | None = None) -> list[DeadLett
     if view.query.get("letter"):
         return [letters.find(view.caller, view.query["letter"])]
     return letters.tally(view.caller, _filter(view, _order(until))).replayable
-
-
-def _order_text(chosen: Sequence[DeadLetter]) -> str:
-    newest = max((letter.order for letter in chosen), default=None)
-    return "" if newest is None else f"{newest[0]}_{newest[1]}"
 
 
 def _order(text: str | None) -> tuple[int, LetterPlace] | None:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.pages import Pages, see
-from gateway.pages.requests import PAGES, Form, View, name_of, read_form
+from gateway.pages.requests import PAGES, View, name_of, read_form
 from gateway.service.access import PROJECT
 from gateway.service.failures import Refused
 from gateway.service.runs import Change
@@ -95,7 +95,10 @@ def intention_pages(pages: Pages) -> Sequence[BaseRoute]:
 
     async def change(request: Request) -> Response:
         view, form = await pages.in_one_project(pages.view(request)), await read_form(request)
-        lists = {name: _lines(form, name) for name in SETTABLE}
+        lists = {
+            name: [line.strip() for line in (form.optional(name) or "").splitlines() if line.strip()]
+            for name in SETTABLE
+        }
         await operations.run(rows.SET_INTENTION, view.call(), view.write_scope, lists)
         return see(view.address("intention", notice="saved", name="the intention"))
 
@@ -155,8 +158,3 @@ def consolidation_pages(pages: Pages) -> Sequence[BaseRoute]:
         Route(f"{path}/progress", progress, methods=["GET"]),
         Route(f"{path}/one/{{run}}", show_one, methods=["GET"]),
     ]
-
-
-def _lines(form: Form, name: str) -> list[str]:
-    text = form.optional(name) or ""
-    return [line.strip() for line in text.splitlines() if line.strip()]
