@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 AROUND_CHARS = 280
-"""Characters of an unmarked piece that stay beside a marked one: some two sentences."""
+"""Characters shown before and after a marked piece: about two sentences."""
 
 
 class Piece(NamedTuple):
@@ -29,7 +29,7 @@ def pieces_of(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
 
 
 def excerpt(pieces: Sequence[Piece], around: int = AROUND_CHARS) -> list[Piece]:
-    """Cut what is far from every marked piece; a text without any is cut at its end."""
+    """Cut unmarked pieces to the characters next to marked ones; cut a text without marks at its end."""
     last = len(pieces) - 1
     return [
         piece if piece.is_marked else Piece(_cut(piece.text, around, at_start=number > 0, at_end=number < last))
@@ -38,7 +38,7 @@ def excerpt(pieces: Sequence[Piece], around: int = AROUND_CHARS) -> list[Piece]:
 
 
 def _cut(text: str, around: int, *, at_start: bool, at_end: bool) -> str:
-    """Keep the beginning behind a marked piece, the end before one."""
+    """Keep the characters next to marked pieces."""
     if len(text) <= around * (2 if at_start and at_end else 1):
         return text
     if at_start and at_end:

@@ -39,7 +39,7 @@ BEGINNING = "where every memory begins"
 """The ground that is the same for all hits, and so tells nothing about one."""
 
 MATTERS = 0.1
-"""Log-odds from which a ground is named in words: below, it moves a score by at most 2.5 %."""
+"""Log-odds from which a ground is named in words: below, it moves a score by at most 2.5 points of 100."""
 
 MAX_GROUNDS = 3
 """Grounds named in words for a hit, and against it."""

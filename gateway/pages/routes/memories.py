@@ -152,7 +152,7 @@ def _chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
     """Return the ticked memories. Raises Refused if there are none, and for values of another origin."""
     choices = [_parsed(value, scope_fields) for value in form.all("selected")]
     if not choices:
-        raise Refused("invalid_value", "select at least one memory: go back and tick the boxes of its row", "selected")
+        raise Refused("invalid_value", "select at least one memory: go back and tick its box", "selected")
     return choices
 
 

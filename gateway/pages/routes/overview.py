@@ -50,7 +50,7 @@ class Changes(Protocol):
 
     @property
     def version(self) -> int:
-        """The number of changes."""
+        """A number that grows with every change."""
 
     async def changed_since(self, version: int) -> None:
         """Return when the version differs."""

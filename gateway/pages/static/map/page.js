@@ -34,7 +34,7 @@ function start() {
   function shown(clouds) {
     mark("map:points");
     map.show(clouds.filter((cloud) => cloud.ids.length || cloud.left_out || "one" in root.dataset));
-    say([renderer ? "" : "This browser can't draw the map, WebGL2 is missing; the table has its points.", ...notes(clouds)].join(" "));
+    say([renderer ? "" : "WebGL2 is missing, so this browser can't draw the map. The table lists its points.", ...notes(clouds)].join(" "));
     if (table) return;
     table = new Table(form, map, root.dataset.memory);
     table.refresh();
