@@ -16,7 +16,7 @@ import structlog
 import uvloop
 
 from schemas.internal.changes import Change
-from streams.adapters.embedding.catalog.recorded_models import RecordedModels
+from streams.adapters.embedding.catalog.model_loading import RecordedModels
 from streams.adapters.kafka.added_partitions import MoveAddedPartitions
 from streams.adapters.kafka.boundary_log import KafkaBoundaryLog
 from streams.adapters.kafka.deployment_log import KafkaDeploymentLog, read_successor

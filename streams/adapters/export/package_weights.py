@@ -18,9 +18,9 @@ Tensors = Mapping[str, NDArray[np.float32]]
 def read_verified(file: Path, sha256: str) -> bytes:
     """Read a file. Raises ValueError where its content is not the published one."""
     content = file.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise ValueError(f"{file.name} has sha256 {found}, the published model has {sha256}")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise ValueError(f"{file.name} has sha256 {digest}, the published model has {sha256}")
     return content
 
 

@@ -101,7 +101,7 @@ class PythonSteps:
         raise refuse("unknown_class", f"{path} can't be imported: {reason}")
 
     def _is_allowed(self, module: str) -> bool:
-        return any(module == one or module.startswith(f"{one}.") for one in self._packages)
+        return any(module == package or module.startswith(f"{package}.") for package in self._packages)
 
 
 def _parted(path: str) -> tuple[str, str]:

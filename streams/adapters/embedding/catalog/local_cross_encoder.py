@@ -58,8 +58,8 @@ class LocalCrossEncoder:
         with self._in_use():
             process = self._loader.loaded or await self._load()
             asked = question[:MAX_QUESTION_CHARS]
-            read = await asyncio.gather(*(process.passage(text, asked, boundary) for text in texts))
-        return [float(one.pooled[0]) for one in read]
+            scored = await asyncio.gather(*(process.passage(text, asked, boundary) for text in texts))
+        return [float(pair.pooled[0]) for pair in scored]
 
     async def close(self) -> None:
         if self._idle is not None:

@@ -1,18 +1,26 @@
-"""Loads one model in a process of its own, in the background.
+"""Load one model in a process of its own, agree on the space of its vectors, unload it while nothing uses it.
 
 Guaranteed: no caller waits unless it asks to; a failed attempt is repeated with exponential backoff; a loaded model
-stays loaded until it is unloaded, and only the same model is loaded again.
+stays loaded until it is unloaded, and only the same model is loaded again. Every worker comes to the same space for the
+same files, whichever loads the model first: a model's file is part of its fingerprint, while its tokenizer and weights
+in further files are compared with the deployment's record of those that made its first vectors. Other files are another
+space, in which all is embedded again.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
 
-from schemas.failures import ModelMissing
+from schemas.failures import ModelMissing, Unavailable
+from schemas.internal.service import MODEL_KEY, ModelRecord
+from schemas.models.vectors import Encoded
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
+from streams.deployment_log import DeploymentLog, agree, readable
 
 log = structlog.get_logger()
 
@@ -137,3 +145,110 @@ class ModelLoader:
         process, self._process = self._process, None
         if process is not None:
             await process.close()
+
+
+WAY_OUT = (
+    "memories are found by their words until they are embedded again; to avoid that, put the former files back,"
+    " restart, give the new model a name of its own in EMBEDDERS, and run change-model"
+)
+
+
+class RecordedModels:
+    """Compares loaded models with the records, and records new ones."""
+
+    def __init__(self, records: DeploymentLog) -> None:
+        self._log = records
+
+    async def agreed(self, loaded: Fingerprint) -> Fingerprint:
+        """Return the fingerprint for the vectors of a model that is loaded with the digest of its files."""
+        base = loaded.model_copy(update={"files": None})
+        if loaded.files is None:
+            return base
+        own = ModelRecord(embedder=base.embedder, space=base.digest, files=loaded.files)
+        first = await self._first_record(own)
+        if first.files == own.files:
+            return base
+        problem = "embedder has another tokenizer or other weights than before"
+        log.warning(problem, embedder=own.embedder, consequence=WAY_OUT)
+        return loaded
+
+    async def _first_record(self, own: ModelRecord) -> ModelRecord:
+        """Return the first record of the model; without one write `own`."""
+        recorded = await self._log.values()
+        if own.key not in recorded:
+            spaces = [values for key, values in recorded.items() if key.startswith(MODEL_KEY)]
+            if any(model.embedder == own.embedder for values in spaces for model in readable(values, ModelRecord)):
+                log.warning("embedder makes other vectors than before", embedder=own.embedder, consequence=WAY_OUT)
+        return await agree(self._log, own.key, own)
+
+
+MAX_RELOAD_WAIT_S = 4.0
+"""How long a question waits for a model that starts again: as long as for its vector. The largest preset takes 10 s."""
+
+LOADING_REASON = "its model is being loaded"
+
+
+class IdleModel:
+    """A model that was loaded once; it implements `Prefixable` whether its process runs or not."""
+
+    def __init__(
+        self, name: str, loader: ModelLoader, begin: Callable[[], object], elapsed: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`begin` starts to load the model again; `elapsed` counts seconds."""
+        assert loader.fingerprint is not None
+        self._name = name
+        self._loader = loader
+        self._begin = begin
+        self._elapsed = elapsed
+        self._fingerprint = loader.fingerprint
+        self._calls = 0
+        self._last_use = elapsed()
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint of the model that was loaded first; another one is not taken."""
+        return self._fingerprint
+
+    async def passage(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
+        """Embed a text. Raises ModelMissing while the model is not loaded, and begins to load it."""
+        with self._in_use():
+            if (process := self._running()) is None:
+                raise ModelMissing(self._missing())
+            return await process.passage(text, prefix, boundary)
+
+    async def query(self, text: str, prefix: str | None = None, boundary: str = "") -> Encoded:
+        """Embed a question, after a wait for the model where that starts again. Raises Unavailable as the process."""
+        with self._in_use():
+            process = self._running() or await self._reloaded()
+            return await process.query(text, prefix, boundary)
+
+    async def end_if_idle(self, idle_s: float) -> bool:
+        """End the process if nothing has used it for so long; return whether it was ended."""
+        if self._calls or self._loader.loaded is None or self._elapsed() - self._last_use < idle_s:
+            return False
+        await self._loader.unload()
+        return True
+
+    def _running(self) -> ProcessEmbedder | None:
+        if self._loader.loaded is None:
+            self._begin()
+        return self._loader.loaded
+
+    async def _reloaded(self) -> ProcessEmbedder:
+        try:
+            async with asyncio.timeout(MAX_RELOAD_WAIT_S):
+                return await self._loader.attempted()
+        except TimeoutError:
+            raise Unavailable(self._missing()) from None
+
+    def _missing(self) -> str:
+        return f"embedder {self._name!r} is missing: {self._loader.error or LOADING_REASON}"
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._last_use = self._elapsed()

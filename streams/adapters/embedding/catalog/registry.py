@@ -17,10 +17,15 @@ from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
-from streams.adapters.embedding.catalog.idle_models import LOADING_REASON, IdleModel
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
-from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader, first_files
-from streams.adapters.embedding.catalog.recorded_models import RecordedModels
+from streams.adapters.embedding.catalog.model_loading import (
+    LOADING_REASON,
+    IdleModel,
+    LoadBackoff,
+    ModelLoader,
+    RecordedModels,
+    first_files,
+)
 from streams.adapters.embedding.inference.local_model import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision
@@ -206,11 +211,11 @@ class EmbedderRegistry:
     async def _end_idle(self) -> None:
         """Unload models that nothing uses, until cancelled."""
         general = self._entries[GENERAL]
-        kept = {general.name, general.multilingual.name if general.multilingual else general.name}
+        always_loaded = {general.name, general.multilingual.name if general.multilingual else general.name}
         while True:
             await asyncio.sleep(min(MAX_IDLE_CHECK_S, self._idle_s / 2))
             for name, model in list(self._loaded_once.items()):
-                if name not in kept and await model.end_if_idle(self._idle_s):
+                if name not in always_loaded and await model.end_if_idle(self._idle_s):
                     self._caches[name].clear()
                     log.info("embedder model is unloaded: nothing has used it", embedder=name)
 

@@ -19,8 +19,7 @@ from fastembed.rerank.cross_encoder.onnx_text_cross_encoder import OnnxTextCross
 from schemas.models.vectors import Encoded, Matrix
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.fastembed_model import PROBE_TEXT, ModelOutput, PreparedText, well_formed
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_files import companions_digest
+from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest
 
 NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 
@@ -78,7 +77,7 @@ class CrossEncoderModel:
 
     def finish_passages(self, outputs: Sequence[ModelOutput]) -> list[Encoded]:
         """Return the number of each pair."""
-        return [Encoded(one.states, NO_TOKENS) for one in outputs]
+        return [Encoded(output.states, NO_TOKENS) for output in outputs]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Score a pair at once."""

@@ -21,8 +21,7 @@ from tokenizers import Encoding
 from agents.rules.text.passages import CUTTING
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_files import companions_digest
+from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
 
 PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
@@ -216,10 +215,10 @@ class FastembedModel:
 
         Step by step for all, since a run leaves nothing else in the processor's caches: several in a row take half.
         """
-        pooled = [self._centre.of_passage(self._pooled(one.states)) for one in outputs]
+        pooled = [self._centre.of_passage(self._pooled(output.states)) for output in outputs]
         if self._tokens is None:
             return [Encoded(vector, np.empty((0, 0), np.float32)) for vector in pooled]
-        states = [(one.prepared.text, one.prepared.spans, one.own_states) for one in outputs]
+        states = [(output.prepared.text, output.prepared.spans, output.own_states) for output in outputs]
         return [Encoded(*vectors) for vectors in zip(pooled, self._tokens.of_passages(states), strict=True)]
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:

@@ -170,3 +170,31 @@ def download_model(local: LocalModel, hub: str) -> Path:
     cache = local.directory.parent
     cache.mkdir(parents=True, exist_ok=True)
     return OnnxTextEmbedding.download_model(described, str(cache))
+
+
+TOKENIZING_FILES = ("tokenizer.json", "special_tokens_map.json")
+"""Files that decide a text's tokens. The token limit, in `tokenizer_config.json`, is in the fingerprint itself."""
+
+WEIGHTS_SUFFIXES = ("_data", ".data")
+"""What ONNX's exporters add to the model's file name for weights in files of their own; a number may follow."""
+
+COMPANIONS_DIGITS = 12
+"""Hexadecimal digits of the digest, as of a vector space."""
+
+
+def companions_digest(local: LocalModel) -> str:
+    """Return the digest of what the vectors depend on besides the ONNX file: tokenizer, weights in further files.
+
+    Large models keep weights beside the graph, in files named after it (`model.onnx_data`, `model.onnx.data`). Raises
+    OSError.
+    """
+    model = local.directory / local.model_file
+    tokenizing = [path for name in TOKENIZING_FILES if (path := local.directory / name).is_file()]
+    # A file of the model's weights; other formats and descriptions of it in the same folder are none.
+    with_weights = tuple(f"{model.name}{suffix}" for suffix in WEIGHTS_SUFFIXES)
+    beside = [path for path in sorted(model.parent.iterdir()) if path.name.startswith(with_weights) and path.is_file()]
+    total = hashlib.sha256()
+    for path in (*tokenizing, *beside):
+        with path.open("rb") as file:
+            total.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return total.hexdigest()[:COMPANIONS_DIGITS]

@@ -134,8 +134,8 @@ class TokenVectors:
         """
         masks = [content_token_mask(text, spans) for text, spans, _ in texts]
         content = [states[mask][:MAX_TOKEN_ROWS] for (_, _, states), mask in zip(texts, masks, strict=True)]
-        rows = [self._projection.of_passage(one) for one in content]
-        return [dequantise_tokens(quantise_tokens(one)) for one in rows]
+        projected = [self._projection.of_passage(states) for states in content]
+        return [dequantise_tokens(quantise_tokens(rows)) for rows in projected]
 
     def of_query(self, spans: Spans, states: Matrix) -> tuple[Matrix, Spans]:
         """Return a row for each token, shape (at most `MAX_TOKEN_ROWS`, `dim`), and its span."""

@@ -21,7 +21,7 @@ import structlog
 
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.process.process_lock import locked, pid_of
-from streams.adapters.embedding.process.work_slots import create_slots, read_slots
+from streams.adapters.embedding.process.turn_pool import create_slots, read_slots
 
 PROJECT_ROOT = Path(__file__).parents[4]
 """The process's working directory: the project is not an installed package."""

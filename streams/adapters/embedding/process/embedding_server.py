@@ -1,22 +1,143 @@
-"""Answers the requests of one connection with a model; the model is loaded, exported or downloaded here."""
+"""Answer the requests of one connection with a model; the model is loaded, exported or downloaded here.
 
-from dataclasses import replace
+A query is answered at once. Of a passage the tokens are cut when it is read; it has a run of its own, and its vectors
+are made with those of others: a run of the model sweeps the processor's caches, so what comes before and after it takes
+twice as long for one text as for each of several in a row. So the answers of short texts are held back while others
+wait, and written in one piece. Guaranteed: each passage is answered once, with the vectors that it has alone; an answer
+is held back only while passages of its connection wait or short ones run; where the process dies over what follows
+runs, their texts are noted.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from time import thread_time
 from typing import Any, BinaryIO
 
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
-from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.passage_answers import PassageAnswers, Write
 from streams.adapters.embedding.process.turn_pool import WorkerLine
 
-MAX_REASON_BYTES = 1000
-"""Enough for any reason, and written to a pipe in one piece."""
+Write = Callable[[bytes], None]
+"""Writes frames; called by several threads."""
 
+MAX_HELD_ANSWERS = 8
+"""Answers that are written in one piece: half of what one thread's worker sends ahead."""
+
+MAX_HELD_RUN_S = 0.008
+"""Processor time of a run whose answer may wait for others: some 60 tokens of the smallest model."""
+
+MAX_PREPARED_CHARS = 1000
+"""Longer texts are cut into tokens in the thread that runs them, as a query may be read behind them, and no answer is
+held back for their runs."""
+
+MAX_REASON_BYTES = 1000
+"""Enough for any reason, and written to a socket in one piece."""
 
 LoadedModel = FastembedModel | CrossEncoderModel
+"""What reads passages: an embedder, or a cross-encoder, for which the prefix is the question."""
+
+NotePassage = Callable[[bytes], AbstractContextManager[None]]
+"""Notes the content of a passage: if the process dies inside of the context, it may be over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A passage, and what its run gave."""
+
+    number: int
+    content: bytes
+    result: ModelOutput | Exception
+
+
+class PassageAnswers:
+    """Passages of one connection in, their answers written in any order."""
+
+    def __init__(self, model: LoadedModel, write: Write, note: NotePassage) -> None:
+        self._model = model
+        self._write = write
+        self._note = note
+        self._changing = threading.Lock()
+        self._waiting = 0
+        """Passages that are read and have not begun."""
+        self._held: list[FinishedRun] = []
+
+    def expect(self, number: int, content: bytes, *, alone: bool) -> Callable[[], None]:
+        """Take a passage that was read; return what runs it. `alone`: its answer is not held back."""
+        with self._changing:
+            self._waiting += 1
+        with self._note(content):
+            prepared = self._prepared(content) if len(content) <= MAX_PREPARED_CHARS else None
+        return partial(self._run, number, content, prepared, alone=alone)
+
+    def _prepared(self, content: bytes) -> PreparedText | Exception:
+        try:
+            prefix, text = frames.decode_request(content)
+            return self._model.prepare_passage(text, prefix)
+        except Exception as problem:
+            return problem
+
+    def _run(self, number: int, content: bytes, prepared: PreparedText | Exception | None, *, alone: bool) -> None:
+        with self._changing:
+            self._waiting -= 1
+        if prepared is None:
+            self._answer(self._taken())
+        began = thread_time()
+        if prepared is None:
+            prepared = self._prepared(content)
+        result: ModelOutput | Exception
+        try:
+            result = prepared if isinstance(prepared, Exception) else self._model.run(prepared)
+        except Exception as problem:
+            result = problem
+        is_long = thread_time() - began > MAX_HELD_RUN_S
+        self._answer(self._due(FinishedRun(number, content, result), at_once=alone or is_long))
+
+    def _due(self, finished: FinishedRun, *, at_once: bool) -> list[FinishedRun]:
+        """Hold a result back; return those that are to be answered now."""
+        with self._changing:
+            self._held.append(finished)
+            if not at_once and self._waiting and len(self._held) < MAX_HELD_ANSWERS:
+                return []
+        return self._taken()
+
+    def _taken(self) -> list[FinishedRun]:
+        with self._changing:
+            taken, self._held = self._held, []
+            return taken
+
+    def _answer(self, due: Sequence[FinishedRun]) -> None:
+        if not due:
+            return
+        outputs = [(run.number, run.result) for run in due if not isinstance(run.result, Exception)]
+        failed = [frames.encode_error(run.number, run.result) for run in due if isinstance(run.result, Exception)]
+        with ExitStack() as noted:
+            # Not before: a text that is noted while a suspect runs would be suspected in its place.
+            for run in due:
+                noted.enter_context(self._note(run.content))
+            self._write(b"".join(failed + self._answers(outputs)))
+
+    def _answers(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
+        try:
+            return self._vectors(outputs)
+        except Exception as problem:
+            if len(outputs) == 1:
+                return [frames.encode_error(outputs[0][0], problem)]
+            # One of them can't be finished: the others are not concerned.
+            return [answer for output in outputs for answer in self._answers([output])]
+
+    def _vectors(self, outputs: Sequence[tuple[int, ModelOutput]]) -> list[bytes]:
+        encoded = self._model.finish_passages([output for _, output in outputs])
+        return [
+            frames.encode_frame(number, frames.VECTORS, frames.encode_vectors(vectors))
+            for (number, _), vectors in zip(outputs, encoded, strict=True)
+        ]
 
 
 def load_model(options: dict[str, Any]) -> LoadedModel:

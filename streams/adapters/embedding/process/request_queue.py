@@ -100,19 +100,20 @@ class RequestQueue:
 
     def next(self, in_pipe: Collection[EmbeddingRequest]) -> EmbeddingRequest | None:
         """Return the next request; None if there is none, or no room. A suspect is sent into an empty pipe."""
-        if self._deaths.has_any and any(self._deaths.of(one) for one in in_pipe):
+        if self._deaths.has_any and any(self._deaths.of(request) for request in in_pipe):
             return None
         if self._suspects:
             return None if in_pipe else _next_open(self._suspects)
         for kind in self._limits:
-            if self._has_room(kind, in_pipe) and (found := _next_open(self._waiting[kind])):
-                return found
+            if self._has_room(kind, in_pipe) and (request := _next_open(self._waiting[kind])):
+                return request
         return None
 
     def _has_room(self, kind: int, in_pipe: Collection[EmbeddingRequest]) -> bool:
-        limit, count = self._limits[kind], sum(one.kind == kind for one in in_pipe)
+        limit, count = self._limits[kind], sum(request.kind == kind for request in in_pipe)
         if kind == frames.PASSAGE:
-            if count >= limit * FEW_PASSAGES_SHARE and sum(len(one.text) for one in in_pipe) > MAX_CHARS_IN_PIPE:
+            chars = sum(len(request.text) for request in in_pipe)
+            if count >= limit * FEW_PASSAGES_SHARE and chars > MAX_CHARS_IN_PIPE:
                 return False
             self._is_refilling = count < limit and (self._is_refilling or count <= limit // 2)
             return self._is_refilling

@@ -18,8 +18,7 @@ from typing import Any
 
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.process.embedding_server import EmbeddingServer, hello, load_model, refusal
-from streams.adapters.embedding.process.turn_pool import TurnPool
-from streams.adapters.embedding.process.work_slots import WorkSlots
+from streams.adapters.embedding.process.turn_pool import TurnPool, WorkSlots
 
 
 class Connection:

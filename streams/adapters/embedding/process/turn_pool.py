@@ -2,17 +2,65 @@
 
 Enters: texts by worker. Guaranteed: a passage waits for at most one of each other worker for each of its own, and for
 the queries that came before its turn; no query waits for a passage, but for those that run already. While a suspect
-runs, a text over which the process has died before, nothing else does: if it dies again, it was that text.
+runs, a text over which the process has died before, nothing else does: if it dies again, it was that text. The texts
+under way are in a file that outlives the process, so that workers know which may have ended it.
 """
 
+import mmap
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 
-from streams.adapters.embedding.process.work_slots import WorkSlots
+from streams.adapters.embedding.process import frames
 from streams.fair_queue import FairQueue
+
+SLOTS = 2048
+"""Texts at the same time: of each thread the one that it runs and some ten whose answers it makes; of each worker one
+that is read."""
+
+FREE = bytes(frames.KEY_BYTES)
+
+
+def create_slots(path: Path) -> None:
+    """Put a new file in place of an earlier one, which its readers still have open."""
+    draft = path.with_suffix(".new")
+    draft.write_bytes(FREE * SLOTS)
+    draft.replace(path)
+
+
+def read_slots(descriptor: int) -> frozenset[bytes]:
+    """Return the keys of the texts that were under way."""
+    content = os.pread(descriptor, SLOTS * len(FREE), 0)
+    keys = (content[start : start + len(FREE)] for start in range(0, len(content), len(FREE)))
+    return frozenset(keys) - {FREE}
+
+
+class WorkSlots:
+    """The writing end, for the threads of one process."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), SLOTS * len(FREE))
+        self._free = list(range(SLOTS))
+        self._changing = threading.Lock()
+
+    @contextmanager
+    def at(self, content: bytes) -> Iterator[None]:
+        """Note an encoded request inside of this context."""
+        with self._changing:
+            start = self._free.pop() * len(FREE)
+        self._memory[start : start + len(FREE)] = frames.request_key(content)
+        try:
+            yield
+        finally:
+            self._memory[start : start + len(FREE)] = FREE
+            with self._changing:
+                self._free.append(start // len(FREE))
+
 
 Passage = tuple[bytes, Callable[[], None]]
 """An encoded request, and what embeds it."""

@@ -13,8 +13,7 @@ from onnx import TensorProto, helper
 from agents.rules.text.passages import CUTTING
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_files import companions_digest
+from streams.adapters.embedding.inference.local_model import LocalModel, companions_digest
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection
 from tests.builders.tiny_models import write_tiny_model
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.failures import ModelMissing, Unavailable
-from streams.adapters.embedding.catalog import idle_models
+from streams.adapters.embedding.catalog import model_loading
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from tests.builders.tiny_models import write_tiny_model
 from tests.harnesses.embedder_registry import TINY, Waiting, pids, ready, until_state
@@ -56,10 +56,10 @@ async def test_question_waits_for_an_unloaded_model(idle: EmbedderRegistry) -> N
     before = await embedder.query("red")
     await until_state(idle, "tiny", "unloaded")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 0.0)
+        patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 0.0)
         with pytest.raises(Unavailable, match="its model is being loaded"):
             await embedder.query("red")
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
+        patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 60.0)
         assert np.array_equal((await embedder.query("red")).pooled, before.pooled)
 
 
@@ -71,7 +71,7 @@ async def test_question_does_not_wait_for_an_unloaded_model_whose_files_are_gone
     await until_state(idle, "tiny", "unloaded")
     (tmp_path / "tiny" / "model.onnx").unlink()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
+        patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 60.0)
         with pytest.raises(ModelMissing, match=r"model\.onnx") as first:
             await embedder.query("red")
         with pytest.raises(ModelMissing, match=r"model\.onnx") as later:
@@ -87,7 +87,7 @@ async def test_another_model_in_the_place_of_an_unloaded_one_is_not_taken(
     await until_state(idle, "tiny", "unloaded")
     write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"), seed=1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(idle_models, "MAX_RELOAD_WAIT_S", 60.0)
+        patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 60.0)
         with pytest.raises(ModelMissing, match="its model has changed"):
             await embedder.query("red")
 

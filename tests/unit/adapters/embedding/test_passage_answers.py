@@ -10,8 +10,8 @@ import pytest
 
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.process import frames, passage_answers
-from streams.adapters.embedding.process.passage_answers import MAX_HELD_ANSWERS, MAX_PREPARED_CHARS, PassageAnswers
+from streams.adapters.embedding.process import embedding_server, frames
+from streams.adapters.embedding.process.embedding_server import MAX_HELD_ANSWERS, MAX_PREPARED_CHARS, PassageAnswers
 from tests.builders.tiny_models import write_tiny_model
 
 TEXTS = ("the red house", "cat", "", "deploy on target", "house " * MAX_PREPARED_CHARS)
@@ -63,7 +63,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> FastembedModel:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no run count as long on a busy machine."""
-    monkeypatch.setattr(passage_answers, "MAX_HELD_RUN_S", 60.0)
+    monkeypatch.setattr(embedding_server, "MAX_HELD_RUN_S", 60.0)
 
 
 def answers_of(model: FastembedModel, written: Written) -> PassageAnswers:
@@ -118,7 +118,7 @@ def test_a_long_run_holds_nothing_back(model: FastembedModel, monkeypatch: pytes
     written = Written()
     first, second, _ = passages(answers_of(model, written), "red", "cat", "house")
     first()
-    monkeypatch.setattr(passage_answers, "MAX_HELD_RUN_S", 0.0)
+    monkeypatch.setattr(embedding_server, "MAX_HELD_RUN_S", 0.0)
     second()
     assert sorted(written.answers) == [1, 2]
 

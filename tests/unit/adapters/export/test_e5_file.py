@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from streams.adapters.export.bert_graph import bert_model
-from streams.adapters.export.e5 import e5_config, e5_tensors, e5_word_table, read_e5, write_tokenizer
-from streams.adapters.export.e5_file import E5File, parse_e5_file
+from streams.adapters.export.e5 import (
+    E5File,
+    e5_config,
+    e5_tensors,
+    e5_word_table,
+    parse_e5_file,
+    read_e5,
+    write_tokenizer,
+)
 from streams.adapters.export.package_weights import FourBitTensor
 from streams.adapters.exported_models import E5
 from tests.builders.e5_weights import HIDDEN, LAYERS, PIECES, made_e5

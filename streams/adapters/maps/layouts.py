@@ -1,20 +1,30 @@
-"""Kept maps as files: one for each collection of a user, below a folder for the user.
+"""Kept maps as files, and the threads in which they are laid out.
 
-Enters: maps of memories, which are ids with places, no texts. Leaves: the same after a restart. Guaranteed: a damaged
-file is deleted, and a map that can't be written is lost: it is derived, and made again. Files are replaced as a whole.
+A file for each collection of a user, below a folder for the user. Enters: maps of memories, which are ids with places,
+no texts. Leaves: the same after a restart. Guaranteed: a damaged file is deleted, and a map that can't be written is
+lost: it is derived, and made again. Files are replaced as a whole. A long layout delays no end of the process: its
+thread is a daemon's, and ends with its next piece.
 """
 
 import asyncio
+import contextlib
 import hashlib
+import os
 import shutil
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import structlog
 
+from agents.rules.maps.layout import StopCondition
 from agents.rules.maps.map_layout import MapLayout
+from streams.adapters.priorities import LOW_PRIORITY
 
 FORMAT = 1
 """Of the files; those of another format are made again."""
@@ -63,7 +73,7 @@ def _read(file: Path) -> MapLayout | None:
 
 def _layout_of(stored: np.lib.npyio.NpzFile) -> MapLayout:
     format_, laid_out, remaining, total = stored["numbers"].tolist()
-    ids, places = tuple(one.decode() for one in stored["ids"].tolist()), stored["places"]
+    ids, places = tuple(memory_id.decode() for memory_id in stored["ids"].tolist()), stored["places"]
     if format_ != FORMAT or places.shape != (len(ids), 2) or not np.isfinite(places).all() or remaining > len(ids):
         raise ValueError("not the file of a map")
     return MapLayout(ids, places, laid_out, remaining, total, datetime.fromisoformat(str(stored["made_at"])))
@@ -91,3 +101,51 @@ def _write(file: Path, layout: MapLayout) -> None:
         log.warning("a map can't be kept: it is made again", problem=repr(problem))
         # The former file may have points of what is forgotten.
         shutil.rmtree(file.parent, ignore_errors=True)
+
+
+Result = TypeVar("Result")
+
+
+class LayoutThreads:
+    """Implements `agents.ports.map_layouts.LayoutThreads`."""
+
+    def __init__(self) -> None:
+        self._soon = asyncio.Lock()
+        self._long = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn_soon(self) -> AsyncIterator[None]:
+        async with self._soon:
+            yield
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.to_thread(work)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        async with self._long:
+            yield
+
+    async def run_long(self, work: Callable[[StopCondition], Result]) -> Result:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def run() -> None:
+            lower_priority()
+            finish: Callable[[], None]
+            try:
+                finish = partial(future.set_result, work(future.cancelled))
+            except BaseException as problem:
+                finish = partial(future.set_exception, problem)
+            # The loop may be closed by now.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: None if future.done() else finish())
+
+        threading.Thread(target=run, name="map-layout", daemon=True).start()
+        return await future
+
+
+def lower_priority() -> None:
+    """Lower the priority of the calling thread, where the system has one for each thread."""
+    if hasattr(os, "setpriority") and os.uname().sysname == "Linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
