@@ -96,23 +96,21 @@ class E5File:
 def parse_e5_file(content: bytes) -> E5File:
     """Parse a file. Raises ValueError for another format or a truncated file."""
     reader = _ByteReader(content)
-    header = reader.one(E5_HEADER_DTYPE)
+    header = reader.value(E5_HEADER_DTYPE)
     if header["magic"] != E5_MAGIC or header["block"] != WEIGHTS_IN_BLOCK:
         raise ValueError("not a file of multilingual-e5-small in blocks of 4-bit weights")
     count = int(header["pieces"])
-    offsets = reader.many(np.dtype("<u4"), count + 1)
-    scores = reader.many(np.dtype("<f4"), count)
+    offsets = reader.values(np.dtype("<u4"), count + 1)
+    scores = reader.values(np.dtype("<f4"), count)
     text = reader.bytes(int(header["text_bytes"]))
     pieces = [text[start:end].decode() for start, end in pairwise(offsets)]
     reader.bytes(4)  # The number of code points in the map; the next number is its size in bytes.
-    reader.bytes(int(reader.one(np.dtype("<u4"))))
-    return E5File(header, pieces, scores, _directory(reader), content)
-
-
-def _directory(reader: "_ByteReader") -> dict[str, NDArray[np.void]]:
-    count = int(reader.one(np.dtype("<i4")))
-    named = ((reader.bytes(int(reader.one(np.dtype("<u2")))), reader.one(TENSOR_ENTRY_DTYPE)) for _ in range(count))
-    return {name.decode(): entry for name, entry in named}
+    reader.bytes(int(reader.value(np.dtype("<u4"))))
+    tensors = {}
+    for _ in range(int(reader.value(np.dtype("<i4")))):
+        name = reader.bytes(int(reader.value(np.dtype("<u2"))))
+        tensors[name.decode()] = reader.value(TENSOR_ENTRY_DTYPE)
+    return E5File(header, pieces, scores, tensors, content)
 
 
 class _ByteReader:
@@ -127,11 +125,11 @@ class _ByteReader:
         self._position += count
         return data
 
-    def many(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
+    def values(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
         return np.frombuffer(self.bytes(kind.itemsize * count), kind)
 
-    def one(self, kind: np.dtype[Any]) -> Any:
-        return self.many(kind, 1)[0]
+    def value(self, kind: np.dtype[Any]) -> Any:
+        return self.values(kind, 1)[0]
 
 
 WIDE_TILDE = "\uff5e"
@@ -143,7 +141,15 @@ STAND_IN = "\ufdd0"
 
 def write_tokenizer(e5: E5File, folder: Path, config: dict[str, object], max_tokens: int) -> None:
     """Write `E5.tokenizer_files`; texts are truncated at `max_tokens`, special tokens included."""
-    names = _special_names(e5)
+    begin, padding, end, unknown = (e5.pieces[number] for number in e5.specials)
+    names = {
+        "bos_token": begin,
+        "cls_token": begin,
+        "eos_token": end,
+        "sep_token": end,
+        "pad_token": padding,
+        "unk_token": unknown,
+    }
     described = {"model_max_length": max_tokens, "tokenizer_class": "XLMRobertaTokenizer", **names}
     _tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
     for name, content in zip(E5.tokenizer_files[1:], (described, names, config), strict=True):
@@ -172,12 +178,6 @@ def normalizer() -> Normalizer:
     """
     tilde_away, tilde_back = Replace(WIDE_TILDE, STAND_IN), Replace(STAND_IN, WIDE_TILDE)
     return Sequence([tilde_away, Nmt(), NFKC(), tilde_back, Replace(Regex(" {2,}"), " ")])
-
-
-def _special_names(e5: E5File) -> dict[str, str]:
-    begin, padding, end, unknown = (e5.pieces[number] for number in e5.specials)
-    roles = {"bos_token": begin, "cls_token": begin, "eos_token": end, "sep_token": end}
-    return roles | {"pad_token": padding, "unk_token": unknown}
 
 
 LINEAR = {

@@ -67,7 +67,8 @@ class CircuitBreaker:
 
     def passed(self) -> None:
         """Note that any attempt was answered, so the profile works."""
-        self._close()
+        self._open_until = self._probe = None
+        self._failures = self._timeouts = self._times_opened = 0
         self._notify()
 
     def failed(self, entry: int, *, timed_out: bool = False, retry_after_s: float = 0.0) -> None:
@@ -78,7 +79,11 @@ class CircuitBreaker:
         self._timeouts = self._timeouts + 1 if timed_out else 0
         is_exhausted = self._failures >= self._limits.failures or self._timeouts >= self._limits.timeouts
         if is_exhausted or retry_after_s > 0 or entry == self._probe:
-            self._open(min(retry_after_s, MAX_RETRY_AFTER_S))
+            open_s = min(self._limits.max_open_s, self._limits.initial_open_s * 2.0**self._times_opened)
+            open_s *= 1 - JITTER * self._random_number()
+            self._times_opened += 1
+            self._probe = None
+            self._open_until = self._now() + max(min(retry_after_s, MAX_RETRY_AFTER_S), open_s)
         self._notify()
 
     def left(self, entry: int) -> None:
@@ -97,16 +102,6 @@ class CircuitBreaker:
                     await changed.wait()
             except TimeoutError:
                 continue
-
-    def _close(self) -> None:
-        self._open_until = self._probe = None
-        self._failures = self._timeouts = self._times_opened = 0
-
-    def _open(self, at_least_s: float) -> None:
-        open_s = min(self._limits.max_open_s, self._limits.initial_open_s * 2.0**self._times_opened)
-        self._times_opened += 1
-        self._probe = None
-        self._open_until = self._now() + max(at_least_s, open_s * (1 - JITTER * self._random_number()))
 
     def _notify(self) -> None:
         self._changed.set()

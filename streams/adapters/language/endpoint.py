@@ -87,40 +87,38 @@ class Endpoint:
                 return outcome
             attempts += 1
             if not policy.should_retry(outcome, attempts, self.profile.retries):
-                raise self._failure(outcome) from outcome.cause
+                error = Unanswerable if self._is_about_the_text(outcome) else Unavailable
+                raise error(outcome.message) from outcome.cause
             await self._deps.sleep(policy.backoff_s(outcome, attempts, self._deps.random_number))
 
     async def _attempt(self, arguments: Mapping[str, Any]) -> Completion | Fault:
-        self._check()
+        # Before the library is loaded and a slot is free: without a wait where no request may start.
+        if problem := self._missing_key():
+            raise Unavailable(problem)
+        if not self._breaker.admits:
+            raise self._breaker_open()
         await self._library.load()
         async with self._slots:
-            entry = self._entry()
+            entry = self._breaker.enter()
+            if entry is None:
+                raise self._breaker_open()
             started = self._deps.now()
             try:
                 async with asyncio.timeout(self.profile.timeout_s):
                     completion = await self._library.complete(self._own_arguments() | dict(arguments))
             except Exception as error:
-                fault = fault_of(error, self.name, self.profile, self._secrets())
+                secrets = [key] if (key := self._key()) else []
+                fault = fault_of(error, self.name, self.profile, secrets)
                 self._note_fault(entry, fault, started)
                 return fault
             except BaseException:
                 self._breaker.left(entry)
                 raise
-            self._note_answer(started)
+            self._calls += 1
+            self._answers += 1
+            self._breaker.passed()
+            self._meters.called(self.name, "answered", self._deps.now() - started)
             return self._priced(completion)
-
-    def _check(self) -> None:
-        """Fail early: without waiting for a slot or the library if no request may start."""
-        if problem := self._missing_key():
-            raise Unavailable(problem)
-        if not self._breaker.admits:
-            raise self._breaker_open()
-
-    def _entry(self) -> int:
-        entry = self._breaker.enter()
-        if entry is None:
-            raise self._breaker_open()
-        return entry
 
     def _breaker_open(self) -> Unavailable:
         return Unavailable(
@@ -131,8 +129,8 @@ class Endpoint:
     def _own_arguments(self) -> dict[str, Any]:
         profile = self.profile
         optional = {"api_base": profile.api_base, "temperature": profile.temperature, "api_key": self._key()}
-        given = {name: value for name, value in optional.items() if value is not None}
-        return {"model": profile.model, "max_tokens": profile.max_tokens, "timeout": profile.timeout_s} | given
+        always = {"model": profile.model, "max_tokens": profile.max_tokens, "timeout": profile.timeout_s}
+        return always | {name: value for name, value in optional.items() if value is not None}
 
     def _key(self) -> str | None:
         if self.profile.api_key_env:
@@ -146,21 +144,12 @@ class Endpoint:
             return None
         return f"the profile {self.name} takes its API key from {name}, which is not set: set it and restart the worker"
 
-    def _secrets(self) -> list[str]:
-        return [key] if (key := self._key()) else []
-
     def _priced(self, completion: Completion) -> Completion:
         price_in, price_out = self.profile.input_cost_per_token, self.profile.output_cost_per_token
         if price_in is None and price_out is None:
             return completion
         cost = completion.tokens_in * (price_in or 0.0) + completion.tokens_out * (price_out or 0.0)
         return replace(completion, cost_usd=cost)
-
-    def _note_answer(self, started: float) -> None:
-        self._calls += 1
-        self._answers += 1
-        self._breaker.passed()
-        self._meters.called(self.name, "answered", self._deps.now() - started)
 
     def _note_fault(self, entry: int, fault: Fault, started: float) -> None:
         self._calls += 1
@@ -176,6 +165,3 @@ class Endpoint:
     def _is_about_the_text(self, fault: Fault) -> bool:
         """True if the text was refused: a plain refusal means the settings, unless a request was answered before."""
         return fault.kind == "refused_text" or (fault.kind == "refused" and self._answers > 0)
-
-    def _failure(self, fault: Fault) -> Exception:
-        return (Unanswerable if self._is_about_the_text(fault) else Unavailable)(fault.message)

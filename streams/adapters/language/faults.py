@@ -112,7 +112,10 @@ class Fault:
 
 def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
     """Classify an exception of a call."""
-    refused = _refused_answer(error)
+    refused: BaseException | None = error
+    # LiteLLM raises an exception of its own for what the transport raised.
+    while refused is not None and not isinstance(refused, RefusedAnswer):
+        refused = refused.__cause__ or refused.__context__
     text = redacted(str(error if refused is None else refused), secrets)
     kind = _kind(error, text)
     # A refusal may repeat the text, and no memory's text may get into a log.
@@ -138,13 +141,6 @@ def _kind(error: Exception, text: str) -> FaultKind:
     if not isinstance(status, int):
         return "server" if isinstance(error, OSError) else "other"
     return "server" if status >= 500 else FAULT_BY_STATUS.get(status, "refused")
-
-
-def _refused_answer(error: BaseException | None) -> RefusedAnswer | None:
-    """Return the refusal that an exception of LiteLLM was raised for, if it is one."""
-    while error is not None and not isinstance(error, RefusedAnswer):
-        error = error.__cause__ or error.__context__
-    return error
 
 
 def _retry_after(error: Exception) -> float:

@@ -117,8 +117,11 @@ def _load(secrets: tuple[str, ...]) -> Any:
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True  # its client cache drops sessions without closing them
     _bound_responses(litellm)
-    for name in LOGGERS:
-        _quieten(logging.getLogger(name), secrets)
+    for logger in map(logging.getLogger, LOGGERS):
+        logger.setLevel(logging.WARNING)
+        logger.addFilter(RedactingFilter(secrets))
+        logger.handlers.clear()
+        logger.propagate = True
     return litellm
 
 
@@ -136,13 +139,6 @@ def _bound_responses(litellm: Any) -> None:
     handlers: Any = http_handler
     handlers.AsyncHTTPHandler.create_async_transport = staticmethod(create)
     handlers.AsyncHTTPTransport = BoundedTransport  # what it makes for proxies
-
-
-def _quieten(logger: logging.Logger, secrets: tuple[str, ...]) -> None:
-    logger.setLevel(logging.WARNING)
-    logger.addFilter(RedactingFilter(secrets))
-    logger.handlers.clear()
-    logger.propagate = True
 
 
 def _completion(response: Any) -> Completion:

@@ -1,7 +1,7 @@
 """Language models behind the profiles of the settings; LiteLLM is loaded at the first prompt."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.failures import Unavailable
@@ -23,7 +23,8 @@ class LiteLLMModels:
         deps = deps or EndpointDependencies()
         self._profiles = profiles
         self._meters = meters
-        self._library = LiteLLMLibrary(_keys(profiles, deps.environment))
+        key_names = sorted({profile.api_key_env for _, profile in profiles.items() if profile.api_key_env})
+        self._library = LiteLLMLibrary(deps.environment[name] for name in key_names if name in deps.environment)
         self._endpoints = {
             name: Endpoint(name, profile, self._library, meters, deps) for name, profile in profiles.items()
         }
@@ -95,11 +96,6 @@ class LiteLLMModels:
         return completion
 
 
-def _keys(profiles: Profiles, environment: Mapping[str, str]) -> Iterable[str]:
-    names = {profile.api_key_env for _, profile in profiles.items() if profile.api_key_env}
-    return [environment[name] for name in sorted(names) if name in environment]
-
-
 def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> AnswerT:
     """Return the answer in a completion. Raises InvalidAnswer, or Unanswerable if the provider's filter stopped it."""
     if completion.finish_reason == FINISH_FILTERED:
@@ -114,13 +110,13 @@ def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> An
 
 def _model_answer(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> ModelAnswer[AnswerT]:
     costs = [completion.cost_usd for completion in calls]
-    known = [cost for cost in costs if cost is not None]
+    prices = [cost for cost in costs if cost is not None]
     return ModelAnswer(
         answer=value,
         profile=endpoint.name,
         prompt=prompt.version,
         tokens_in=sum(completion.tokens_in for completion in calls),
         tokens_out=sum(completion.tokens_out for completion in calls),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
+        cost_usd=sum(prices) if len(prices) == len(costs) else None,
         repaired=len(calls) > 1,
     )

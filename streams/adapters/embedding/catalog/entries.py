@@ -154,20 +154,16 @@ class CatalogEntry:
     @property
     def description(self) -> EmbedderDescription:
         """What is known before the model is loaded."""
+        other = self.multilingual
         return EmbedderDescription(
             name=self.name,
             dim=self.local.dim,
             query_prefix=self.local.query_prefix,
             passage_prefix=self.local.passage_prefix,
-            languages=self._all_languages,
+            languages=self.languages if other is None else f"{self.languages}; by {other.name} {other.languages}",
             max_tokens=self.local.max_tokens,
             megabytes=self.megabytes,
         )
-
-    @property
-    def _all_languages(self) -> str:
-        other = self.multilingual
-        return self.languages if other is None else f"{self.languages}; by {other.name} {other.languages}"
 
 
 def build_catalog(
@@ -182,20 +178,16 @@ def build_catalog(
     the presets besides the two of `general`, None for all. Raises ValueError for one that would replace `general`.
     """
     _reject_general_override(configured)
+    always = (GENERAL_PRESET, MULTILINGUAL_SMALL)
     entries = {
         preset.name: _entry(models, preset, precision)
-        for preset in _allowed_presets(allowed)
-        if preset.name not in configured
+        for preset in PRESETS
+        if preset.name not in configured and (allowed is None or preset in always or preset.name in allowed)
     }
     if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
     return by_name | {name: _configured_entry(name, embedder) for name, embedder in configured.items()}
-
-
-def _allowed_presets(allowed: Collection[str] | None) -> list[Preset]:
-    always = (GENERAL_PRESET, MULTILINGUAL_SMALL)
-    return [preset for preset in PRESETS if allowed is None or preset in always or preset.name in allowed]
 
 
 def _reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
@@ -209,19 +201,15 @@ def _reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> No
 
 def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     if preset.hub is not None:
-        return _preset_entry(models, preset)
+        local = _local(preset, models / preset.name, AS_FOUND)
+        return CatalogEntry(preset.name, local, preset.hub, languages=preset.languages, megabytes=preset.megabytes)
     return exported_entry(models, preset, precision if preset is GENERAL_PRESET else "int8")
 
 
 def exported_entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     """Return the entry of a preset that is exported from the weights in an installed package."""
     local = _local(preset, models / f"{preset.model_name}-{precision}", precision)
-    return CatalogEntry(preset.name, local, None, precision, None, preset.languages, preset.megabytes)
-
-
-def _preset_entry(models: Path, preset: Preset) -> CatalogEntry:
-    local = _local(preset, models / preset.name, AS_FOUND)
-    return CatalogEntry(preset.name, local, preset.hub, None, None, preset.languages, preset.megabytes)
+    return CatalogEntry(preset.name, local, export=precision, languages=preset.languages, megabytes=preset.megabytes)
 
 
 def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:

@@ -71,7 +71,8 @@ class VectorCache:
             return _from_cached(cached)
         if (task := self._in_flight.get((boundary, key))) is None:
             task = self._in_flight[boundary, key] = asyncio.create_task(self._pass(key, text, boundary))
-            task.add_done_callback(_retrieve_exception)
+            # Else asyncio logs a failure that no caller waits for any more.
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return _from_cached(await asyncio.shield(task))
 
     def clear(self) -> None:
@@ -81,9 +82,12 @@ class VectorCache:
 
     async def _pass(self, key: TextKey, text: str, boundary: str) -> CachedVectors:
         try:
-            cached = _to_cached(await self._embed(text, key[0], boundary))
+            encoded = await self._embed(text, key[0], boundary)
         finally:
             del self._in_flight[boundary, key]
+        pooled = np.array(encoded.pooled, np.float32)
+        pooled.flags.writeable = False
+        cached = CachedVectors(pooled, quantise_tokens(encoded.tokens))
         if (before := self._cached.pop(key, None)) is not None:
             self._bytes -= before.bytes
         self._cached[key] = cached
@@ -93,21 +97,8 @@ class VectorCache:
         return cached
 
 
-def _to_cached(encoded: Encoded) -> CachedVectors:
-    """Return a read-only copy, with the token vectors as 8-bit integers."""
-    pooled = np.array(encoded.pooled, np.float32)
-    pooled.flags.writeable = False
-    return CachedVectors(pooled, quantise_tokens(encoded.tokens))
-
-
 def _from_cached(cached: CachedVectors) -> Encoded:
     return Encoded(cached.pooled, dequantise_tokens(cached.tokens))
-
-
-def _retrieve_exception(task: asyncio.Task[CachedVectors]) -> None:
-    """Keep asyncio from logging a failure that no caller waits for any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 class LanguageRoutingEmbedder:

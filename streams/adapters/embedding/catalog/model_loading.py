@@ -44,7 +44,7 @@ Agree = Callable[[Fingerprint], Awaitable[Fingerprint]]
 
 
 async def first_files(loaded: Fingerprint) -> Fingerprint:
-    """Take the files beside the model's for those of its first vectors: where nothing is recorded."""
+    """Treat the files beside the model as those of its first vectors: for a deployment without records."""
     return loaded.model_copy(update={"files": None})
 
 
@@ -154,7 +154,7 @@ WAY_OUT = (
 
 
 class RecordedModels:
-    """Compares loaded models with the records, and records new ones."""
+    """Compares loaded models with the deployment's records, and records new models."""
 
     def __init__(self, records: DeploymentLog) -> None:
         self._log = records

@@ -34,7 +34,7 @@ MAX_VIEWS = 4096
 """Cached combinations of embedder and prefixes; bounded, as users choose the prefixes."""
 
 MAX_UNKNOWN = 64
-"""Names without an embedder that are reported: those of modes that were declared under other settings."""
+"""Reported names without an embedder: of modes that were declared under other settings."""
 
 MAX_IDLE_CHECK_S = 60.0
 """Between two looks for idle models."""

@@ -16,7 +16,6 @@ from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.text.onnx_embedding import OnnxTextEmbedding
 from numpy.typing import NDArray
-from tokenizers import Encoding
 
 from agents.rules.text.passages import CUTTING
 from schemas.models.vectors import Encoded, Matrix, Spans, Vector
@@ -113,18 +112,14 @@ class ModelRun:
             "token_type_ids": [0] * len(encoding.ids),
         }
         feed = {name: np.array([inputs[name]], np.int64) for name in self._input_names}
-        return PreparedText(text, feed, *_own_spans(encoding, len(prefix)))
+        # Counted from the end of the prefix. Special tokens have no span, and so end before it.
+        spans = np.array(encoding.offsets, np.int32).reshape(-1, 2) - np.int32(len(prefix))
+        is_own = spans[:, 1] > 0
+        return PreparedText(text, feed, is_own, spans[is_own].clip(0))
 
     def __call__(self, prepared: PreparedText) -> ModelOutput:
         """Run the session."""
         return ModelOutput(prepared, np.asarray(self._session.run(None, prepared.feed)[0][0], np.float32))
-
-
-def _own_spans(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Spans]:
-    """Return a mask of the tokens that end behind the prefix, and their spans from there. Special tokens have none."""
-    spans = np.array(encoding.offsets, np.int32).reshape(-1, 2) - np.int32(prefix)
-    own = spans[:, 1] > 0
-    return own, spans[own].clip(0)
 
 
 def well_formed(text: str) -> str:

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class HangLimits:
-    """Limits of a process that does not answer; all but the ticks' length and the loading in ticks."""
+    """Limits of a process that does not answer: in seconds where the name ends in `_s`, else in ticks."""
 
     tick_s: float = 1.0
     stuck: int = 4
@@ -122,7 +122,10 @@ class EmbedderChild:
         """
         async with self._opening:
             if self._writing is None and not self.ended:
-                await self._open()
+                self._closed = asyncio.get_running_loop().create_future()
+                reader = frames.FrameReader(self._resolve, self._end_of_output, self._send)
+                self._writing = await self._process.connect(reader)
+                self._watching = asyncio.create_task(self._watch())
         if self.ended or self._writing is None:
             raise Unavailable("the embedder's process has ended and is being restarted")
         if self.stuck:
@@ -143,11 +146,6 @@ class EmbedderChild:
         await self._process.end(self._writing)
         if self._closed is not None:
             await self._closed
-
-    async def _open(self) -> None:
-        self._closed = asyncio.get_running_loop().create_future()
-        self._writing = await self._process.connect(frames.FrameReader(self._resolve, self._end_of_output, self._send))
-        self._watching = asyncio.create_task(self._watch())
 
     def _send(self) -> None:
         """Write requests to the pipe as far as there is room, all in one piece."""
@@ -181,12 +179,7 @@ class EmbedderChild:
         return (self._unanswered_ticks or 0) >= self._limits.silent or longest >= self._limits.passage
 
     def _end_of_output(self) -> None:
-        self._fail_all(is_death=not self.ended)
-        if self._closed is not None and not self._closed.done():
-            self._closed.set_result(None)
-
-    def _fail_all(self, *, is_death: bool) -> None:
-        self.ended = True
+        is_death, self.ended = not self.ended, True
         if is_death:
             self._deaths.add(self._in_pipe.values(), self._process.under_way())
         for request in (*self._in_pipe.values(), *self._queue.drain()):
@@ -195,6 +188,8 @@ class EmbedderChild:
         self._in_pipe.clear()
         if is_death:
             self._on_death()
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
 
     def _resolve(self, number: int, kind: int, content: bytes) -> None:
         self.responses += 1

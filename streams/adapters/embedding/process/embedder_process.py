@@ -30,8 +30,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Passages run in parallel on all cores, so one matrix product must not use more than one."""
 
 PROTOCOL = 4
-"""To be increased with every change of what crosses the connection or is mapped: workers of two releases run side by
-side."""
+"""Increase with every change of the frames or the mapped file: workers of two releases run side by side."""
 
 MAX_WAITING_CONNECTIONS = 128
 
@@ -41,7 +40,7 @@ OPEN_TIMEOUT_S = 10.0
 OPEN_POLL_INTERVAL_S = 0.01
 
 MAX_REOPENED = 2
-"""How often a process that ends without a word is taken for one that was just ending."""
+"""Connections to another process if the first byte does not come: the process may just have been ending."""
 
 MAX_SOCKET_PATH_BYTES = 100
 """The system allows some 104 to 108."""
@@ -50,7 +49,7 @@ log = structlog.get_logger()
 
 
 class EmbedderProcess:
-    """One run of an embedder's process, as a worker's session sees it: a way to it, its end, and what it was at."""
+    """One run of an embedder's process, as a worker sees it: the connection, its end, the texts under way."""
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
         """Connect to the process of this command, and start it where there is none. Raises ModelMissing, OSError."""
@@ -68,9 +67,9 @@ class EmbedderProcess:
         return pid_of(self._lock) or 0
 
     def read(self, length: int) -> bytes:
-        """Read so many bytes, blocking, fewer at the end; only before `connect`.
+        """Read `length` bytes, fewer at the end. Blocks; only before `connect`.
 
-        Where the process has ended without a word, from another one in its place.
+        If the process ends before its first byte, reads from the process that replaces it.
         """
         content = self._receive(length)
         for _ in range(MAX_REOPENED):

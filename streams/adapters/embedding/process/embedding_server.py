@@ -22,7 +22,7 @@ from streams.adapters.embedding.inference.cross_encoder import CrossEncoderModel
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel, ModelOutput, PreparedText
 from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process import frames
-from streams.adapters.embedding.process.turn_pool import WorkerLine
+from streams.adapters.embedding.process.turn_pool import TurnPool
 
 Write = Callable[[bytes], None]
 """Writes frames; called by several threads."""
@@ -169,13 +169,14 @@ def refusal(problem: ModelMissing) -> bytes:
 
 
 class EmbeddingServer:
-    """Answers in any order: passages where `texts` runs them; a query at once, in the thread that read it."""
+    """Answers in any order: passages in turns of the workers; a query at once, in the thread that read it."""
 
-    def __init__(self, model: LoadedModel, write: Write, texts: WorkerLine) -> None:
+    def __init__(self, model: LoadedModel, write: Write, pool: TurnPool, worker: str) -> None:
         self._model = model
         self._write = write
-        self._texts = texts
-        self._passages = PassageAnswers(model, write, texts.note)
+        self._pool = pool
+        self._worker = worker
+        self._passages = PassageAnswers(model, write, pool.note)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until the input ends."""
@@ -188,9 +189,9 @@ class EmbeddingServer:
             alone = bool(kind & frames.ALONE)
             if kind & ~frames.ALONE == frames.PASSAGE:
                 passage = self._passages.expect(number, content, alone=alone)
-                self._texts.submit(content, passage, alone=alone)
+                self._pool.submit(self._worker, content, passage, alone=alone)
             else:
-                with self._texts.query(content, alone=alone):
+                with self._pool.query(content, alone=alone):
                     self._write(self._query(number, content))
 
     def _query(self, number: int, content: bytes) -> bytes:

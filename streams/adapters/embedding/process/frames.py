@@ -26,15 +26,13 @@ PREFIX_LENGTH = struct.Struct("<I")
 """The number of bytes of a request's prefix; the text follows."""
 
 HELLO, PASSAGE, QUERY, VECTORS, ERROR, PING = range(6)
-"""Kinds: the child's first frame, with its fingerprint; two requests; two responses; a sign of life, sent back.
-"""
+"""Kinds: the process's first frame, with its fingerprint; two requests; two responses; a sign of life, sent back."""
 
 ALONE = 0x80
-"""Added to the kind of a request over whose text the process has died: where workers share it, it is at nothing else
-meanwhile."""
+"""Flag in the kind of a request over whose text the process has died: nothing else runs beside it."""
 
 KEY_BYTES = 16
-"""The length of what identifies a request's prefix and text."""
+"""Length of a request's key, which identifies its prefix and text."""
 
 
 class FrameHeader(NamedTuple):

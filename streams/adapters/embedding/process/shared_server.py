@@ -118,14 +118,11 @@ class SharedServer:
         connection.close()
         with self._changing:
             del self._connections[connection.number]
-            if not self._connections and not self._is_awaited():
+            # Another worker may wait to be accepted.
+            waiting = select.poll()
+            waiting.register(self._listening, select.POLLIN)
+            if not self._connections and not waiting.poll(0):
                 os._exit(0)
-
-    def _is_awaited(self) -> bool:
-        """True if a worker waits to be accepted."""
-        waiting = select.poll()
-        waiting.register(self._listening, select.POLLIN)
-        return bool(waiting.poll(0))
 
 
 def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, slots: str) -> None:
@@ -144,7 +141,6 @@ def serve_shared(options: dict[str, Any], socket_number: str, lock_number: str, 
     pool = TurnPool(options["threads"], WorkSlots(Path(slots)))
 
     def serve(connection: Connection) -> None:
-        line = pool.line(str(connection.number))
-        EmbeddingServer(model, connection.write, line).serve(connection.requests)
+        EmbeddingServer(model, connection.write, pool, str(connection.number)).serve(connection.requests)
 
     server.run(hello(model), serve)

@@ -83,10 +83,6 @@ class TurnPool:
         for _ in range(threads):
             threading.Thread(target=self._run, daemon=True).start()
 
-    def line(self, worker: str) -> "WorkerLine":
-        """Return the way in for one worker."""
-        return WorkerLine(self, worker)
-
     def submit(self, worker: str, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
         """Run a passage when its turn has come."""
         with self._changed:
@@ -97,12 +93,12 @@ class TurnPool:
             self._changed.notify_all()
 
     def note(self, content: bytes) -> AbstractContextManager[None]:
-        """Note a passage that is cut into tokens, or whose answer is made after its run."""
+        """Note a passage outside of its run, while it is cut into tokens or answered: the process may die over it."""
         return self._slots.at(content)
 
     @contextmanager
     def query(self, content: bytes, *, alone: bool) -> Iterator[None]:
-        """Begin no passage inside of this context; as many threads as run passages may be in it."""
+        """Run a query in this context: no passage begins meanwhile. At most `threads` callers are in it at once."""
         with self._changed:
             self._suspect_queries += alone
             self._changed.wait_for(lambda: self._may_query(alone=alone))
@@ -157,23 +153,3 @@ class TurnPool:
         if self._suspects:
             return not self._running and not self._queries
         return bool(len(self._passages))
-
-
-class WorkerLine:
-    """Where the texts of one worker's connection are run; arguments as of `TurnPool`."""
-
-    def __init__(self, pool: TurnPool, worker: str) -> None:
-        self._pool = pool
-        self._worker = worker
-
-    def submit(self, content: bytes, passage: Callable[[], None], *, alone: bool) -> None:
-        """Run a passage when its turn has come."""
-        self._pool.submit(self._worker, content, passage, alone=alone)
-
-    def note(self, content: bytes) -> AbstractContextManager[None]:
-        """Do inside of this context what a passage needs before and after its run: the process may die over it."""
-        return self._pool.note(content)
-
-    def query(self, content: bytes, *, alone: bool) -> AbstractContextManager[None]:
-        """Begin no passage inside of this context."""
-        return self._pool.query(content, alone=alone)

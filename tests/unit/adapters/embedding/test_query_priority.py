@@ -11,7 +11,7 @@ import pytest
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process import frames
 from streams.adapters.embedding.process.embedding_server import EmbeddingServer
-from streams.adapters.embedding.process.turn_pool import TurnPool, WorkerLine, WorkSlots, create_slots
+from streams.adapters.embedding.process.turn_pool import TurnPool, WorkSlots, create_slots
 from tests.builders.tiny_models import write_tiny_model
 from tests.fakes.paced_model import PacedModel
 
@@ -19,7 +19,7 @@ PASSAGES = ("one", "two", "three", "four", "five")
 
 QUERY_NUMBER = 100
 
-Pool = Callable[[int], WorkerLine]
+Pool = Callable[[int], TurnPool]
 """Makes the pool of so many threads."""
 
 
@@ -31,17 +31,17 @@ def model(tmp_path: Path) -> PacedModel:
 @pytest.fixture
 def pool(tmp_path: Path) -> Pool:
     create_slots(slots := tmp_path / "slots")
-    return lambda threads: TurnPool(threads, WorkSlots(slots)).line("1")
+    return lambda threads: TurnPool(threads, WorkSlots(slots))
 
 
-def answered(model: PacedModel, pool: WorkerLine, threads: int, queries: int) -> list[int]:
+def answered(model: PacedModel, pool: TurnPool, threads: int, queries: int) -> list[int]:
     """Send all passages, once all threads run one the queries; return the numbers of the answers in their order."""
     (requests, to_child), (responses, from_child) = (_pipe() for _ in range(2))
 
     def write(frame: bytes) -> None:
         from_child.write(frame)
 
-    serving = EmbeddingServer(model, write, pool)
+    serving = EmbeddingServer(model, write, pool, "1")
     server = threading.Thread(target=serving.serve, args=(requests,))
     server.start()
     to_child.write(_requests(frames.PASSAGE, PASSAGES, 1))

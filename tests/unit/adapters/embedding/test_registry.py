@@ -82,7 +82,9 @@ async def test_preset_folder_below_the_models_is_used(registry: EmbedderRegistry
     folder = write_tiny_model(tmp_path / "journal", 768, words=("red",))
     (folder / "model.onnx").rename(folder / "model_optimized.onnx")
     fingerprint = (await ready(registry, JOURNAL)).fingerprint
-    assert (fingerprint.embedder, fingerprint.dim, fingerprint.pooling) == ("bge-base-en-v1.5", 768, "cls")
+    assert fingerprint.embedder == "bge-base-en-v1.5"
+    assert fingerprint.dim == 768
+    assert fingerprint.pooling == "cls"
 
 
 async def test_preset_without_files_is_missing_with_instructions(registry: EmbedderRegistry) -> None:

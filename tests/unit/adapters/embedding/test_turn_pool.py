@@ -40,9 +40,9 @@ def slots(tmp_path: Path) -> Path:
 def test_workers_take_turns(slots: Path) -> None:
     pool, passages = TurnPool(1, WorkSlots(slots)), Passages()
     for number in range(5):
-        pool.line("1").submit(b"x", passages.named(f"flood {number}"), alone=False)
+        pool.submit("1", b"x", passages.named(f"flood {number}"), alone=False)
     assert passages.has_begun.acquire(timeout=SOON_S)
-    pool.line("2").submit(b"x", passages.named("other"), alone=False)
+    pool.submit("2", b"x", passages.named("other"), alone=False)
     for _ in range(5):
         passages.go_on.release()
         assert passages.has_begun.acquire(timeout=SOON_S)
@@ -52,10 +52,10 @@ def test_workers_take_turns(slots: Path) -> None:
 
 def test_suspect_runs_alone(slots: Path) -> None:
     pool, passages = TurnPool(2, WorkSlots(slots)), Passages()
-    pool.line("1").submit(b"a", passages.named("first"), alone=False)
+    pool.submit("1", b"a", passages.named("first"), alone=False)
     assert passages.has_begun.acquire(timeout=SOON_S)
-    pool.line("1").submit(b"b", passages.named("suspect"), alone=True)
-    pool.line("2").submit(b"c", passages.named("last"), alone=False)
+    pool.submit("1", b"b", passages.named("suspect"), alone=True)
+    pool.submit("2", b"c", passages.named("last"), alone=False)
     assert not passages.has_begun.acquire(timeout=0.1)
     passages.go_on.release()
     assert passages.has_begun.acquire(timeout=SOON_S)
@@ -69,21 +69,21 @@ def test_suspect_runs_alone(slots: Path) -> None:
 
 
 def test_text_is_noted_beside_its_run(slots: Path) -> None:
-    line = TurnPool(1, WorkSlots(slots)).line("1")
+    pool = TurnPool(1, WorkSlots(slots))
     with slots.open("rb") as file:
-        with line.note(b"a"), line.note(b"b"):
+        with pool.note(b"a"), pool.note(b"b"):
             assert read_slots(file.fileno()) == {request_key(b"a"), request_key(b"b")}
         assert read_slots(file.fileno()) == frozenset()
 
 
 def test_query_waits_for_a_suspect_and_no_passage_begins_beside_it(slots: Path) -> None:
     pool, passages = TurnPool(2, WorkSlots(slots)), Passages()
-    pool.line("1").submit(b"b", passages.named("suspect"), alone=True)
+    pool.submit("1", b"b", passages.named("suspect"), alone=True)
     assert passages.has_begun.acquire(timeout=SOON_S)
     threading.Timer(0.1, passages.go_on.release).start()
-    with pool.line("2").query(b"q", alone=False):
+    with pool.query(b"q", alone=False):
         assert passages.has_ended.acquire(timeout=0)
-        pool.line("1").submit(b"a", passages.named("later"), alone=False)
+        pool.submit("1", b"a", passages.named("later"), alone=False)
         assert not passages.has_begun.acquire(timeout=0.1)
     assert passages.has_begun.acquire(timeout=SOON_S)
     passages.go_on.release()
@@ -92,9 +92,9 @@ def test_query_waits_for_a_suspect_and_no_passage_begins_beside_it(slots: Path) 
 def test_passages_go_on_between_queries_that_never_cease(slots: Path) -> None:
     pool, passages = TurnPool(2, WorkSlots(slots)), Passages()
     passages.go_on.release()
-    first, second = (pool.line(worker).query(b"q", alone=False) for worker in "12")
+    first, second = (pool.query(b"q", alone=False) for _ in range(2))
     first.__enter__()
-    pool.line("3").submit(b"a", passages.named("passage"), alone=False)
+    pool.submit("3", b"a", passages.named("passage"), alone=False)
     assert not passages.has_begun.acquire(timeout=0.1)
     second.__enter__()
     first.__exit__(None, None, None)
