@@ -5,13 +5,13 @@ interrupted run is repeated; the journal goes with a run in which all are done. 
 appended and synced to the disk; a torn last line, of a process that was killed, is a user that is not done.
 """
 
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import orjson
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
 from modestream_client.results.upkeep import FinishedJob
@@ -35,7 +35,7 @@ class Journal:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             # In a line of its own, also behind a torn one.
-            file.write(b"\n" + json.dumps(key).encode() + b"\n")
+            file.write(b"\n" + orjson.dumps(key) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -50,7 +50,7 @@ def _entries(path: Path) -> list[str]:
     keys: list[str] = []
     for line in path.read_bytes().splitlines():
         try:
-            entry = json.loads(line)
+            entry = orjson.loads(line)
         except ValueError:
             continue
         if isinstance(entry, str):

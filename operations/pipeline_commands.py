@@ -5,13 +5,13 @@ A client of the topics. Prints JSON, or lines for people; exit code 1 with the r
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from modestream_client.failures import MemoryClientError
+from pydantic_core import from_json, to_json
 
 from operations.deployment import client_of
 from schemas.scope_models import some_scope
@@ -64,7 +64,7 @@ def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         return "list_revisions", {"limit": options.limit}
     if options.verb == "rollback":
         return "rollback_pipeline", _given(revision=options.revision, note=options.note)
-    edits = json.loads(options.file.read_text(encoding="utf-8"))
+    edits = from_json(options.file.read_bytes(), allow_inf_nan=False)
     further = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
     return "edit_pipeline", {**edits, **further}
 
@@ -81,7 +81,7 @@ async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], pri
 
 def _shown(verb: str, result: Mapping[str, Any]) -> str:
     if verb == "show":
-        return json.dumps(result, indent=2)
+        return to_json(result, indent=2).decode()
     if verb == "revisions":
         return "\n".join(_revision_line(revision, result["current"]) for revision in result["revisions"])
     draft = "valid; nothing was changed, still " if result.get("dry_run") else ""

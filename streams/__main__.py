@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -11,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import orjson
 
 from schemas.version import VERSION
 from streams.configuration import OF_GATEWAYS, check_security, read_settings, unknown_names
@@ -266,7 +267,8 @@ def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _print(document: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(document, indent=2, sort_keys=True) + "\n")
+    option = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.write(orjson.dumps(document, option=option).decode())
     return 0
 
 

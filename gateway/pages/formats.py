@@ -1,11 +1,11 @@
 """How values and states are shown: times, counts, shares, colours, and the contract's words in plain ones. Pure."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 from zlib import crc32
 
 from markupsafe import Markup
+from pydantic_core import to_json
 
 HUES = 12
 """Colours that modes are told apart by; `app.css` has one class each, with contrast in light and dark."""
@@ -65,7 +65,7 @@ def json_text(value: Any) -> str:
     >>> json_text({"a": "é"})
     '{\n  "a": "é"\n}'
     """
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return to_json(value, indent=2).decode()
 
 
 def run_ms(value: float) -> str:

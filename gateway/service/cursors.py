@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 
+import orjson
+
 from gateway.service.failures import Refused
 
 
@@ -22,7 +24,7 @@ def place_of(cursor: str | None, *filters: str) -> str | None:
     if cursor is None:
         return None
     try:
-        place, digest = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        place, digest = orjson.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (ValueError, TypeError):
         place, digest = None, None
     if not isinstance(place, str) or digest != _digest(filters):

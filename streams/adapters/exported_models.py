@@ -4,10 +4,12 @@ Shared by the exporter, which writes the folders, and the embedders, which only 
 """
 
 import importlib.util
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import orjson
 
 Precision = Literal["int8", "fp32"]
 
@@ -61,7 +63,7 @@ class ExportedModel:
             "precision": precision,
             "max_tokens": self.max_tokens,
         }
-        return json.dumps(described, indent=2) + "\n"
+        return _text(described)
 
 
 MINILM = ExportedModel(
@@ -121,15 +123,19 @@ def is_complete(name: str, folder: Path, precision: Precision) -> bool:
     )
 
 
+def _text(content: Mapping[str, str | int]) -> str:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
 def write_sizes(folder: Path) -> None:
     """Note the size of each file, so that a truncated one is noticed: loading it would fail at every start."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != SIZES_FILE}
-    (folder / SIZES_FILE).write_text(json.dumps(sizes, indent=2) + "\n")
+    (folder / SIZES_FILE).write_text(_text(sizes))
 
 
 def _has_sizes(folder: Path) -> bool:
     try:
-        sizes: dict[str, int] = json.loads((folder / SIZES_FILE).read_bytes())
+        sizes: dict[str, int] = orjson.loads((folder / SIZES_FILE).read_bytes())
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (ValueError, OSError):
         return False

@@ -6,11 +6,12 @@ worker may be alive.
 """
 
 import fcntl
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Names the running kernel: the locks of another one are not seen here."""
@@ -45,7 +46,7 @@ class MemberFile:
         """Store the member id of this process."""
         # In place: another file in its stead would not be locked. A torn write counts as none.
         self._file.truncate(0)
-        self._file.write(json.dumps({**self._place, "pid": os.getpid(), "member": member_id}))
+        self._file.write(orjson.dumps({**self._place, "pid": os.getpid(), "member": member_id}).decode())
         self._file.flush()
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class MemberFile:
     def _read(self) -> dict[str, Any]:
         self._file.seek(0)
         try:
-            stored = json.loads(self._file.read())
+            stored = orjson.loads(self._file.read())
         except ValueError:
             return {}
         return stored if isinstance(stored, dict) else {}

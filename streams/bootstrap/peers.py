@@ -6,10 +6,10 @@ anything again.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+import orjson
 import structlog
 
 from schemas.failures import Unavailable
@@ -55,7 +55,7 @@ def _members_of(run: Path) -> set[str]:
 
 def _member_in(file: Path) -> str:
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
+        stored = orjson.loads(file.read_bytes())
     except (OSError, ValueError):
         return ""
     return str(stored.get("member")) if isinstance(stored, dict) else ""

@@ -4,12 +4,12 @@ Stored records name the fields of their scopes: with other fields no user would 
 Kafka has the same for the whole deployment (`service_guard`); this check needs no broker.
 """
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
 import structlog
 
 from schemas.internal.service import scope_fields, scope_schema_hash
@@ -45,8 +45,13 @@ def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """Check the fields as `check_scope_fields` does, and store them for later starts."""
     check_scope_fields(directory, scope)
     names = scope_fields(scope)
-    content = {"scope_fields": names, "scope_schema_hash": scope_schema_hash(names), "boundary": scope.boundary_fields}
-    file, text = directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n"
+    content = {
+        "scope_fields": names,
+        "scope_schema_hash": scope_schema_hash(names),
+        "boundary": [*scope.boundary_fields],
+    }
+    file = directory / SCOPE_FILE
+    text = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
     # Workers of one data directory start at the same time.
     if not file.exists() or file.read_bytes() != text.encode():
         write_durably(file, text, writer=f".{os.getpid()}")
@@ -62,7 +67,7 @@ class _Fields(NamedTuple):
 def _stored(directory: Path) -> _Fields | None:
     file = directory / SCOPE_FILE
     try:
-        stored = json.loads(file.read_bytes())
+        stored = orjson.loads(file.read_bytes())
         return _Fields(tuple(stored["scope_fields"]), tuple(stored["boundary"]))
     except FileNotFoundError:
         return None

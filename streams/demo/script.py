@@ -5,12 +5,12 @@ question is asked again over HTTP, by the same client with another connection.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 from modestream_client import Answer, HttpMemoryClient, MemoryClient, MemoryClientError, Remembered
 from modestream_client.hits import Evidence, Hit
 
@@ -50,7 +50,7 @@ async def run_demo(
 
     Return 0, or 1 if a query found nothing or the service did not answer.
     """
-    script = json.loads(CONVERSATION.read_text(encoding="utf-8"))
+    script = orjson.loads(CONVERSATION.read_bytes())
     try:
         async with MemoryClient(
             bootstrap, user_id=DEMO_USER_ID, topic_prefix=topic_prefix, timeout=CALL_TIMEOUT_S
@@ -128,7 +128,7 @@ async def _counts(memory: MemoryClient) -> dict[str, int]:
 async def ask_over_http(url: str, user_id: str, question: Json, timeout_s: float, print_line: PrintLine) -> bool:
     """Print a question as a `curl` command, and its best hit; return False if nothing was found."""
     body = {"query": question["query"], "project_id": question["projects"], "top_k": HTTP_TOP_K}
-    for line in http_lines(url, user_id, json.dumps(body, ensure_ascii=False)):
+    for line in http_lines(url, user_id, orjson.dumps(body).decode()):
         print_line(line)
     async with HttpMemoryClient(url, user_id=user_id, timeout=timeout_s) as memory:
         began = time.perf_counter()

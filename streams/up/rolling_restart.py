@@ -5,11 +5,12 @@ before are served again. A worker that does not come back ends the restart: the 
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+import orjson
 
 from streams.up.console import PrintLine
 from streams.up.workers import ReportedStatus
@@ -86,5 +87,5 @@ class RollingRestart:
 
     def _note(self, state: str, worker: str) -> None:
         draft = self._progress.with_suffix(".new")
-        draft.write_text(json.dumps({"state": state, "worker": worker}), encoding="utf-8")
+        draft.write_bytes(orjson.dumps({"state": state, "worker": worker}))
         draft.replace(self._progress)

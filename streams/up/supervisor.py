@@ -8,7 +8,6 @@ nothing is left running; children that survive a SIGKILL are ended by the next s
 """
 
 import asyncio
-import json
 import os
 import signal
 import time
@@ -16,6 +15,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from schemas.failures import Unavailable
 from streams.up.console import PrintLine, print_line
@@ -135,7 +136,7 @@ def run_restart(data_dir: Path, print_line: PrintLine = print_line) -> int:
 
 def _progress(layout: Layout) -> tuple[str, str]:
     try:
-        progress = json.loads(layout.rolling_restart.read_text(encoding="utf-8"))
+        progress = orjson.loads(layout.rolling_restart.read_bytes())
     except FileNotFoundError:
         return "", ""
     return progress["state"], progress["worker"]

@@ -1,7 +1,6 @@
 """The workers of one data directory, as their supervisor starts and watches them."""
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.child import Child
@@ -58,7 +59,7 @@ class WorkerProcess:
         """Return its page `/health`; None if it does not answer."""
         answer = await fetch(self.port_file, "/health")
         with suppress(ValueError):
-            return None if answer is None else json.loads(answer[1])
+            return None if answer is None else orjson.loads(answer[1])
         return None
 
     async def metrics(self) -> str | None:

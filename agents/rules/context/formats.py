@@ -10,12 +10,12 @@ its line. Counts of lines add up: each begins with a bracket or a quotation mark
 says of an entry is counted with its line, about a token off; the whole prompt is counted once more.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Protocol
 
+import orjson
 from modestream_client.vocabulary import ContextFormat
 
 from agents.rules.context.entries import Entry
@@ -135,7 +135,7 @@ def _provenance(entry: Entry) -> dict[str, object]:
 
 
 def _json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = orjson.dumps(value).decode()
     for raw, escaped in _ESCAPES.items():
         text = text.replace(raw, escaped)
     return text

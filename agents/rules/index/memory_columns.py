@@ -4,7 +4,6 @@ A memory has a **number**, its row in every column. Numbers without a memory are
 memories share are stored once, as a trait.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
+import orjson
 from modestream_client.vocabulary import ContextFormat, Decay
 
 from agents.rules.cues.labels import SentenceLabel
@@ -64,13 +64,13 @@ class Trait:
     @classmethod
     def loads(cls, text: str) -> Self:
         """Parse a trait written by `dumps`."""
-        [scope, mode, type_, decay], conversation, speaker = json.loads(text)
+        [scope, mode, type_, decay], conversation, speaker = orjson.loads(text)
         return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), conversation, speaker)
 
 
 @lru_cache(MAX_DUMPED_TRAITS)
 def _dumped(trait: Trait) -> str:
-    return json.dumps([trait.kind, trait.conversation, trait.speaker], ensure_ascii=False, separators=(",", ":"))
+    return orjson.dumps([[*trait.kind], trait.conversation, trait.speaker]).decode()
 
 
 MAX_TIME_CHANGES = 1000

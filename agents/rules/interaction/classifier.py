@@ -12,7 +12,6 @@ The file is `MODESTREAM INTERACTION 2`, a line of JSON (the modes, a digest of t
 name, type and shape), then the arrays one after another, little-endian, in row-major order.
 """
 
-import json
 import re
 import zlib
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
@@ -260,7 +260,7 @@ class InteractionClassifier:
         if not data.startswith(MODEL_FILE_MAGIC):
             raise ValueError("not a model of interaction modes, or one of another format version")
         end = data.index(b"\n", len(MODEL_FILE_MAGIC))
-        about = json.loads(data[len(MODEL_FILE_MAGIC) : end])
+        about = orjson.loads(data[len(MODEL_FILE_MAGIC) : end])
         if tuple(about["modes"]) != INTERACTION_MODES or about["buckets"] != HASH_BUCKETS:
             raise ValueError("the model was trained for other modes or features; train it again")
         arrays = _arrays(about["arrays"], data[end + 1 :])

@@ -1,6 +1,5 @@
 """Answers without an end: events, and exports."""
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import StreamingResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic_core import to_json
 
 from gateway.http.calls import ReadCall
 from gateway.http.contract import Shapes
@@ -63,11 +63,11 @@ def export_routes(service: MemoryService, shapes: Shapes) -> APIRouter:
     return router
 
 
-async def _lines(pages: AsyncGenerator[list[Json]]) -> AsyncIterator[str]:
+async def _lines(pages: AsyncGenerator[list[Json]]) -> AsyncIterator[bytes]:
     # Closed with it, so that the log says at once how much was taken.
     async with aclosing(pages):
         async for page in pages:
-            yield "".join(json.dumps(turn, ensure_ascii=False) + "\n" for turn in page)
+            yield b"".join(to_json(turn) + b"\n" for turn in page)
 
 
 def _as_sse(sent: Sent) -> ServerSentEvent:

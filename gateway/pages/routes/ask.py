@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from gateway.pages.charts import RowBar, signed_bars, stacked_bars
+from gateway.pages.formats import json_text
 from gateway.pages.marks import excerpt, pieces_of
 from gateway.pages.pages import Pages
 from gateway.pages.requests import PAGES, View
@@ -207,7 +208,7 @@ def _number(view: View, name: str, default: int) -> int:
 def _body(view: View, fields: Json) -> str:
     """Return the body of the same request over HTTP, in which fields of None are left out."""
     named = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps({**view.read_scope, **named}, ensure_ascii=False, indent=1)
+    return json_text({**view.read_scope, **named})
 
 
 def _lines_of(context: Json) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 import asyncio
 import gzip
-import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import orjson
 from modestream_client.operations import DECLARE_MODE, GET_MAP, LIST_MEMORIES, LIST_MODES, SUGGEST_MODES
 from starlette.requests import Request
 from starlette.responses import Response
@@ -133,7 +133,7 @@ async def _if_allowed(answer: Awaitable[Json]) -> Json | None:
 def _encode_map(result: Mapping[str, Any], *, compressed: bool) -> bytes:
     """Return an answer of `map.v1` as compact JSON with a list per field, as gzip if `compressed`."""
     clouds = [_cloud_columns(cloud) for cloud in result["clouds"]]
-    body = json.dumps({"clouds": clouds}, ensure_ascii=False, separators=(",", ":")).encode()
+    body = orjson.dumps({"clouds": clouds})
     return gzip.compress(body, COMPRESSION, mtime=0) if compressed else body
 
 

@@ -1,10 +1,10 @@
 """Memories: the list, and moving, moving back and forgetting the ticked ones."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import orjson
 from modestream_client.operations import LIST_MEMORIES
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,7 +38,7 @@ class Choice(NamedTuple):
     @property
     def value(self) -> str:
         """The value of the row's box."""
-        return json.dumps([self.memory_id, self.mode, self.scope], ensure_ascii=False)
+        return orjson.dumps([self.memory_id, self.mode, self.scope]).decode()
 
     @property
     def selected(self) -> Selected:
@@ -90,7 +90,7 @@ async def _list_page(pages: Pages, view: View, **values: Any) -> Response:
 async def _move(pages: Pages, view: View, form: Form) -> Response:
     """Move the ticked memories; the list then offers to move them back."""
     mode = form.text("mode")
-    moving = [choice for choice in _chosen(form, view.scope_fields) if choice.mode != mode]
+    moving = [choice for choice in chosen(form, view.scope_fields) if choice.mode != mode]
     outcome = Outcome(0)
     if moving:
         selected = [choice.selected for choice in moving]
@@ -101,7 +101,7 @@ async def _move(pages: Pages, view: View, form: Form) -> Response:
 async def _undo(pages: Pages, view: View, form: Form) -> Response:
     """Move each memory back to its mode when it was shown."""
     by_mode: dict[str, list[Choice]] = {}
-    for choice in _chosen(form, view.scope_fields):
+    for choice in chosen(form, view.scope_fields):
         by_mode.setdefault(choice.mode, []).append(choice)
     call, total = view.call(BULK_WAIT_S), Outcome(0)
     for mode, choices in by_mode.items():
@@ -112,7 +112,7 @@ async def _undo(pages: Pages, view: View, form: Form) -> Response:
 
 async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -> Response:
     """Ask for confirmation before forgetting."""
-    choices = _chosen(form, view.scope_fields)
+    choices = chosen(form, view.scope_fields)
     scopes_and_ids = [(choice.scope, choice.memory_id) for choice in choices[:SHOWN_BEFORE_FORGETTING]]
     records = await get_all(pages.service, view.call(), scopes_and_ids)
     return await pages.render(
@@ -130,7 +130,7 @@ async def _ask(pages: Pages, view: View, form: Form, error: str | None = None) -
 
 
 async def _forget(pages: Pages, view: View, form: Form) -> Response:
-    choices = _chosen(form, view.scope_fields)
+    choices = chosen(form, view.scope_fields)
     if len(choices) >= TYPED_FROM and form.optional("typed") != str(len(choices)):
         return await _ask(pages, view, form, "The number does not match. Nothing was forgotten.")
     call = view.call(BULK_WAIT_S)
@@ -148,7 +148,7 @@ async def _done(
     return await _list_page(pages, replace(view, query=query), moved_from=moved_from, outcome=outcome)
 
 
-def _chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
+def chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
     """Return the ticked memories. Raises Refused if there are none, and for values of another origin."""
     choices = [_parsed(value, scope_fields) for value in form.all("selected")]
     if not choices:
@@ -158,7 +158,7 @@ def _chosen(form: Form, scope_fields: frozenset[str]) -> Sequence[Choice]:
 
 def _parsed(value: str, scope_fields: frozenset[str]) -> Choice:
     try:
-        memory_id, mode, scope = json.loads(value)
+        memory_id, mode, scope = orjson.loads(value)
         is_sound = all(isinstance(text, str) for text in (memory_id, mode, *scope, *scope.values()))
     except (ValueError, TypeError, AttributeError):
         is_sound = False

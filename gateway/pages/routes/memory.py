@@ -1,10 +1,10 @@
 """One memory with its sources and successors; move, edit, correct, hide and forget it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from modestream_client.operations import LIST_MODES, SET_INTERACTION_MODE, SET_MEMORY_MODE, SET_MEMORY_VISIBILITY
 from starlette.requests import Request
 from starlette.responses import Response
@@ -97,7 +97,7 @@ async def _memory_page(pages: Pages, view: View, record: Json, text_before: str 
         may_manage=may(view.caller, view.user or "", record["scope"], "manage"),
         may_write=may(view.caller, view.user or "", record["scope"], "write"),
         text_hash=_text_hash(record),
-        text_before=None if text_before is None else json.dumps(text_before),
+        text_before=None if text_before is None else orjson.dumps(text_before).decode(),
         moved_from=view.query.get("moved_from"),
         **LABELS,
     )
@@ -144,7 +144,7 @@ async def _edit(pages: Pages, view: View, record: Json, form: Form) -> Response:
 
 async def _restore(pages: Pages, view: View, record: Json, form: Form) -> Response:
     try:
-        text = json.loads(form.text("text_before"))
+        text = orjson.loads(form.text("text_before"))
     except ValueError:
         text = None
     if not isinstance(text, str):

@@ -5,11 +5,12 @@ call reads by a connection of its own, while the index is written, and lets othe
 conversations are counted in 45 ms, of which Python takes one. Raises Unavailable where the index can't be read.
 """
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+
+import orjson
 
 from agents.rules.memory.boundary_summary import CountedMemories, KindCount
 from schemas.scopes import PROJECT_FIELD
@@ -60,5 +61,5 @@ def _counts(connection: sqlite3.Connection, name: str) -> CountedMemories:
     limits = [limit << NUMBER_BITS for one in found for limit in (one, one + 1)]
     rows = connection.execute(_COUNTS.replace(_ROWS, " OR ".join([_ROWS] * len(found))), limits)
     *counted, (_, _, _, conversations, _, _) = rows
-    kinds = [KindCount(dict(json.loads(scope))[PROJECT_FIELD], *others) for scope, *others in counted]
+    kinds = [KindCount(dict(orjson.loads(scope))[PROJECT_FIELD], *others) for scope, *others in counted]
     return CountedMemories(kinds, conversations)

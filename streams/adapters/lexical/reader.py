@@ -1,6 +1,5 @@
 """Reads columns, postings and counts from one partition's lexical index."""
 
-import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -8,6 +7,7 @@ from itertools import chain, islice
 from typing import get_args
 
 import numpy as np
+import orjson
 from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.rules.index.bm25 import Postings
@@ -121,7 +121,7 @@ class LexicalReader:
 
     def _postings_of(self, boundary: int, words: Sequence[Sequence[str]]) -> list[Postings]:
         """Return the postings of each list of words, merged as those of one word; in one statement."""
-        flat = json.dumps(list(chain.from_iterable(words)), ensure_ascii=False)
+        flat = orjson.dumps(list(chain.from_iterable(words))).decode()
         found = iter(self._execute(_POSTINGS, (boundary, flat)).fetchall())
         return [_merge(list(islice(found, len(forms)))) for forms in words]
 

@@ -7,8 +7,8 @@ import asyncio
 from collections import defaultdict
 from datetime import timedelta
 
+import orjson
 import structlog
-from pydantic_core import to_json
 
 from agents.rules.consolidation.distillation import ScopeTurns, is_consolidation_due
 from schemas.messages.records import Outgoing
@@ -66,7 +66,7 @@ class ConsolidationScheduler:
         return list(scopes.values())
 
     async def _trigger(self, turns: ScopeTurns) -> None:
-        value = to_json({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
+        value = orjson.dumps({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
         out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value)
         await (await self._ctx.publisher.send(out))
 

@@ -5,7 +5,6 @@ says which files to put where. The model itself is not loaded here.
 """
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Matrix
@@ -48,7 +48,7 @@ def read_learned(path: Path) -> LearnedArrays:
     line, _, rest = content.removeprefix(LEARNED_MAGIC).partition(b"\n")
     if not content.startswith(LEARNED_MAGIC) or len(rest) % 4:
         raise ValueError(f"{path} is not a token projection of this version")
-    header: dict[str, Any] = json.loads(line)
+    header: dict[str, Any] = orjson.loads(line)
     numbers = np.frombuffer(rest, "<f4").astype(np.float32)
     digest = hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
     return LearnedArrays(header["kind"], digest, _arrays(header["arrays"], numbers))

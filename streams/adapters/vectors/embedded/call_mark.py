@@ -3,11 +3,12 @@
 Damaged files can make the engine abort the process. A start finds the mark, and counts a death for the collection.
 """
 
-import json
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import orjson
 
 from streams.adapters.durable_files import write_durably
 
@@ -62,13 +63,13 @@ class CallMark:
 
     def _read_deaths(self) -> dict[str, int]:
         try:
-            found = json.loads(self._deaths_file.read_text())
+            found = orjson.loads(self._deaths_file.read_bytes())
         except (OSError, ValueError):
             return {}
         return {str(name): int(count) for name, count in found.items()} if isinstance(found, dict) else {}
 
     def _save(self) -> None:
-        write_durably(self._deaths_file, json.dumps(self.deaths))
+        write_durably(self._deaths_file, orjson.dumps(self.deaths).decode())
 
     def _set(self, name: bytes) -> None:
         self._name = name

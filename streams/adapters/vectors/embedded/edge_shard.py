@@ -4,13 +4,13 @@ Guaranteed: a directory under its final name is complete, whenever a kill comes;
 `Unavailable`; the file of counts, where there is one, holds the number of points of each partition.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
+import orjson
 import qdrant_edge as edge
 
 from schemas.failures import Unavailable
@@ -144,7 +144,8 @@ class CollectionShard:
         self.flush()
         counts = self.counts()
         if not self._is_counted:
-            translate_engine_errors(lambda: write_durably(self._path / COUNTS_FILE, json.dumps(counts)))
+            text = orjson.dumps(counts, option=orjson.OPT_NON_STR_KEYS).decode()
+            translate_engine_errors(lambda: write_durably(self._path / COUNTS_FILE, text))
         self.ask(lambda shard: shard.close())
         return any(counts.values())
 
@@ -166,7 +167,9 @@ class CollectionShard:
 def read_counts(path: Path) -> Mapping[int, int] | None:
     """Return the points by partition of a closed collection; None if it was not closed after the last write."""
     try:
-        return {int(partition): int(count) for partition, count in json.loads((path / COUNTS_FILE).read_text()).items()}
+        return {
+            int(partition): int(count) for partition, count in orjson.loads((path / COUNTS_FILE).read_bytes()).items()
+        }
     except (OSError, ValueError, AttributeError):
         return None
 
@@ -207,9 +210,9 @@ def load_shard(path: Path) -> edge.EdgeShard:
 
     These go into the engine's own file, as its calls take no settings of the log.
     """
-    config = json.loads((path / CONFIG_FILE).read_text())
+    config = orjson.loads((path / CONFIG_FILE).read_bytes())
     if config | ENGINE_SETTINGS != config:
-        write_durably(path / CONFIG_FILE, json.dumps(config | ENGINE_SETTINGS))
+        write_durably(path / CONFIG_FILE, orjson.dumps(config | ENGINE_SETTINGS).decode())
     return edge.EdgeShard.load(str(path))
 
 
