@@ -123,7 +123,7 @@ def is_complete(name: str, folder: Path, precision: Precision) -> bool:
     )
 
 
-def _text(content: Mapping[str, str | int]) -> str:
+def _text(content: Mapping[str, object]) -> str:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 

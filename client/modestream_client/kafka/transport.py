@@ -124,6 +124,7 @@ class KafkaTransport:
         if topic == TURNS_TOPIC:
             on_offset = partial(self._record_turn, boundary)
             record = with_identity(record, connection.clock.now_ms())
+        # Not orjson, as a library's dependency; integers beyond 64 bits are sent, and NaN is an error.
         encoded = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))

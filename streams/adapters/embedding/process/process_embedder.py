@@ -93,6 +93,7 @@ class ProcessEmbedder:
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
+        # Not orjson: a path may have bytes that are no UTF-8.
         command = (*CHILD_COMMAND, json.dumps(options, sort_keys=True))
         return cls(
             command,
