@@ -67,18 +67,18 @@ def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -
 
 
 def _grants(policy: Policy, principal: str | None, act: Permission) -> Sequence[Grant]:
-    known = policy.principals.get(principal, ()) if principal is not None else ()
-    return [grant for grant in known if act in grant.may]
+    principals = policy.principals.get(principal, ()) if principal is not None else ()
+    return [grant for grant in principals if act in grant.may]
 
 
 def _union(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     """Return the values that any grant admits; None admits all."""
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for values in grants:
         if values is None:
             return None
-        found.update(dict.fromkeys(values))
-    return tuple(found)
+        distinct.update(dict.fromkeys(values))
+    return tuple(distinct)
 
 
 def _intersection(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -56,8 +56,8 @@ def select_scopes(where: MemoryFilter, columns: MemoryColumns) -> Sequence[Scope
     if len(named) == len(where.scope):
         return [named]
     selected = MemoryFilter(boundary=where.boundary, scope=where.scope)
-    known = sorted({kind.scope for kind in columns.kinds if kind.admitted(selected)})[:MAX_SCOPES]
-    return [{name: dict(scope)[name] for name in where.scope} for scope in known]
+    scopes = sorted({kind.scope for kind in columns.kinds if kind.admitted(selected)})[:MAX_SCOPES]
+    return [{name: dict(scope)[name] for name in where.scope} for scope in scopes]
 
 
 def intention_layer(
@@ -72,15 +72,15 @@ def intention_layer(
         if entry.text
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
-    found = match_entries(texts, coverage)
+    matches = match_entries(texts, coverage)
     return LayerResult(
-        shown=[_show_entry(*entries[match.place], match.share) for match in found],
+        shown=[_show_entry(*entries[match.place], match.share) for match in matches],
         rests_on=frozenset(
             memory_id
-            for _, _, entry in (entries[match.place] for match in found)
+            for _, _, entry in (entries[match.place] for match in matches)
             for memory_id in (*entry.memory_ids, *([entry.item_id] if entry.item_id else ()))
         ),
-        suffices=is_sufficient(found, [entry.text for _, _, entry in entries], question, coverage),
+        suffices=is_sufficient(matches, [entry.text for _, _, entry in entries], question, coverage),
     )
 
 
@@ -99,12 +99,12 @@ def category_layer(
 ) -> LayerResult:
     """Match the categories, best first. Only summaries can suffice, descriptions can't."""
     texts = [category_text(view) for _, view in views]
-    found = match_entries(texts, coverage)[:MAX_LAYER_CATEGORIES]
+    matches = match_entries(texts, coverage)[:MAX_LAYER_CATEGORIES]
     return LayerResult(
-        shown=[_show_category(*views[match.place], match.share) for match in found],
-        rests_on=frozenset(memory_id for match in found for memory_id in views[match.place][1].rests_on),
+        shown=[_show_category(*views[match.place], match.share) for match in matches],
+        rests_on=frozenset(memory_id for match in matches for memory_id in views[match.place][1].rests_on),
         suffices=is_sufficient(
-            [match for match in found if views[match.place][1].summary],
+            [match for match in matches if views[match.place][1].summary],
             [view.summary or "" for _, view in views],
             question,
             coverage,
@@ -156,11 +156,11 @@ class Layers(NamedTuple):
     @property
     def depths(self) -> set[Depth]:
         """The layers that have something to show; a category without a summary only has a name."""
-        found: list[tuple[Depth, bool]] = [
+        layers: list[tuple[Depth, bool]] = [
             ("intention", self.intention is not None),
             ("categories", any(category["summary"] for category in self.categories)),
         ]
-        return {depth for depth, is_there in found if is_there}
+        return {depth for depth, is_there in layers if is_there}
 
     def are_those_of(self, result: RetrieveResult) -> bool:
         """True if an answer shows the same, as far as it shows layers."""

@@ -87,11 +87,11 @@ PartScores = Mapping[int, float]
 """The scores of passages by their number in the text."""
 
 
-def part_scores(found: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[str, PartScores]:
+def part_scores(nearest_of: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[str, PartScores]:
     """Return the scores of the passages of these memories; a memory that was not compared has none."""
     wanted = frozenset(memory_ids)
     scores: dict[str, dict[int, float]] = {}
-    for nearest in found:
+    for nearest in nearest_of:
         if nearest.passages is None:
             continue
         name_of = {
@@ -101,9 +101,9 @@ def part_scores(found: Sequence[Nearest], memory_ids: Sequence[str]) -> Mapping[
         }
         passages = nearest.passages
         for place in np.flatnonzero(np.isin(passages.rows, list(name_of))).tolist():
-            known = scores.setdefault(name_of[int(passages.rows[place])], {})
+            by_part = scores.setdefault(name_of[int(passages.rows[place])], {})
             part = int(passages.parts[place])
-            known[part] = max(known.get(part, -1.0), float(passages.scores[place]))
+            by_part[part] = max(by_part.get(part, -1.0), float(passages.scores[place]))
     return scores
 
 

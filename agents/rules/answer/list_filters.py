@@ -67,8 +67,8 @@ class ListFilter:
         if self.request.embedding_status is not None:
             mask &= _mask_of(statuses(part.where.boundary), len(mask))
         if part.within is not None:
-            known = [columns.number_of[memory_id] for memory_id in part.within if memory_id in columns.number_of]
-            mask &= _mask_of(np.array(known, np.int64), len(mask))
+            numbers = [columns.number_of[memory_id] for memory_id in part.within if memory_id in columns.number_of]
+            mask &= _mask_of(np.array(numbers, np.int64), len(mask))
         return np.flatnonzero(mask)
 
     def part_of(self, memory: Memory) -> ListPart | None:
@@ -224,7 +224,9 @@ def _renumbered(indexes: IntArray, here: Iterable[_Value], numbers: dict[_Value,
 
 def _counts(indexes: IntArray, names: Sequence[str]) -> list[tuple[str, int]]:
     """Count the rows by name; those that are `MISSING` do not count."""
-    found, counts = np.unique(indexes, return_counts=True)
+    distinct, counts = np.unique(indexes, return_counts=True)
     return [
-        (names[index], count) for index, count in zip(found.tolist(), counts.tolist(), strict=True) if index != MISSING
+        (names[index], count)
+        for index, count in zip(distinct.tolist(), counts.tolist(), strict=True)
+        if index != MISSING
     ]

@@ -35,9 +35,9 @@ class TermCoverage:
         self._stems: dict[int, dict[str, set[int]]] = {language: {} for language in languages}
         for place, word in enumerate(terms):
             self._words.setdefault(word, set()).add(place)
-        for language, known in self._stems.items():
+        for language, of_language in self._stems.items():
             for place, stem in enumerate(stems(terms, language)):
-                known.setdefault(stem, set()).add(place)
+                of_language.setdefault(stem, set()).add(place)
 
     @classmethod
     def of(cls, features: QueryFeatures, columns: MemoryColumns, *, weigh_unknown: bool) -> Self:
@@ -53,13 +53,13 @@ class TermCoverage:
     def terms_in(self, text: str) -> TermIndexes:
         """Return the terms that a text contains."""
         words = list(dict.fromkeys(tokenize(text)))
-        found: set[int] = set()
+        contained: set[int] = set()
         for word in words:
-            found |= self._words.get(word, set())
-        for language, known in self._stems.items():
+            contained |= self._words.get(word, set())
+        for language, terms in self._stems.items():
             for stem in stems(words, language):
-                found |= known.get(stem, set())
-        return frozenset(found)
+                contained |= terms.get(stem, set())
+        return frozenset(contained)
 
     def share(self, places: Iterable[int]) -> float:
         """Return the weight of these terms relative to all terms; 0 for a question without weights."""
@@ -132,17 +132,17 @@ class Match(NamedTuple):
 
 def match_entries(texts: Sequence[str], coverage: TermCoverage) -> list[Match]:
     """Return the matching entries, best first; ties keep their order."""
-    found = [Match(place, terms, coverage.share(terms)) for place, terms in enumerate(map(coverage.terms_in, texts))]
-    least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((match.share for match in found), default=0.0))
-    return sorted((match for match in found if match.share >= least), key=lambda match: -match.share)
+    matches = [Match(place, terms, coverage.share(terms)) for place, terms in enumerate(map(coverage.terms_in, texts))]
+    least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((match.share for match in matches), default=0.0))
+    return sorted((match for match in matches if match.share >= least), key=lambda match: -match.share)
 
 
-def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, coverage: TermCoverage) -> bool:
+def is_sufficient(matches: Sequence[Match], texts: Sequence[str], question: Question, coverage: TermCoverage) -> bool:
     """Return whether these entries of a layer suffice; `texts` are the texts of the whole layer."""
-    terms = frozenset[int]().union(*(match.terms for match in found))
+    terms = frozenset[int]().union(*(match.terms for match in matches))
     if not content_terms(question.text) or coverage.share(terms) < MIN_COVERAGE:
         return False
     asked = [ANSWER_LABELS[trait] for trait in question.traits if trait in ANSWER_LABELS]
-    matching = [texts[match.place] for match in found] if asked else []
+    matching = [texts[match.place] for match in matches] if asked else []
     forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in matching))
     return all(not wanted.isdisjoint(forms) for wanted in asked)

@@ -103,16 +103,16 @@ def match_categories(
     return [_top_categories(names, row) for row in confidences]
 
 
-def keep_known_categories(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
+def keep_known_categories(categories: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
     """Drop the categories that a language model made up; one that was renamed since stays, under its earlier name."""
-    return tuple(assignment for assignment in found if taxonomy.find_current(assignment.name) is not None)
+    return tuple(assignment for assignment in categories if taxonomy.find_current(assignment.name) is not None)
 
 
-def top_model_categories(found: Iterable[FoundCategory]) -> tuple[CategoryAssignment, ...]:
+def top_model_categories(categories: Iterable[FoundCategory]) -> tuple[CategoryAssignment, ...]:
     """Return the categories that a language model is surest of, each once."""
     confidences = {
         assignment.name: assignment.confidence
-        for assignment in sorted(found, key=lambda assignment: (assignment.confidence, assignment.name))
+        for assignment in sorted(categories, key=lambda assignment: (assignment.confidence, assignment.name))
     }
     best = sorted(confidences, key=lambda name: (-confidences[name], name))[:MAX_CATEGORIES_PER_ITEM]
     return tuple(CategoryAssignment(name=name, confidence=confidences[name], by="model") for name in best)
@@ -133,9 +133,9 @@ def merge_assignments(*assignments: Iterable[CategoryAssignment]) -> tuple[Categ
 
 def rename_assignments(assignments: Iterable[CategoryAssignment], taxonomy: Taxonomy) -> tuple[CategoryAssignment, ...]:
     """Return the assignments under the current names of their categories, without those of deleted ones."""
-    known = ((assignment, taxonomy.find_current(assignment.name)) for assignment in assignments)
+    current = ((assignment, taxonomy.find_current(assignment.name)) for assignment in assignments)
     return merge_assignments(
-        assignment.model_copy(update={"name": now.name}) for assignment, now in known if now is not None
+        assignment.model_copy(update={"name": now.name}) for assignment, now in current if now is not None
     )
 
 

@@ -83,9 +83,9 @@ def delete_category(taxonomy: Taxonomy, name: str, offset: int) -> tuple[Taxonom
 
 def forget_categories(taxonomy: Taxonomy, offset: int) -> Taxonomy:
     """Keep only what commands after this offset have declared or deleted."""
-    kept = {category.name: category for category in taxonomy.all() if category.declared and category.since > offset}
+    later = {category.name: category for category in taxonomy.all() if category.declared and category.since > offset}
     deleted = {name: at for name, at in taxonomy.deleted.items() if at > offset}
-    return Taxonomy(categories=kept, deleted=deleted)
+    return Taxonomy(categories=later, deleted=deleted)
 
 
 def unknown_category_error() -> Rejected:

@@ -267,11 +267,13 @@ def find_clusters(
     remaining, clusters, passes = np.arange(len(unit)), [], 0
     while len(remaining) >= min_size and (passes < MAX_PASSES or len(remaining) <= MAX_EXHAUSTIVE_ROWS):
         passes += 1
-        found = _find_in_one_pass(unit[remaining], [topics[row] for row in remaining.tolist()], min_size, should_stop)
-        if not found:
+        new_clusters = _find_in_one_pass(
+            unit[remaining], [topics[row] for row in remaining.tolist()], min_size, should_stop
+        )
+        if not new_clusters:
             break
-        clusters += [remaining[cluster].tolist() for cluster in found]
-        remaining = np.setdiff1d(remaining, np.concatenate([remaining[cluster] for cluster in found]))
+        clusters += [remaining[cluster].tolist() for cluster in new_clusters]
+        remaining = np.setdiff1d(remaining, np.concatenate([remaining[cluster] for cluster in new_clusters]))
         if should_stop():
             break
     return clusters
@@ -284,8 +286,8 @@ def _find_in_one_pass(
     pairs = []
     for cell in build_cells(unit):
         cell_topics = [topics[row] for row in cell.tolist()]
-        found = find_neighbours(unit[cell], cell_topics, weights, min_cosine, CLUSTER_TIGHTNESS)
-        pairs.append(NeighbourPairs(cell[found.row], cell[found.other], found.cosine))
+        neighbours = find_neighbours(unit[cell], cell_topics, weights, min_cosine, CLUSTER_TIGHTNESS)
+        pairs.append(NeighbourPairs(cell[neighbours.row], cell[neighbours.other], neighbours.cosine))
         if should_stop():
             break
     # Each pair once, ordered by row, the nearest of the others first.

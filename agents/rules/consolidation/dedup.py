@@ -51,12 +51,12 @@ class DedupEntry(NamedTuple):
 
 def dedup_entry_of(item: Memory) -> DedupEntry:
     """Return the dedup entry of an item."""
-    known = item.item
-    first = (known.valid_from if known else None) or item.occurred_at
+    details = item.item
+    first = (details.valid_from if details else None) or item.occurred_at
     written = tokenize(item.text)
     fillers = FILLER_WORDS.get(LANGUAGES[detect_language(written) or ENGLISH_INDEX], "").split()
     words = [word for contracted in written for word in _expand_contraction(contracted) if word not in fillers]
-    kind = (item.type, (known.kind if known else None) or "", (known.claim if known else None) or "")
+    kind = (item.type, (details.kind if details else None) or "", (details.claim if details else None) or "")
     key = (*kind, *words) if len(words) >= MIN_COMPARED_WORDS else ()
     return DedupEntry(item.memory_id, item.content_hash, first, key)
 
@@ -67,11 +67,11 @@ def find_duplicates(entries: Iterable[DedupEntry]) -> list[tuple[DedupEntry, Ded
     for entry in entries:
         if entry.dedup_key:
             groups[entry.dedup_key].append(entry)
-    found = []
+    duplicates = []
     for group in groups.values():
         oldest, *others = sorted(group, key=lambda entry: (entry.said_first, entry.memory_id))
-        found += [(other, oldest) for other in others]
-    return found
+        duplicates += [(other, oldest) for other in others]
+    return duplicates
 
 
 def _expand_contraction(word: str) -> tuple[str, ...]:

@@ -319,7 +319,7 @@ def cluster_turns(
     numbers_by_voice: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for number, source in enumerate(sources):
         numbers_by_voice[source.voice, source.visibility.private].append(number)
-    found = []
+    clusters = []
     for numbers in numbers_by_voice.values():
         topics = [topic_stems(sources[number].text, names) for number in numbers]
         for cluster in find_clusters(vectors[numbers], topics, should_stop=should_stop):
@@ -327,7 +327,7 @@ def cluster_turns(
             of_members = vectors[members]
             lengths = np.linalg.norm(of_members, axis=1)
             cosines = of_members[1:] @ of_members[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
-            found.append(TurnCluster([sources[number] for number in members], float(np.clip(cosines.mean(), 0, 1))))
+            clusters.append(TurnCluster([sources[number] for number in members], float(np.clip(cosines.mean(), 0, 1))))
         if should_stop():
             break
-    return found
+    return clusters

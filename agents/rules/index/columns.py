@@ -155,21 +155,21 @@ class DerivedColumns:
         self._numbers: tuple[Sequence[str], IntArray] = (), np.zeros(0, np.int64)
         self._candidates: tuple[Sequence[str], IntArray] = self._numbers
 
-    def numbers_of(self, found: Nearest) -> IntArray:
+    def numbers_of(self, nearest: Nearest) -> IntArray:
         """Return the number of each memory found, that after the last for one that is not indexed.
 
         Those of a table of ids of which a good part is found are kept: each is a place of memory somewhere else.
         """
         candidates, numbers = self._candidates
-        if candidates is found.table:
-            return numbers[found.rows]
+        if candidates is nearest.table:
+            return numbers[nearest.rows]
         table, numbers = self._numbers
-        if table is not found.table or len(numbers) != len(table):
-            if MIN_FOUND_SHARE * len(found) < len(found.table):
-                return self._numbers_of(found.memory_ids)
-            numbers = self._numbers_of(found.table)
-            self._numbers = found.table, numbers
-        return numbers[found.rows]
+        if table is not nearest.table or len(numbers) != len(table):
+            if MIN_FOUND_SHARE * len(nearest) < len(nearest.table):
+                return self._numbers_of(nearest.memory_ids)
+            numbers = self._numbers_of(nearest.table)
+            self._numbers = nearest.table, numbers
+        return numbers[nearest.rows]
 
     def keep_candidates(self, memory_ids: Sequence[str], numbers: IntArray) -> None:
         """Keep the numbers of the memories among which a question is about to find some."""
@@ -230,9 +230,11 @@ class DerivedColumns:
     @cached_property
     def conversation_lengths(self) -> IntArray:
         """The terms of each conversation, by its index."""
-        conversations, known = self.columns.conversations, self.in_conversation
+        conversations, has_conversation = self.columns.conversations, self.in_conversation
         size = int(conversations.max(initial=MISSING)) + 1
-        return np.bincount(conversations[known], self.columns.lengths[known], size).astype(np.int64)
+        return np.bincount(conversations[has_conversation], self.columns.lengths[has_conversation], size).astype(
+            np.int64
+        )
 
     @cached_property
     def conversation_places(self) -> IntArray:
@@ -243,9 +245,9 @@ class DerivedColumns:
     def last_positions(self) -> IntArray:
         """The position of the last turn of each conversation, by its index; 0 at the end, for `MISSING`."""
         lasts = self.order.last_turns
-        found = np.zeros(len(self.conversation_lengths) + 1, np.int64)
-        found[list(lasts)] = self.order.positions[list(lasts.values())]
-        return found
+        positions = np.zeros(len(self.conversation_lengths) + 1, np.int64)
+        positions[list(lasts)] = self.order.positions[list(lasts.values())]
+        return positions
 
 
 HALF_LIFE_DAYS = {"fast": 7.0, "medium": 30.0, "slow": 180.0, "none": float("inf")}

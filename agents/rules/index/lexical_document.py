@@ -151,13 +151,13 @@ SATURATION_WORDS = 40
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
-def estimate_importance(given: float | None, text: str, words: int) -> float:
-    """Return `given`, or an estimate of at most 0.5, lower for short texts and for questions.
+def estimate_importance(stated: float | None, text: str, words: int) -> float:
+    """Return `stated`, or an estimate of at most 0.5, lower for short texts and for questions.
 
     Measured on conversations that we own: short turns and questions seldom answer a later question.
     """
-    if given is not None:
-        return given
+    if stated is not None:
+        return stated
     saturation = min(1.0, math.log1p(words) / math.log1p(SATURATION_WORDS))
     return 0.25 * saturation + (0.0 if is_question(text) else 0.25)
 
@@ -210,11 +210,11 @@ class LexicalDocument:
     @cached_property
     def analysis(self) -> TextAnalysis:
         """The analysed text; takes time linear in the text."""
-        found = indexed_words(self._text, passage_starts(self.memory))
+        words = indexed_words(self._text, passage_starts(self.memory))
         entities = sorted({entity_key(entity) for entity in self.memory.entities})
         labels = label_memory(self.memory)
         return TextAnalysis(
-            found.length, found.lines, found.counts, found.passages, entities, self._categories, found.language, labels
+            words.length, words.lines, words.counts, words.passages, entities, self._categories, words.language, labels
         )
 
     @property

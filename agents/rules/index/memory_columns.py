@@ -186,11 +186,11 @@ class MemoryColumns:
     def _write_held(self, at: IntArray, held: Sequence[str]) -> None:
         size = len(self.columns.live)
         for digest in {*self._held, *(digest for each in filter(None, held) for digest in each.split())}:
-            known = self._held.get(digest, np.zeros(0, np.bool_))
-            if len(known) < size:
-                known = np.concatenate((known, np.zeros(size - len(known), np.bool_)))
-            known[at] = [digest in each.split() for each in held]
-            self._held[digest] = known
+            in_space = self._held.get(digest, np.zeros(0, np.bool_))
+            if len(in_space) < size:
+                in_space = np.concatenate((in_space, np.zeros(size - len(in_space), np.bool_)))
+            in_space[at] = [digest in each.split() for each in held]
+            self._held[digest] = in_space
 
     def _order_key(self, number: int) -> tuple[int, ...] | None:
         """Return what decides a memory's position in its conversation; None without a memory or without an order."""
@@ -279,8 +279,8 @@ class MemoryColumns:
 
     def in_conversation(self, name: str) -> Mask:
         """Return the turns of the conversations of this name, in any scope."""
-        scopes, known = {kind.scope for kind in self.kinds}, self._conversations
-        indexes = [known[scope, name] for scope in scopes if (scope, name) in known]
+        scopes, indexes_by_name = {kind.scope for kind in self.kinds}, self._conversations
+        indexes = [indexes_by_name[scope, name] for scope in scopes if (scope, name) in indexes_by_name]
         return self.columns.live & np.isin(self.columns.conversations, indexes)
 
     def conversation_names(self) -> list[tuple[ScopeItems, str]]:

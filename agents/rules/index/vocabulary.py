@@ -72,10 +72,10 @@ class CharNgrams:
         similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
         query_owners, owners, dice = query_owners[similar], owners[similar], dice[similar]
         order = np.lexsort((owners, -dice, query_owners))
-        found: list[list[int]] = [[] for _ in queries.words]
+        owners_by_query: list[list[int]] = [[] for _ in queries.words]
         for query, owner in zip(query_owners[order].tolist(), owners[order].tolist(), strict=True):
-            found[query].append(owner)
-        return [[self.words[owner] for owner in sorted(best[:MAX_SIMILAR_WORDS])] for best in found]
+            owners_by_query[query].append(owner)
+        return [[self.words[owner] for owner in sorted(best[:MAX_SIMILAR_WORDS])] for best in owners_by_query]
 
     def _shared_ngrams(self, queries: Self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the pairs of words with shared n-grams: indexes in `queries`, indexes here, and the shared number."""

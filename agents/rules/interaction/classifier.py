@@ -93,17 +93,17 @@ class CueTable:
             for number in matched:
                 anywhere[number] += 1
                 early[number] += start < BEGINNING_WORDS
-        found = np.array([early, anywhere], np.float64)
+        counts = np.array([early, anywhere], np.float64)
         if _UNSPACED.search(folded):
-            self._count_pieces(folded, found)
-        return np.minimum(found, MAX_CUE_COUNT) / MAX_CUE_COUNT
+            self._count_pieces(folded, counts)
+        return np.minimum(counts, MAX_CUE_COUNT) / MAX_CUE_COUNT
 
-    def _count_pieces(self, folded: str, found: CueCounts) -> None:
+    def _count_pieces(self, folded: str, counts: CueCounts) -> None:
         for piece, number in self.pieces:
             start = folded.find(piece)
             if start >= 0:
-                found[1, number] += 1
-                found[0, number] += start < _UNSPACED_BEGINNING_CHARS
+                counts[1, number] += 1
+                counts[0, number] += start < _UNSPACED_BEGINNING_CHARS
 
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
@@ -192,13 +192,13 @@ def _char_ngrams(text: str) -> FeatureIndices:
     """Hash every n-gram by a polynomial in the code points."""
     points = np.frombuffer(f"^{text}$".encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     rolled = np.zeros(len(points), np.uint64)
-    found = []
+    grams = []
     for size in NGRAM_SIZES:
         rolled = (rolled[: len(points) - size + 1] * np.uint64(1_000_003)) ^ points[size - 1 :]
-        found.append(rolled)
+        grams.append(rolled)
         if len(points) <= size:
             break
-    hashes = np.concatenate(found)
+    hashes = np.concatenate(grams)
     mixed = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(40)) & np.uint64(HASH_BUCKETS - 1)).astype(np.int64)
 

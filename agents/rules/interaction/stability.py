@@ -168,8 +168,8 @@ def _sample_of(counts: InteractionCounts, week: int) -> WeekSample | None:
 
 
 def _has_room(sample: WeekSample, user: str) -> bool:
-    known = sample.modes.keys() | set(sample.corrected)
-    return user in known or len(known) < MAX_SAMPLE_USERS
+    users = sample.modes.keys() | set(sample.corrected)
+    return user in users or len(users) < MAX_SAMPLE_USERS
 
 
 def _with(counts: InteractionCounts, latest: WeekSample) -> InteractionCounts:

@@ -25,17 +25,17 @@ def is_replaceable(item: Memory) -> bool:
     return is_open and item.item is not None and item.item.kind in CLAIM_KINDS and bool(item.item.supports)
 
 
-def with_known_items(found: Understanding, earlier: Mapping[str, Memory]) -> Understanding:
+def with_known_items(understanding: Understanding, earlier: Mapping[str, Memory]) -> Understanding:
     """Return a model's answer with what its names stand for, as `Support.replaces`; names that it was not shown go."""
-    if not any(item.replaces for item in found.items):
-        return found
+    if not any(item.replaces for item in understanding.items):
+        return understanding
     items = tuple(
         item.model_copy(
             update={"replaces": tuple(dict.fromkeys(_name(earlier[name]) for name in item.replaces if name in earlier))}
         )
-        for item in found.items
+        for item in understanding.items
     )
-    return found.model_copy(update={"items": items})
+    return understanding.model_copy(update={"items": items})
 
 
 def turns_of_replaced(item: Memory | None) -> tuple[str, ...]:

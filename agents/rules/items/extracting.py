@@ -135,11 +135,11 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
     voice = voice_of(memory)
     if voice is None or not understanding.items:
         return []
-    found: dict[int, ExtractedItem] = {}
+    by_item: dict[int, ExtractedItem] = {}
     for source in (SourceText(memory, memory.text, None, voice), *_documents(memory)):
         allowed = ALLOWED_KINDS[source.voice]
         for verified in verify_items(understanding, source.text):
-            if id(verified.item) not in found and (
+            if id(verified.item) not in by_item and (
                 verified.item.kind in allowed or verified.item.kind not in RULE_KINDS
             ):
                 text = verified.item.text.strip() or None
@@ -147,8 +147,8 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
                     source, Span(verified.start, verified.end), verified.item.kind, text, verified.item.confidence
                 )
                 may_replace = source.voice in REPLACING_VOICES and verified.item.kind in CLAIM_KINDS
-                found[id(verified.item)] = extracted._replace(replaces=verified.item.replaces if may_replace else ())
-    return [found[id(item)] for item in understanding.items if id(item) in found]
+                by_item[id(verified.item)] = extracted._replace(replaces=verified.item.replaces if may_replace else ())
+    return [by_item[id(item)] for item in understanding.items if id(item) in by_item]
 
 
 def _merged(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:

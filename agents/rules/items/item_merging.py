@@ -105,11 +105,11 @@ class ItemDiff(NamedTuple):
 
 
 def diff_items(
-    turn: Memory, given: Iterable[tuple[str, Memory | None, Sequence[Support]]], dropped: Iterable[Memory]
+    turn: Memory, items: Iterable[tuple[str, Memory | None, Sequence[Support]]], dropped: Iterable[Memory]
 ) -> ItemDiff:
     """Compare items with what they will be: those that get these supports of a turn, and those that lose its own."""
     turns, added, removed, changed = (turn.memory_id,), set[str](), set[str](), set[str]()
-    for memory_id, before, supports in given:
+    for memory_id, before, supports in items:
         if before is None:
             added.add(memory_id)
         elif set(replace_supports(before, turns, supports)) != set(_supports(before)):
@@ -221,7 +221,7 @@ def _order(support: Support) -> tuple[object, ...]:
 
 def is_due_by_rules(
     turn: Memory,
-    found: Iterable[Support],
+    supports: Iterable[Support],
     items: Sequence[Memory],
     read: Callable[[str], Memory | None],
     is_forgotten: Callable[[str], bool],
@@ -232,7 +232,7 @@ def is_due_by_rules(
     """
     current = {support for item in items for support in supports_from_turn(item, turn)}
     current_ids = {support_item_id(turn, support) for support in current}
-    wanted = {support for support in found if not is_forgotten(modeless_item_id(turn, support))}
+    wanted = {support for support in supports if not is_forgotten(modeless_item_id(turn, support))}
     if turn.reading.status == "model":
         return any(support_item_id(turn, support) not in current_ids for support in wanted)
     return not current <= wanted or any(_is_missing(turn, support, current, read) for support in wanted - current)

@@ -175,16 +175,16 @@ def is_procedure(spaced: str) -> bool:
 def find_step_lists(text: str) -> list[Span]:
     """Return the numbered lists of steps with their introductory line, without lists longer than a chunk."""
     lines = list(statement_lines(text))
-    found, steps = [], 0
+    lists, steps = [], 0
     for index, line in enumerate(lines):
         match = _STEP.match(text[line.start : line.end])
         number = int(match["number"]) if match else 0
         if number == steps + 1:
             steps = number
             continue
-        found += _list_span(text, lines, index, steps)
+        lists += _list_span(text, lines, index, steps)
         steps = 1 if number == 1 else 0
-    return found + _list_span(text, lines, len(lines), steps)
+    return lists + _list_span(text, lines, len(lines), steps)
 
 
 def _list_span(text: str, lines: list[Span], end: int, steps: int) -> list[Span]:

@@ -105,7 +105,7 @@ class Edges(NamedTuple):
 
 def nearest_rows(rows: Matrix, among: Matrix, count: int, should_stop: StopCondition = never) -> Nearest:
     """Return the `count` nearest of `among` for each row. `among` has at least that many."""
-    found = np.zeros((len(rows), count), np.int64)
+    nearest = np.zeros((len(rows), count), np.int64)
     cosines = np.zeros((len(rows), count), np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):
         stop_if(should_stop)
@@ -113,9 +113,9 @@ def nearest_rows(rows: Matrix, among: Matrix, count: int, should_stop: StopCondi
         best = np.argpartition(-block, count - 1, axis=1)[:, :count]
         values = np.take_along_axis(block, best, axis=1)
         order = np.lexsort((best, -values), axis=1)
-        found[start : start + len(block)] = np.take_along_axis(best, order, axis=1)
+        nearest[start : start + len(block)] = np.take_along_axis(best, order, axis=1)
         cosines[start : start + len(block)] = np.take_along_axis(values, order, axis=1)
-    return Nearest(found, cosines)
+    return Nearest(nearest, cosines)
 
 
 def neighbour_graph(rows: Matrix, should_stop: StopCondition = never) -> Edges:
@@ -186,9 +186,9 @@ class PrincipalPlane:
 def _principal_axes(centred: Matrix) -> Matrix:
     """Return the two directions of largest variance, shape (dim, 2); the largest entry of each is positive."""
     axes = np.zeros((centred.shape[1], 2), np.float32)
-    found = _directions(np.asarray(centred, np.float64))
-    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
-    axes[:, : found.shape[1]] = found * signs
+    directions = _directions(np.asarray(centred, np.float64))
+    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+    axes[:, : directions.shape[1]] = directions * signs
     return axes
 
 
@@ -198,9 +198,9 @@ def _directions(centred: NDArray[np.float64]) -> NDArray[np.float64]:
     # Of fewer rows than columns the products of rows are the smaller problem, with the same variances.
     products = centred @ centred.T if is_wide else centred.T @ centred
     best = np.linalg.eigh(products)[1][:, ::-1][:, :2]
-    found = centred.T @ best if is_wide else best
-    lengths = np.linalg.norm(found, axis=0)
-    return np.asarray(found / np.where(lengths > TINY, lengths, np.inf), np.float64)
+    directions = centred.T @ best if is_wide else best
+    lengths = np.linalg.norm(directions, axis=0)
+    return np.asarray(directions / np.where(lengths > TINY, lengths, np.inf), np.float64)
 
 
 EPOCHS, REFIT_EPOCHS = 200, 60

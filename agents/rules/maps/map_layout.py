@@ -71,23 +71,23 @@ class MapLayout:
         """Return the map with as many points as are kept."""
         if len(self.ids) <= MAX_KEPT_POINTS:
             return self
-        kept = max(MAX_KEPT_POINTS, self.remaining)
-        return replace(self, ids=self.ids[:kept], places=self.places[:kept])
+        points = max(MAX_KEPT_POINTS, self.remaining)
+        return replace(self, ids=self.ids[:points], places=self.places[:points])
 
     def has_grown(self, total: int) -> bool:
         """True if so many of the memories that are in the space now are new that it is laid out again."""
-        known = self.total * self.remaining / max(1, self.laid_out)
-        return self.remaining == 0 or total - known >= REFIT_SHARE * total
+        placed = self.total * self.remaining / max(1, self.laid_out)
+        return self.remaining == 0 or total - placed >= REFIT_SHARE * total
 
 
 def lay_out_from(old: MapLayout | None, ids: Sequence[str], rows: Matrix, should_stop: StopCondition = never) -> Places:
     """Return the places of memories with these rows of length 1; they start from their old ones."""
-    known = {} if old is None else old.rows()
-    is_known = np.array([memory_id in known for memory_id in ids], np.bool_)
+    old_rows = {} if old is None else old.rows()
+    is_known = np.array([memory_id in old_rows for memory_id in ids], np.bool_)
     if old is None or is_known.sum() < MIN_GRAPH_ROWS:
         return lay_out(rows, should_stop=should_stop)
     start = np.zeros((len(rows), 2), np.float32)
-    start[is_known] = old.places[[known[memory_id] for memory_id in ids if memory_id in known]]
+    start[is_known] = old.places[[old_rows[memory_id] for memory_id in ids if memory_id in old_rows]]
     start[~is_known] = place_among(rows[~is_known], rows[is_known], start[is_known])
     return lay_out_again(rows, start, np.flatnonzero(is_known), should_stop)
 

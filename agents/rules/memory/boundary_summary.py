@@ -116,5 +116,5 @@ def growth_of(times_ms: IntArray) -> Growth:
 
 
 def _counts(first_days: np.typing.NDArray[np.datetime64]) -> tuple[tuple[str, int], ...]:
-    found, counts = np.unique(first_days, return_counts=True)
-    return tuple((str(day), int(count)) for day, count in zip(found, counts, strict=True))
+    distinct, counts = np.unique(first_days, return_counts=True)
+    return tuple((str(day), int(count)) for day, count in zip(distinct, counts, strict=True))

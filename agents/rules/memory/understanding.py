@@ -50,8 +50,8 @@ def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
 
 def is_misclassified(memory: Memory, mode: InteractionMode) -> bool:
     """True if a classifier has found another interaction mode than the right one."""
-    found = memory.reading.interaction
-    return found is not None and found.mode != mode and not memory.reading.is_corrected
+    by_rules = memory.reading.interaction
+    return by_rules is not None and by_rules.mode != mode and not memory.reading.is_corrected
 
 
 def with_correction(memory: Memory, mode: InteractionMode) -> Memory:
@@ -63,13 +63,13 @@ def with_correction(memory: Memory, mode: InteractionMode) -> Memory:
 
 def with_understanding(memory: Memory, event: Understood) -> Memory:
     """Add a model's answer to the memory. What the rules found stays where the model says nothing."""
-    found = event.found
-    if found is None and memory.reading.status == "model":
+    answer = event.found
+    if answer is None and memory.reading.status == "model":
         # The valid answer stays; a refresh notes that its later prompt gave none.
         if event.refresh is None:
             return memory
         return memory.model_copy(update={"reading": memory.reading.model_copy(update={"tried": event.prompt})})
-    if found is None:
+    if answer is None:
         # The answer is invalid, and asking again would give the same: stop waiting for the model.
         invalid = {"status": "rules", "model": event.profile, "prompt": event.prompt}
         return memory.model_copy(update={"reading": memory.reading.model_copy(update=invalid)})
@@ -79,19 +79,19 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
     reading = TurnUnderstanding(
         status="model",
         text_hash=event.text_hash,
-        topic=found.topic or before.topic,
-        intent=found.intent or before.intent,
-        operation=found.operation or before.operation,
+        topic=answer.topic or before.topic,
+        intent=answer.intent or before.intent,
+        operation=answer.operation or before.operation,
         times=before.times,
         interaction=before.interaction if before.is_corrected else event.interaction or before.interaction,
         is_corrected=before.is_corrected,
         model=event.profile,
         prompt=event.prompt,
-        aims=found.intention if found.intention != IntentionUpdate() else None,
+        aims=answer.intention if answer.intention != IntentionUpdate() else None,
         revision=event.revision,
     )
-    known = {entity.casefold() for entity in memory.entities}
-    added = [entity for entity in dict.fromkeys(found.entities) if entity.strip() and entity.casefold() not in known]
+    folded = {entity.casefold() for entity in memory.entities}
+    added = [entity for entity in dict.fromkeys(answer.entities) if entity.strip() and entity.casefold() not in folded]
     entities = (*memory.entities, *added)[:MAX_MEMORY_ENTITIES]
     return memory.model_copy(update={"reading": reading, "entities": entities})
 
@@ -159,12 +159,12 @@ SupersedeState = Literal["due", "done", "refused"]
 """`due`: still to be written; `done`: written, and all turns are superseded; `refused`: a turn has changed since."""
 
 
-def supersede_state(event: Distilled, known: Memory | None, sources: Sequence[Memory | None]) -> SupersedeState:
-    """Return the state of a distilled memory; `known` is its record, `sources` are its turns' current records."""
+def supersede_state(event: Distilled, stored: Memory | None, sources: Sequence[Memory | None]) -> SupersedeState:
+    """Return the state of a distilled memory; `stored` is its record, `sources` are its turns' current records."""
     present = [source for source in sources if source is not None]
     if len(present) < len(event.sources) or not all(_is_unchanged(source, event) for source in present):
         return "refused"
-    is_complete = known is not None and all(source.superseded_by == known.memory_id for source in present)
+    is_complete = stored is not None and all(source.superseded_by == stored.memory_id for source in present)
     return "done" if is_complete else "due"
 
 

@@ -104,28 +104,28 @@ def identify_turn(turn: Turn, recorded_at: datetime) -> TurnIdentity:
     return TurnIdentity(turn_id, memory_id, recorded_at, occurred_at, hash_texts([turn.content]))
 
 
-def has_same_text(known: Memory | None, identity: TurnIdentity) -> bool:
+def has_same_text(stored: Memory | None, identity: TurnIdentity) -> bool:
     """True if the turn's text is the memory's current text."""
-    return known is not None and known.versions[known.current].text_hash == identity.text_hash
+    return stored is not None and stored.versions[stored.current].text_hash == identity.text_hash
 
 
-def is_redelivered(known: Memory, offset: int) -> bool:
+def is_redelivered(stored: Memory, offset: int) -> bool:
     """True if this very record was applied last: Kafka redelivers what a killed worker had not committed."""
-    return known.latest == offset
+    return stored.latest == offset
 
 
-def is_stale_redelivery(known: Memory, identity: TurnIdentity, offset: int) -> bool:
+def is_stale_redelivery(stored: Memory, identity: TurnIdentity, offset: int) -> bool:
     """True if this record is redelivered after a later one replaced its text: older by offset and by timestamp.
 
     Both are needed: a recreated topic starts at offset 0 again, and its new records have later timestamps.
     """
-    return offset < known.latest and identity.recorded_at <= known.latest_at
+    return offset < stored.latest and identity.recorded_at <= stored.latest_at
 
 
 def next_memory(
     turn: Turn,
     identity: TurnIdentity,
-    known: Memory | None,
+    stored: Memory | None,
     mode: tuple[str, ModeSource],
     offset: int,
     *,
@@ -138,12 +138,12 @@ def next_memory(
 
     `asks_model`: a language model will be asked about it. `revision` is that of the pipelines.
     """
-    all_versions = known.versions if known else ()
+    all_versions = stored.versions if stored else ()
     if all(version.text_hash != identity.text_hash for version in all_versions):
         all_versions = (*all_versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
     versions = all_versions[-MAX_VERSIONS:]
-    dropped = (known.dropped_versions if known else 0) + len(all_versions) - len(versions)
-    own = own_after_turn(turn.searchable, turn.private, known)
+    dropped = (stored.dropped_versions if stored else 0) + len(all_versions) - len(versions)
+    own = own_after_turn(turn.searchable, turn.private, stored)
     memory = Memory(
         memory_id=identity.memory_id,
         turn_id=identity.turn_id,
@@ -157,8 +157,8 @@ def next_memory(
         text=turn.content,
         resources=turn.resources,
         metadata=turn.metadata,
-        occurred_at=known.occurred_at if known and turn.occurred_at is None else identity.occurred_at,
-        source=known.source if known else offset,
+        occurred_at=stored.occurred_at if stored and turn.occurred_at is None else identity.occurred_at,
+        source=stored.source if stored else offset,
         latest=offset,
         latest_at=identity.recorded_at,
         importance=turn.importance,
@@ -169,7 +169,7 @@ def next_memory(
         current=[version.text_hash for version in versions].index(identity.text_hash),
         content_hash="",
         # The last vector belongs to the previous text; its location stays, so that it can be removed.
-        embedding=Embedding(place=known.embedding.place if known else None),
+        embedding=Embedding(place=stored.embedding.place if stored else None),
         visibility=own,
         own_visibility=own,
         reading=TurnUnderstanding(
@@ -183,12 +183,12 @@ def next_memory(
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
 
-def memory_to_read(turn: Turn, recorded_at: datetime, known: Memory | None, offset: int) -> Memory | None:
+def memory_to_read(turn: Turn, recorded_at: datetime, stored: Memory | None, offset: int) -> Memory | None:
     """Return the memory whose text must be read before this turn is stored; None if it is stored already."""
     identity = identify_turn(turn, recorded_at)
-    if known is None or not has_same_text(known, identity):
-        return next_memory(turn, identity, known, (GENERAL, "fallback"), offset, asks_model=False)
-    return known if is_redelivered(known, offset) else None
+    if stored is None or not has_same_text(stored, identity):
+        return next_memory(turn, identity, stored, (GENERAL, "fallback"), offset, asks_model=False)
+    return stored if is_redelivered(stored, offset) else None
 
 
 def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:

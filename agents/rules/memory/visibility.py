@@ -34,9 +34,9 @@ def may_show_model(memory: Memory, declared: ModeDeclarations) -> bool:
     return not memory.visibility.private and not mode_visibility(memory, declared).private
 
 
-def own_after_turn(searchable: bool | None, private: bool | None, known: Memory | None) -> Visibility:
-    """Return a turn's own visibility: as published, else that of the memory `known` that it edits."""
-    before = EVERYWHERE if known is None else known.own_visibility
+def own_after_turn(searchable: bool | None, private: bool | None, stored: Memory | None) -> Visibility:
+    """Return a turn's own visibility: as published, else that of the memory `stored` that it edits."""
+    before = EVERYWHERE if stored is None else stored.own_visibility
     return before.changed(searchable=searchable, private=private)
 
 

@@ -69,14 +69,14 @@ def declare_mode(
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, target)), None)
     if before is None:
         _check_room(declared, target)
-    given = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
+    fields = wanted.model_dump(exclude={"embedder", "is_default", "for_project", "keep_former"}, exclude_none=True)
     effective = declared.find(wanted.name, target)
     # The declaration that this one takes the place of: for a project that of the user, else the deployment's `general`.
     former = None if effective is None else effective.former
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=target, former=former)
     if old.former is not None and old.former.embedder == embedder.name != old.embedder:
-        given = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | given
-    mode = old.model_copy(update=given | {"embedder": embedder.name, "embedding_dim": embedder.dim})
+        fields = {"query_prefix": old.former.query_prefix, "passage_prefix": old.former.passage_prefix} | fields
+    mode = old.model_copy(update=fields | {"embedder": embedder.name, "embedding_dim": embedder.dim})
     if effective is not None and needs_reembedding(effective, mode):
         former = next_former(effective, mode, former_serves=former_serves)
         mode = mode.model_copy(update={"embedded_since": offset, "former": former})
@@ -108,9 +108,9 @@ def needs_reembedding(before: Mode | None, after: Mode) -> bool:
 
 def next_former(before: Mode, after: Mode, *, former_serves: bool) -> FormerEmbedder:
     """Return the embedder whose vectors are kept when another one is declared; `former_serves`: as in `before`."""
-    kept = before.with_former
-    if kept is not None and former_serves and needs_reembedding(kept, after):
-        return kept.as_former
+    switched = before.with_former
+    if switched is not None and former_serves and needs_reembedding(switched, after):
+        return switched.as_former
     return before.as_former
 
 
@@ -264,8 +264,10 @@ def awaits_declared(columns: MemoryColumns, declared: ModeDeclarations, mode: Mo
     """
 
     def is_of_mode(kind: MemoryKind) -> bool:
-        found = declared.find(mode.name, dict(kind.scope).get(PROJECT_FIELD)) if kind.mode == mode.name else None
-        return found is not None and has_same_vectors(found, mode)
+        declared_mode = (
+            declared.find(mode.name, dict(kind.scope).get(PROJECT_FIELD)) if kind.mode == mode.name else None
+        )
+        return declared_mode is not None and has_same_vectors(declared_mode, mode)
 
     of_mode = columns.of_kind(is_of_mode).astype(np.bool_)
     is_made: Mask = columns.columns.spaces != MISSING

@@ -60,9 +60,9 @@ def sample_turns(memories: MemoryColumns, covers: Callable[[MemoryKind], bool]) 
         by_conversation[conversation].append(number)
     sampled: list[SampledTurn] = []
     for conversation in sorted(by_conversation, key=lambda index: crc32(SEED + repr(names[index]).encode())):
-        found = by_conversation[conversation][:MAX_CONVERSATION_TURNS]
-        if 1 < len(found) <= MAX_TURNS - len(sampled):
-            sampled += [SampledTurn(memories.id_of[number], conversation) for number in found]
+        of_conversation = by_conversation[conversation][:MAX_CONVERSATION_TURNS]
+        if 1 < len(of_conversation) <= MAX_TURNS - len(sampled):
+            sampled += [SampledTurn(memories.id_of[number], conversation) for number in of_conversation]
     return sampled
 
 
@@ -105,7 +105,7 @@ def _recall(rows: Matrix, conversations: IntArray) -> FloatArray:
     cosine = unit @ unit.T
     np.fill_diagonal(cosine, -np.inf)
     nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :NEIGHBOURS]
-    found = (conversations[nearest] == conversations[:, None]).sum(axis=1)
+    in_conversation = (conversations[nearest] == conversations[:, None]).sum(axis=1)
     others = (conversations[None, :] == conversations[:, None]).sum(axis=1) - 1
-    shares: FloatArray = found / np.minimum(others, NEIGHBOURS)
+    shares: FloatArray = in_conversation / np.minimum(others, NEIGHBOURS)
     return shares

@@ -57,23 +57,23 @@ def split_segments(memories: MemoryColumns, limit: int, projects: Collection[str
 
 def default_segments_by_location(segments: Iterable[Segment]) -> Mapping[VectorLocation, list[Segment]]:
     """Return the turns with a default mode, by segment, under the segment's most common vector location."""
-    found: defaultdict[VectorLocation, list[Segment]] = defaultdict(list)
+    by_location: defaultdict[VectorLocation, list[Segment]] = defaultdict(list)
     for segment in segments:
         ready = [memory for memory in segment if memory.mode_source not in EXPLICIT_SOURCES and memory.embedding.space]
         locations = Counter(memory.embedding.place for memory in ready if memory.embedding.place is not None)
         for location, _ in locations.most_common(1):
-            found[location].append([memory for memory in ready if memory.embedding.place == location])
-    return found
+            by_location[location].append([memory for memory in ready if memory.embedding.place == location])
+    return by_location
 
 
 def chosen_segments_by_mode(segments: Iterable[Segment]) -> Mapping[str, list[Segment]]:
     """Return the turns with an explicitly chosen mode, by segment, under the mode's name."""
-    found: defaultdict[str, list[Segment]] = defaultdict(list)
+    by_mode: defaultdict[str, list[Segment]] = defaultdict(list)
     for segment in segments:
         chosen = [memory for memory in segment if memory.mode_source in EXPLICIT_SOURCES]
         for mode in dict.fromkeys(memory.mode for memory in chosen):
-            found[mode].append([memory for memory in chosen if memory.mode == mode])
-    return found
+            by_mode[mode].append([memory for memory in chosen if memory.mode == mode])
+    return by_mode
 
 
 def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
@@ -136,7 +136,7 @@ def suggest_groups(unit: Matrix, turns: Sequence[int], modes: Mapping[str, Matri
         return []
     background = background_cosine(unit)
     min_cosine = background + GROUP_COHESION * (1 - background)
-    found = []
+    suggestions = []
     for members in cluster_by_average_linkage(unit, min_cosine):
         size = sum(turns[member] for member in members)
         if max(MIN_GROUP_TURNS, MIN_GROUP_SHARE * sum(turns)) <= size <= MAX_GROUP_SHARE * sum(turns):
@@ -145,8 +145,8 @@ def suggest_groups(unit: Matrix, turns: Sequence[int], modes: Mapping[str, Matri
             # Above this cosine the group and the mode's segments would have been clustered together.
             if max(mode_cosines.values(), default=-1.0) < min_cosine:
                 nearest_first = [members[row] for row in np.argsort(-(group @ centroid(group)), kind="stable")]
-                found.append(SegmentGroup(nearest_first, mode_cosines))
-    return sorted(found, key=lambda group: -sum(turns[member] for member in group.members))
+                suggestions.append(SegmentGroup(nearest_first, mode_cosines))
+    return sorted(suggestions, key=lambda group: -sum(turns[member] for member in group.members))
 
 
 def mean_cosine(group: Matrix, mode: Matrix) -> float:

@@ -103,11 +103,11 @@ def on_failure_of(config: OwnStepConfig, produces: str) -> OnFailure:
     return config.on_failure or ("reject" if produces in REJECTING_PLACES else "skip")
 
 
-def own_contract(step_id: str, implementation: str, found: Any) -> StepContract:
+def own_contract(step_id: str, implementation: str, installed: Any) -> StepContract:
     """Return the contract that a class states. Raises Rejected with the rule `unknown_class` if it states none."""
-    stated = {name: getattr(found, name, None) for name in ("role", "requires", "produces", "capabilities")}
+    stated = {name: getattr(installed, name, None) for name in ("role", "requires", "produces", "capabilities")}
     role = stated.pop("role")
-    if not isinstance(role, str) or not callable(getattr(found, "__call__", None)):  # noqa: B004 - of its instances
+    if not isinstance(role, str) or not callable(getattr(installed, "__call__", None)):  # noqa: B004 - of its instances
         raise refuse("unknown_class", f"{implementation} has no `role`, or its instances can't be called")
     for name, value in stated.items():
         if not isinstance(value, tuple | frozenset) or not all(isinstance(name, str) for name in value):
@@ -120,13 +120,13 @@ def own_contract(step_id: str, implementation: str, found: Any) -> StepContract:
         frozenset(stated["requires"] or ()),
         frozenset(stated["produces"] or ()),
         frozenset(stated["capabilities"] or ()),
-        config=_config_of(implementation, found),
+        config=_config_of(implementation, installed),
     )
 
 
-def _config_of(implementation: str, found: Any) -> type[BaseModel]:
+def _config_of(implementation: str, installed: Any) -> type[BaseModel]:
     """Return the settings of a class, its own `Config` and those of every step."""
-    own = getattr(found, "Config", None)
+    own = getattr(installed, "Config", None)
     if own is None:
         return OwnStepConfig
     if not (isinstance(own, type) and issubclass(own, BaseModel)):

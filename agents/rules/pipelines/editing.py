@@ -110,5 +110,5 @@ def _merged(stored: Sequence[PlacedStep], released: Sequence[PlacedStep]) -> lis
             place = step.step_id
         elif step.implementation is not None:
             behind.setdefault(place, []).append(step)
-    known = {step.step_id: step for step in stored}
-    return [each for step in released for each in (known.get(step.step_id, step), *behind.get(step.step_id, ()))]
+    stored_steps = {step.step_id: step for step in stored}
+    return [each for step in released for each in (stored_steps.get(step.step_id, step), *behind.get(step.step_id, ()))]

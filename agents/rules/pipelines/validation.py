@@ -112,8 +112,8 @@ def _check_config(step: PlacedStep, contract: StepContract, available: Available
         raise refuse("capability_unavailable", f"{step.step_id} needs a language model; set LLM_PROFILES")
     profile, template = getattr(config, "profile", None), getattr(config, "template", None)
     if profile is not None and profile not in available.profiles:
-        known = ", ".join(sorted(available.profiles)) or "none"
-        raise refuse("unknown_profile", f"no language model profile {profile!r}; there are: {known}")
+        profiles = ", ".join(sorted(available.profiles)) or "none"
+        raise refuse("unknown_profile", f"no language model profile {profile!r}; there are: {profiles}")
     known_templates = (available.templates or {}).get(step.step_id)
     if template is not None and known_templates is not None and template not in known_templates:
         raise refuse(
@@ -156,34 +156,34 @@ def product_of(returned: object, produces: str, before: Mapping[str, Any]) -> An
 
 
 def _turn(before: Mapping[str, Any], turn: Any) -> Turn:
-    known: Turn = before["turn"]
+    original: Turn = before["turn"]
     if not isinstance(turn, Turn):
         raise WrongProduct("`turn` is no Turn")
-    changed = [name for name in TURN_IDENTITY if getattr(turn, name) != getattr(known, name)]
+    changed = [name for name in TURN_IDENTITY if getattr(turn, name) != getattr(original, name)]
     if changed:
         raise WrongProduct(f"it changed {', '.join(changed)} of the turn")
     # Its class is the deployment's own: all limits of a published turn hold.
-    return type(known).model_validate(turn.model_dump(), strict=False)
+    return type(original).model_validate(turn.model_dump(), strict=False)
 
 
 def _items(before: Mapping[str, Any], items: Any) -> list[ExtractedItem]:
     memory: Memory = before["memory"]
     texts = {None: memory.text} | {resource.uri: resource.text or "" for resource in memory.resources}
-    found = list(items)
-    if len(found) > MAX_OWN_ITEMS:
-        raise WrongProduct(f"{len(found)} items, at most {MAX_OWN_ITEMS}")
-    for item in found:
+    products = list(items)
+    if len(products) > MAX_OWN_ITEMS:
+        raise WrongProduct(f"{len(products)} items, at most {MAX_OWN_ITEMS}")
+    for item in products:
         if not isinstance(item, ExtractedItem) or not item.text:
             raise WrongProduct("`items` are ExtractedItem with a text")
         if not 0 <= item.start < item.end <= len(texts.get(item.resource, "")):
             raise WrongProduct(f"the span {item.start} to {item.end} is not within its text")
-    return found
+    return products
 
 
-def _understanding(_before: Mapping[str, Any], found: Any) -> Understanding | None:
-    if found is not None and not isinstance(found, Understanding):
+def _understanding(_before: Mapping[str, Any], product: Any) -> Understanding | None:
+    if product is not None and not isinstance(product, Understanding):
         raise WrongProduct("`understanding` is an Understanding or None")
-    return found
+    return product
 
 
 def _query(_before: Mapping[str, Any], query: Any) -> str:
@@ -196,11 +196,11 @@ def _some_of(name: str) -> Check:
     """Return the check of a list of memories that may be narrowed and reordered."""
 
     def check(before: Mapping[str, Any], memories: Any) -> list[Any]:
-        found, given = list(memories), {memory.memory_id for memory in before[name]}
-        ids = [getattr(memory, "memory_id", None) for memory in found]
-        if len(set(ids)) < len(ids) or not given.issuperset(ids):
+        returned, shown_ids = list(memories), {memory.memory_id for memory in before[name]}
+        ids = [getattr(memory, "memory_id", None) for memory in returned]
+        if len(set(ids)) < len(ids) or not shown_ids.issuperset(ids):
             raise WrongProduct(f"`{name}` are some of those that it was given, each once")
-        return found
+        return returned
 
     return check
 

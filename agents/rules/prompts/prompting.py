@@ -232,9 +232,9 @@ def _outside_fences(user: str) -> set[str]:
             # A fence that is not closed encloses nothing.
             outside |= waiting if FENCE_START.match(line) else set()
             waiting, fenced = set(), FENCE_START.match(line) is not None
-        found = set(PLACEHOLDER.findall(line)) - {MARK}
+        placeholders = set(PLACEHOLDER.findall(line)) - {MARK}
         if fenced and not FENCE_START.match(line):
-            waiting |= found
+            waiting |= placeholders
         else:
-            outside |= found
+            outside |= placeholders
     return outside | waiting

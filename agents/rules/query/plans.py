@@ -56,9 +56,9 @@ def requested_modes(requested: str | list[str], declared: ModeDeclarations, proj
     """
     names, modes = declared_names(requested, declared, projects), declared.visible(projects)
     visible = [mode.name for mode in modes]
-    found = list(dict.fromkeys(mode for name in names for mode in (visible if name == ANY_VALUE else [name])))
-    _reject_many(found, modes)
-    return found
+    selected = list(dict.fromkeys(mode for name in names for mode in (visible if name == ANY_VALUE else [name])))
+    _reject_many(selected, modes)
+    return selected
 
 
 def declared_names(requested: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
@@ -215,13 +215,13 @@ def select_indexes(request: FilteredRequest, turns: MemoryColumns) -> list[Index
     if types is None or "episodic" in types:
         return [IndexSelection(boundary, None if types is None else tuple(types))]
     others = tuple(type_ for type_ in types if type_ != "working")
-    found = [IndexSelection(item_index_name(boundary), others)] if others else []
+    selections = [IndexSelection(item_index_name(boundary), others)] if others else []
     if any(kind.type in others for kind in turns.kinds):
-        found.append(IndexSelection(boundary, others))
+        selections.append(IndexSelection(boundary, others))
     if "working" in types:
         window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id))
-        found.append(IndexSelection(boundary, ("episodic",), window, "working"))
-    return found or [IndexSelection(boundary, ())]
+        selections.append(IndexSelection(boundary, ("episodic",), window, "working"))
+    return selections or [IndexSelection(boundary, ())]
 
 
 def _whole_scope(request: FilteredRequest) -> MemoryFilter:

@@ -86,9 +86,9 @@ _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 def detect_question_types(question: str) -> frozenset[str]:
     """Return the names of the types that a question matches."""
     text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
-    found = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
-    tells = len(_WORD.findall(text)) >= MIN_REMARK_WORDS and ("own" in found or _SENTENCE.search(text))
-    return found | {REMARK} if tells and not _ASKS.search(text) else found
+    types = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+    tells = len(_WORD.findall(text)) >= MIN_REMARK_WORDS and ("own" in types or _SENTENCE.search(text))
+    return types | {REMARK} if tells and not _ASKS.search(text) else types
 
 
 MAX_QUESTION_TERMS = 256
@@ -144,9 +144,9 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
 
 
 def _names(speakers: Iterable[str]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    speakers_by_name: dict[str, frozenset[str]] = {}
     for speaker in speakers:
         for part in _WORD.findall(fold(speaker)):
             if len(part) > 1:
-                found[part] = found.get(part, frozenset()) | {speaker}
-    return found
+                speakers_by_name[part] = speakers_by_name.get(part, frozenset()) | {speaker}
+    return speakers_by_name

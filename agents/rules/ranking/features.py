@@ -112,8 +112,8 @@ class RankingFeatures:
         factor = self._factor(traits)
         if not factor:
             return None
-        found = self._product(primitives)
-        return found if factor == 1.0 else factor * found
+        product = self._product(primitives)
+        return product if factor == 1.0 else factor * product
 
     def log_odds(self, model: LinearModel) -> FloatArray:
         """Return the intercept plus the weighted features, shape of the numbers."""
@@ -126,8 +126,8 @@ class RankingFeatures:
         """Return what is known without vectors."""
         products = list(self._weighted(model))
         left = [product for product in products if any(map(uses_vectors, product[0]))]
-        known = [product for product in products if not any(map(uses_vectors, product[0]))]
-        log_odds = self._added(np.full(len(self._numbers), model.intercept), known)
+        lexical = [product for product in products if not any(map(uses_vectors, product[0]))]
+        log_odds = self._added(np.full(len(self._numbers), model.intercept), lexical)
         return PreparedFeatures(self._numbers, self._fields, model, self._known, log_odds, left)
 
     def _added(self, log_odds: FloatArray, products: Iterable[Product]) -> FloatArray:
@@ -155,11 +155,11 @@ class RankingFeatures:
 
     def _primitive(self, name: str) -> FloatArray:
         cache = self._query_independent.features if name in QUERY_INDEPENDENT_FEATURES else self._known
-        known = cache.get(name)
-        if known is None:
+        values = cache.get(name)
+        if values is None:
             made = self._compute(name)
-            known = cache[name] = made.round(FEATURE_DECIMALS) if name in ROUNDED_FEATURES else made
-        return known
+            values = cache[name] = made.round(FEATURE_DECIMALS) if name in ROUNDED_FEATURES else made
+        return values
 
     def _compute(self, name: str) -> FloatArray:  # noqa: PLR0911 - one case a kind of primitive
         if name in LABEL_BITS:
@@ -181,15 +181,15 @@ class RankingFeatures:
         field, _, transform = name.partition(".")
         if transform:
             return self._transform(field, transform)
-        found = self._fields[field][self._numbers]
-        return np.minimum(found, MAX_CONTEXT_SCORE) if field == "around" else found
+        scores = self._fields[field][self._numbers]
+        return np.minimum(scores, MAX_CONTEXT_SCORE) if field == "around" else scores
 
     def _turns_at(self, step: int) -> IntArray:
         """Return the turn `step` places after each memory."""
-        known = self._query_independent.shifted.get(step)
-        if known is None:
-            known = self._query_independent.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
-        return known
+        turns = self._query_independent.shifted.get(step)
+        if turns is None:
+            turns = self._query_independent.shifted[step] = shift_turns(self._numbers, self._query_features.order, step)
+        return turns
 
     def _transform(self, field: str, transform: str) -> FloatArray:
         if transform == "rank":
@@ -211,8 +211,8 @@ def reciprocal_ranks(values: FloatArray) -> FloatArray:
     """Return 1 for the greatest value, 0.5 for the eleventh, equal values alike; in the shape of `values`."""
     descending = -values.round(FEATURE_DECIMALS)
     ranks = np.searchsorted(np.sort(descending), descending, "left")
-    found: FloatArray = HALF_RANK / (HALF_RANK + ranks)
-    return found
+    reciprocal: FloatArray = HALF_RANK / (HALF_RANK + ranks)
+    return reciprocal
 
 
 _parse = lru_cache(maxsize=1024)(FeatureName.parse)

@@ -81,8 +81,8 @@ def weight_query_tokens(
     words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(text)]
     counts = _word_weights([word for _, _, word in words], frequencies, documents)
     weights = np.array(list(_token_weights(spans, words, counts)), np.float32)
-    found: Matrix = rows * (weights / weights.sum())[:, np.newaxis]
-    return found
+    weighted: Matrix = rows * (weights / weights.sum())[:, np.newaxis]
+    return weighted
 
 
 def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: Sequence[float]) -> Iterator[float]:
@@ -103,11 +103,11 @@ def _word_weights(words: Sequence[str], frequencies: Mapping[str, int], document
     flat = [piece for some in pieces for piece in some]
     language, stops = detect_language(flat), stop_words_of(flat)
     terms = list(frequencies)
-    known = dict(zip(stems(terms, language), frequencies.values(), strict=True))
+    frequency_of = dict(zip(stems(terms, language), frequencies.values(), strict=True))
     stem_of = dict(zip(flat, stems(flat, language), strict=True))
 
     def weight(term: str) -> float:
-        frequency = frequencies.get(term, known.get(stem_of[term], 0))
+        frequency = frequencies.get(term, frequency_of.get(stem_of[term], 0))
         return float((idf(frequency, documents) / math.log1p(2 * documents + 1)) ** IDF_POWER)
 
     return [

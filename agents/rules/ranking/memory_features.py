@@ -23,10 +23,10 @@ MIN_SCALED_SCORE = -9.0
 def shift_turns(numbers: IntArray, order: TurnOrder, step: int) -> IntArray:
     """Return the turn `step` places after each turn (before, if negative), `MISSING` beyond the conversation."""
     towards = order.after if step > 0 else order.before
-    found = numbers
+    turns = numbers
     for _ in range(abs(step)):
-        found = np.where(found == MISSING, MISSING, towards[found])
-    return found
+        turns = np.where(turns == MISSING, MISSING, towards[turns])
+    return turns
 
 
 def take_or_zero(field: FloatArray, numbers: IntArray) -> FloatArray:
@@ -87,17 +87,17 @@ EPOCH_DAY = 719_163
 def has_label(features: QueryFeatures, name: str, numbers: IntArray) -> FloatArray:
     """Return 1 for memories with this label, 0 for others and for `MISSING`."""
     mask = ((features.columns.labels[numbers] & LABEL_BITS[name]) != 0) & (numbers != MISSING)
-    found: FloatArray = mask.astype(np.float64)
-    return found
+    values: FloatArray = mask.astype(np.float64)
+    return values
 
 
 def said_in_ranges(features: QueryFeatures, numbers: IntArray, date_ranges: Sequence[DateRange]) -> Mask:
     """Return which memories date from one of these ranges or the day after it ("yesterday ...")."""
     days = features.columns.occurred_ms[numbers] // DAY_MS + EPOCH_DAY
-    found = np.zeros(len(numbers), np.bool_)
+    in_ranges = np.zeros(len(numbers), np.bool_)
     for first, last in date_ranges:
-        found |= (days >= first) & (days <= last + 1)
-    return found
+        in_ranges |= (days >= first) & (days <= last + 1)
+    return in_ranges
 
 
 def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
@@ -131,7 +131,9 @@ def _named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
 
 def _identifier(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     terms = zip(features.question.terms, features.postings, strict=True)
-    return matched_term_share([found for term, found in terms if is_identifier(term)], len(features.named))[numbers]
+    return matched_term_share([postings for term, postings in terms if is_identifier(term)], len(features.named))[
+        numbers
+    ]
 
 
 MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] = {

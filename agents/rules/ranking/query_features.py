@@ -98,13 +98,13 @@ FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around":
 
 def lexical_fields(derived: DerivedColumns, postings: Sequence[Postings], documents: int) -> FeatureArrays:
     """Return the fields `words`, `around`, `conversation` and `cover`."""
-    found = {
+    scores = {
         "cover": covered_share(postings, len(derived.columns.live), documents),
         "words": bm25(postings, derived.columns.lengths, documents),
         "around": neighbourhood_bm25(postings, derived, documents),
         "conversation": conversation_bm25(postings, derived),
     }
-    return {name: FEATURE_SCALES[name].of(values) for name, values in found.items()}
+    return {name: FEATURE_SCALES[name].of(values) for name, values in scores.items()}
 
 
 def compute_fields(features: QueryFeatures) -> FeatureArrays:
@@ -179,19 +179,19 @@ def _best_passage_weights(
     row_of[numbers] = np.arange(len(numbers))
     masks = [term.passages for term in postings if term.passages is not None]
     bits = np.arange(int(max(mask.max(initial=0) for mask in masks)).bit_length())
-    found = np.zeros((len(numbers), len(bits)))
+    by_passage = np.zeros((len(numbers), len(bits)))
     for term, weight in zip(postings, weights, strict=True):
         if term.passages is not None:
             in_cut = np.flatnonzero(term.passages)
             has_term = (term.passages[in_cut, np.newaxis] >> bits) & 1
-            found[row_of[term.numbers[in_cut]]] += weight * has_term
-    best: FloatArray = found.max(axis=1)
+            by_passage[row_of[term.numbers[in_cut]]] += weight * has_term
+    best: FloatArray = by_passage.max(axis=1)
     return best
 
 
 def matched_term_share(postings: Sequence[Postings], memories: int) -> FloatArray:
     """Return for each memory the share of these terms that it has; 0 without terms."""
-    found = np.zeros(memories)
+    matched = np.zeros(memories)
     for term in postings:
-        found[term.numbers] += 1.0
-    return found / max(len(postings), 1)
+        matched[term.numbers] += 1.0
+    return matched / max(len(postings), 1)

@@ -134,8 +134,8 @@ def fuse_vector_scores(
     estimate = lexical_scores / max(float(lexical_scores[admitted].max(initial=0.0)), SCORE_EPSILON)
 
     def scores(kind: ScoreKind) -> FloatArray:
-        known = _scores_of_kind(kind, searched, method, columns, admitted)
-        return _fill_missing(known, embedded, estimate)
+        dense = _scores_of_kind(kind, searched, method, columns, admitted)
+        return _fill_missing(dense, embedded, estimate)
 
     maxsim = scores(MAXSIM_KIND) if any(result.maxsim for result in searched) else None
     whole = scores(DENSE_KIND)
@@ -150,10 +150,10 @@ def _with_passages(
     if not any(result.passages for result in results):
         return whole
     numbers = [columns.derived().numbers_of(Nearest.of(result.passages)) for result in results]
-    known = np.zeros(len(whole) + 1, np.bool_)
-    known[np.concatenate(numbers)] = True
-    known = known[:-1] & eligible
-    return np.where(known, _scores_of_kind(PASSAGE_KIND, results, method, columns, eligible), whole)
+    has_passages = np.zeros(len(whole) + 1, np.bool_)
+    has_passages[np.concatenate(numbers)] = True
+    has_passages = has_passages[:-1] & eligible
+    return np.where(has_passages, _scores_of_kind(PASSAGE_KIND, results, method, columns, eligible), whole)
 
 
 def _scores_of_kind(
@@ -177,9 +177,9 @@ def _scores_of_kind(
     return kind.mean + best * (kind.std / DENSE_STD)
 
 
-def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
+def scatter_scores(scored: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
-    size, nearest = len(columns.columns.live), Nearest.of(found)
+    size, nearest = len(columns.columns.live), Nearest.of(scored)
     numbers = columns.derived().numbers_of(nearest)
     if missing_score is None:
         missing_score = float(nearest.scores.min()) if len(nearest) else 0.0
@@ -188,28 +188,28 @@ def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_scor
     return by_number[:size]
 
 
-def _fill_missing(values: FloatArray, known: Mask, estimate: FloatArray) -> FloatArray:
-    """Replace values that are not `known` by `estimate`, in 0..1, mapped to the range of the known ones."""
-    found = values[known]
-    if not len(found):
+def _fill_missing(values: FloatArray, is_scored: Mask, estimate: FloatArray) -> FloatArray:
+    """Replace values that are not `is_scored` by `estimate`, in 0..1, mapped to the range of the known ones."""
+    scores = values[is_scored]
+    if not len(scores):
         return np.zeros(len(values))
-    least, greatest = found.min(), found.max()
-    missing = np.flatnonzero(~known)
+    least, greatest = scores.min(), scores.max()
+    missing = np.flatnonzero(~is_scored)
     filled = values.copy()
     filled[missing] = least + np.clip(estimate[missing], 0.0, 1.0) * (greatest - least)
     return filled
 
 
-def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
+def normal_scores(scored: Sequence[Scored], count: int) -> list[Scored]:
     """Replace cosines by normal scores of their ranks, times `DENSE_STD`, clipped to 0..1.
 
-    `found` are the nearest of `count` memories, best first. Equal cosines share a rank. The score of rank r of n is
+    `scored` are the nearest of `count` memories, best first. Equal cosines share a rank. The score of rank r of n is
     the normal quantile of 1 - (r - 3/8) / (n + 1/4): Blom, "Statistical Estimates and Transformed Beta-Variables"
     (1958).
     """
-    size = max(count, len(found)) + 0.25
-    scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / size) for rank in _ranks(found)]
-    return [Scored(memory.memory_id, min(max(score, 0.0), 1.0)) for memory, score in zip(found, scores, strict=True)]
+    size = max(count, len(scored)) + 0.25
+    scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / size) for rank in _ranks(scored)]
+    return [Scored(memory.memory_id, min(max(score, 0.0), 1.0)) for memory, score in zip(scored, scores, strict=True)]
 
 
 def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
@@ -217,11 +217,11 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
 
 
-def _ranks(found: Sequence[Scored]) -> list[float]:
+def _ranks(scored: Sequence[Scored]) -> list[float]:
     """Return ranks from 1; ties get the mean of their ranks."""
-    if len(found) == 1:
+    if len(scored) == 1:
         return [1.0]
-    descending = -np.round([memory.score for memory in found], SCORE_DECIMALS)
+    descending = -np.round([memory.score for memory in scored], SCORE_DECIMALS)
     _, group, sizes = np.unique(descending, return_inverse=True, return_counts=True)
     middles = np.cumsum(sizes) - (sizes - 1) / 2
     ranks: list[float] = middles[group].tolist()
@@ -279,21 +279,21 @@ def split_by_language(memory_ids: Iterable[str], columns: MemoryColumns, *, fore
 
 
 def merge_cross_lingual(
-    found: Mapping[bool, Sequence[Scored]], columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
+    results: Mapping[bool, Sequence[Scored]], columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
 ) -> Sequence[Scored]:
     """Merge results keyed by whether they are cross-lingual; best first, ties by id.
 
     With two results, each contributes only the memories that its model embedded.
     """
-    if True not in found:
-        return found[False]
+    if True not in results:
+        return results[False]
     merged: list[Scored] = []
-    for is_cross_lingual, scored in found.items():
+    for is_cross_lingual, scored in results.items():
         own = set(
             split_by_language((memory.memory_id for memory in scored), columns, foreign=foreign)[is_cross_lingual]
         )
         offset = bias if is_cross_lingual else 0.0
-        embedded = [memory for memory in scored if len(found) == 1 or memory.memory_id in own]
+        embedded = [memory for memory in scored if len(results) == 1 or memory.memory_id in own]
         merged += (
             Scored(memory.memory_id, min(memory.score + offset, MAX_BIASED_SCORE)) if offset else memory
             for memory in embedded

@@ -100,8 +100,8 @@ class Ranking:
         ids = [id_of[number] for number in self.numbers[places].tolist()]
         odds = self.log_odds[places].tolist()
         order = sorted(range(len(ids)), key=lambda index: (-odds[index], ids[index]))[:top_k]
-        found: list[int] = places[order].tolist()
-        return found
+        best: list[int] = places[order].tolist()
+        return best
 
     def scored_by(self, place: int) -> tuple[LinearModel, float | None]:
         """Return the model of the memory at this place, and its calibration offset if it has no vector."""
@@ -207,17 +207,17 @@ class Explanation:
         The sum is the log-odds, up to rounding: score = 1 / (1 + exp(-sum)).
         """
         model, bias = self._ranking.scored_by(place)
-        found: dict[str, float] = {INTERCEPT_TEXT: model.intercept}
+        contributions: dict[str, float] = {INTERCEPT_TEXT: model.intercept}
         for name, weight in model.weights.items():
             feature = self._ranking.features.of(name)
             if feature is not None:
                 text = describe_feature(name)
-                found[text] = found.get(text, 0.0) + weight * float(feature[place])
+                contributions[text] = contributions.get(text, 0.0) + weight * float(feature[place])
         if bias is not None:
-            found[CALIBRATION_TEXT] = bias
+            contributions[CALIBRATION_TEXT] = bias
         if self._ranking.topics is not None:
-            found["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[place])
-        rounded = {text: round(value, SCORE_DECIMALS) for text, value in found.items()}
+            contributions["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[place])
+        rounded = {text: round(value, SCORE_DECIMALS) for text, value in contributions.items()}
         return dict(sorted(rounded.items(), key=lambda item: -abs(item[1])))
 
 

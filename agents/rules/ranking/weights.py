@@ -53,11 +53,11 @@ class LinearModel:
     @cached_property
     def products(self) -> Sequence[WeightedProduct]:
         """The weights by product of primitives: for one question each product has one weight."""
-        found: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = {}
+        by_product: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = {}
         for name, weight in self.weights.items():
             traits, primitives = FeatureName.parse(name)
-            found.setdefault(primitives, []).append((traits, weight))
-        return [WeightedProduct(primitives, weights) for primitives, weights in found.items()]
+            by_product.setdefault(primitives, []).append((traits, weight))
+        return [WeightedProduct(primitives, weights) for primitives, weights in by_product.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +69,20 @@ class RankingWeights:
     @classmethod
     def loads(cls, text: str) -> Self:
         """Parse the file's text. Raises ValueError if it is invalid."""
-        found = json.loads(text)
-        if not isinstance(found, dict) or set(found) - {DATA_DIGEST} != set(MODEL_VARIANTS):
+        stored = json.loads(text)
+        if not isinstance(stored, dict) or set(stored) - {DATA_DIGEST} != set(MODEL_VARIANTS):
             raise ValueError(f"ranking weights must be a JSON object with the models {', '.join(MODEL_VARIANTS)}")
-        return cls({name: _linear_model(name, found[name]) for name in MODEL_VARIANTS})
+        return cls({name: _linear_model(name, stored[name]) for name in MODEL_VARIANTS})
 
 
-def _linear_model(name: ModelVariant, found: Any) -> LinearModel:
-    if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
+def _linear_model(name: ModelVariant, stored: Any) -> LinearModel:
+    if not isinstance(stored, dict) or not isinstance(stored.get("weights"), dict):
         raise ValueError(f"the model {name!r} of the ranking weights needs an intercept and weights")  # noqa: TRY004
-    weights = {feature: _number(feature, value) for feature, value in found["weights"].items()}
+    weights = {feature: _number(feature, value) for feature, value in stored["weights"].items()}
     for feature in weights:
         if not is_feature_name(feature, maxsim=name == "tokens", dense=name != "words"):
             raise ValueError(f"the model {name!r} of the ranking weights can't compute the feature {feature!r}")
-    return LinearModel(_number("intercept", found.get("intercept")), weights)
+    return LinearModel(_number("intercept", stored.get("intercept")), weights)
 
 
 def _number(name: str, value: Any) -> float:

@@ -184,7 +184,7 @@ def _month_name_dates(text: str, today: date) -> _Matches:
                 continue
             month, day = MONTHS[match["month"]], int(match["day"])
             years = [int(match["year"])] if match["year"] else [today.year - 1, today.year, today.year + 1]
-            candidates = [found for year in years for found in _valid_date(match, year, month, day)]
+            candidates = [candidate for year in years for candidate in _valid_date(match, year, month, day)]
             yield from (
                 candidate
                 for candidate in candidates
@@ -289,7 +289,9 @@ def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
     """Return the named months and days, or the named years if there are none."""
     text = fold(question[:MAX_QUESTION_CHARS])
     ranges = [
-        found for match in _MONTH_OF_QUESTION.finditer(text) for found in _month_ranges(match, text, years[-MAX_YEARS:])
+        date_range
+        for match in _MONTH_OF_QUESTION.finditer(text)
+        for date_range in _month_ranges(match, text, years[-MAX_YEARS:])
     ]
     years_named = (int(match["year"]) for match in _YEAR_OF_QUESTION.finditer(text))
     return ranges or [(date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()) for year in years_named]

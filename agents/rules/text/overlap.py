@@ -117,12 +117,12 @@ class ShingleIndex:
 
     def _shared(self, shingles: Iterable[tuple[str, ...]]) -> IntArray:
         """Count the shingles that each indexed text shares."""
-        found = array("I")
+        sharing = array("I")
         for texts in filter(None, map(self._texts_by_shingle.get, shingles)):
-            found.extend(texts)
-            if len(found) > MAX_COUNTED_SHINGLES:
+            sharing.extend(texts)
+            if len(sharing) > MAX_COUNTED_SHINGLES:
                 break
-        return np.bincount(np.frombuffer(found, np.uint32), minlength=len(self._words))
+        return np.bincount(np.frombuffer(sharing, np.uint32), minlength=len(self._words))
 
 
 def _shingles(words: list[str]) -> set[tuple[str, ...]]:

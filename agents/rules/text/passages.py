@@ -75,7 +75,7 @@ def _next_cut(text: str, start: int, size: int, places: tuple[list[int], ...]) -
 
 def _cut_places(text: str) -> tuple[list[int], ...]:
     """Return the starts of lines of each kind, in order."""
-    found: tuple[list[int], ...] = ([], [], [])
+    starts: tuple[list[int], ...] = ([], [], [])
     is_fenced, after_blank, after_heading = False, False, False
     for match in _LINE.finditer(text):
         start, line = match.start(), match.group()
@@ -88,10 +88,10 @@ def _cut_places(text: str) -> tuple[list[int], ...]:
         if start and not after_heading:
             begins_block = is_heading or (is_fence and not is_fenced) or (after_blank and not is_fenced)
             kind = _PARAGRAPH if begins_block else _LIST_ITEM if _ITEM.match(words) and not is_fenced else _LINE_START
-            found[kind].append(start)
+            starts[kind].append(start)
         is_fenced ^= is_fence
         after_blank, after_heading = False, is_heading
-    return found
+    return starts
 
 
 MAX_CONTENT_CHARS = 2048
