@@ -189,6 +189,7 @@ class ListedGroups:
     def key_of(self, place: int) -> str:
         """Return the key of the group at a place."""
         group = int(self._rows.groups[self._starts[place]])
+        # Cursors have it: its spelling must not change.
         return json.dumps(self._names[group] if self._by_conversation else self._scopes[group], ensure_ascii=False)
 
     def build(self, place: int) -> ListedConversation | ListedProject:

@@ -82,7 +82,8 @@ def test_vector_length_and_space_scale_do_not_matter() -> None:
     background = Background.of(ROWS + common)
     [found] = match_categories((vector_near(0) + common)[np.newaxis], moved, background)
     [nothing] = match_categories((directions(1, seed=5)[0] + common)[np.newaxis], moved, background)
-    assert ([one.name for one in found], nothing) == (["health"], ())
+    assert [one.name for one in found] == ["health"]
+    assert nothing == ()
 
 
 def test_items_are_matched_independently() -> None:

@@ -47,13 +47,15 @@ def test_renamed_category_keeps_its_description_and_its_former_names() -> None:
     taxonomy, _ = rename_category(declared("a"), "a", "b", 2)
     taxonomy, category = rename_category(taxonomy, "b", "c", 3)
     assert (category.name, category.description, category.formerly) == ("c", "about a", ("a", "b"))
-    assert (names(taxonomy), category.version) == (["c"], 3)
+    assert names(taxonomy) == ["c"]
+    assert category.version == 3
 
 
 def test_category_renamed_back_has_its_name_no_longer_as_a_former_one() -> None:
     taxonomy, _ = rename_category(declared("a"), "a", "b", 2)
     taxonomy, category = rename_category(taxonomy, "b", "a", 3)
-    assert (names(taxonomy), category.formerly) == (["a"], ("b",))
+    assert names(taxonomy) == ["a"]
+    assert category.formerly == ("b",)
     assert "a" not in taxonomy.deleted
 
 
@@ -75,9 +77,11 @@ def test_former_name_that_is_declared_again_is_a_conflict_at_the_next_rename() -
 
 def test_redelivered_deletion_is_known_by_its_offset() -> None:
     taxonomy, category = delete_category(declared("a", "b"), "a", 7)
-    assert (names(taxonomy), category.description) == (["b"], "about a")
+    assert names(taxonomy) == ["b"]
+    assert category.description == "about a"
     again, category = delete_category(taxonomy, "a", 7)
-    assert (again, category.name) == (taxonomy, "a")
+    assert again == taxonomy
+    assert category.name == "a"
     with pytest.raises(Rejected) as refused:
         delete_category(taxonomy, "a", 8)
     assert code_of(refused) == ("not_found", "arguments.name")
@@ -105,7 +109,8 @@ def test_forgetting_keeps_only_what_later_commands_did() -> None:
     taxonomy, _ = delete_category(taxonomy, "gone", 4)
     taxonomy, _ = delete_category(merge_deployment_categories(taxonomy, DEPLOYMENT), "travel", 10)
     left = forget_categories(taxonomy, 8)
-    assert (names(left), left.deleted) == (["late"], {"travel": 10})
+    assert names(left) == ["late"]
+    assert left.deleted == {"travel": 10}
     assert forget_categories(taxonomy, 10) == Taxonomy()
 
 
@@ -230,7 +235,8 @@ def test_changed_anchor_leaves_the_other_anchors(change: str) -> None:
 
 def test_models_summary_is_replaced_when_a_source_is_gone() -> None:
     left = visible_category(CATEGORY, by_id(FIRST, SECOND).get)
-    assert (left.summary, left.anchors) == ("First.\nSecond.", CATEGORY.anchors)
+    assert left.summary == "First.\nSecond."
+    assert left.anchors == CATEGORY.anchors
 
 
 def test_category_without_memories_is_empty() -> None:
@@ -265,4 +271,5 @@ def test_deployment_categories_are_merged_into_a_users_own() -> None:
 
 def test_user_can_declare_a_deployment_category() -> None:
     taxonomy = declare_category(merge_deployment_categories(Taxonomy(), {"x": "some"}), "x", "some")
-    assert (taxonomy.categories["x"].declared, taxonomy.categories["x"].version) == (True, 1)
+    assert taxonomy.categories["x"].declared
+    assert taxonomy.categories["x"].version == 1

@@ -12,7 +12,8 @@ from tests.builders.memories import START, made
 
 def test_later_turn_resolves_a_goal() -> None:
     [goal] = after(GOAL, SHIPPED).goals
-    assert (goal.state, goal.resolved_by) == ("done", SHIPPED.memory_id)
+    assert goal.state == "done"
+    assert goal.resolved_by == SHIPPED.memory_id
 
 
 def test_signal_does_not_resolve_later_entries() -> None:
@@ -81,7 +82,8 @@ def test_partial_report_advances_a_goal(sign: str) -> None:
     goal = learned("We want to build a recommender for the shop in Rust.", 1, "goal")
     part = learned(sign, 2)
     [entry] = after(goal, part).goals
-    assert (entry.state, entry.advanced_by) == ("open", (part.memory_id,))
+    assert entry.state == "open"
+    assert entry.advanced_by == (part.memory_id,)
 
 
 def test_model_can_resolve_an_entry() -> None:

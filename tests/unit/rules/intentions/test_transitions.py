@@ -104,7 +104,8 @@ def test_model_entries_are_added_without_repetitions() -> None:
     found = after(event)
     assert [entry.source for entry in found.goals] == ["said"]
     [constraint] = found.constraints
-    assert (constraint.text, constraint.source) == ("No new dependencies", "model")
+    assert constraint.text == "No new dependencies"
+    assert constraint.source == "model"
     assert constraint.memory_ids == (turn.memory_id,)
 
 
@@ -194,13 +195,15 @@ def test_redelivered_command_changes_nothing() -> None:
     second = apply_set_intention(first, [("goals", ["learn to row"])], LATER, 2)
     assert apply_set_intention(second, [("goals", ["learn to sail"])], LATER, 1) == second
     again = apply_set_intention(second, [("goals", ["learn to row"])], LATER + timedelta(days=1), 3)
-    assert (again.goals, again.version) == (second.goals, second.version)
+    assert again.goals == second.goals
+    assert again.version == second.version
 
 
 def test_forgetting_drops_only_earlier_set_entries() -> None:
     first = apply_set_intention(after(GOAL), [("goals", ["learn to sail"]), ("constraints", ["no debts"])], LATER, 1)
     found = drop_set_entries(first, 2)
-    assert (texts(found, "goals"), texts(found, "constraints")) == (["We want to ship the beta in May."], [])
+    assert texts(found, "goals") == ["We want to ship the beta in May."]
+    assert texts(found, "constraints") == []
     assert drop_set_entries(first, 1) == first
 
 

@@ -165,7 +165,8 @@ def test_forgotten_user_is_counted_anew() -> None:
     counts = count_correction(count_classification(InteractionCounts(), "ana", "TASK", 1), "ben", 1)
     counted = count_classification(count_correction(counts, "ana", 1), "ben", "TASK", 1)
     left = without_user(counted, "ana")
-    assert (len(left.latest.modes), len(left.latest.corrected)) == (1, 1)
+    assert len(left.latest.modes) == 1
+    assert len(left.latest.corrected) == 1
     assert without_user(left, "ana") is left
     assert count_classification(left, "ana", "GENERAL", 1) != left
 

@@ -123,7 +123,8 @@ def test_next_entry_is_the_successor() -> None:
 
 def test_repeated_item_is_current_again() -> None:
     one, two = item_of("one", (1, "port"), (3, "port")), item_of("two", (2, "port"))
-    assert (successor_id(one, two), successor_id(two, one)) == (None, "one")
+    assert successor_id(one, two) is None
+    assert successor_id(two, one) == "one"
 
 
 def test_other_claims_scopes_and_modes_do_not_supersede() -> None:
@@ -153,7 +154,8 @@ def test_successor_is_recorded_with_its_time_and_removed() -> None:
     one, next_one = item_of("one", (1, "port")), ClaimEntry(made("x", 7).occurred_at, 7, "two")
     replaced = apply_successor(one, next_one)
     assert replaced.item is not None
-    assert (replaced.superseded_by, replaced.item.valid_until) == ("two", next_one.occurred_at)
+    assert replaced.superseded_by == "two"
+    assert replaced.item.valid_until == next_one.occurred_at
     assert apply_successor(replaced, None) == one
 
 

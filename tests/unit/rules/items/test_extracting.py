@@ -199,7 +199,8 @@ def test_only_the_first_documents_are_searched_for_sentences(before: int, found:
 
 def test_quotation_from_a_resource_names_it() -> None:
     [found] = extract_by_model(shown(DOCUMENT), answered(("fact", "Ana kept minutes", "kept by Ana")))
-    assert (found.resource, found.start) == ("s3://b/minutes.txt", DOCUMENT.index("kept by Ana"))
+    assert found.resource == "s3://b/minutes.txt"
+    assert found.start == DOCUMENT.index("kept by Ana")
 
 
 def test_model_items_from_a_tool_set_no_rules() -> None:
