@@ -20,12 +20,12 @@ from agents.rules.access.grants import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
-from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
-from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
+from streams.adapters.policy_file import PolicyFile
+from streams.adapters.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_resources import EdgeResources
 from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
 from streams.foreground import Foreground

@@ -43,7 +43,7 @@ from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.refresh import Refresh, RefreshLimits
 from agents.understanding.stability import AssessStability
 from agents.understanding.understand import Understand
-from streams.adapters.maps.layouts import LayoutFiles, LayoutThreads
+from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels
 from streams.bootstrap.configured_steps import ConfiguredSteps
 from streams.flow.stores.stores import PartitionStores

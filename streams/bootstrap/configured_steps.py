@@ -26,7 +26,7 @@ from agents.rules.pipelines.validation import Available
 from agents.rules.prompts.prompting import Template
 from agents.understanding.refresh import RefreshLimits
 from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP
-from streams.adapters.pipelines.installed_steps import PythonSteps
+from streams.adapters.installed_steps import PythonSteps
 from streams.bootstrap.prompts import open_prompts
 from streams.flow.runs.timed_models import TimedModels
 from streams.flow.support.pipeline_history import PipelineHistory

@@ -8,7 +8,7 @@ from agents.maps.map_memories import MapMemories
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.vector_index import VectorIndex
-from streams.adapters.maps.layouts import LayoutFiles, LayoutThreads
+from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.flow.stores.stores import PartitionStores
 
 

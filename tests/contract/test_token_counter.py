@@ -17,7 +17,7 @@ from agents.rules.context.formats import FORMATS
 from agents.rules.context.prompt import build_messages
 from schemas.failures import Unavailable
 from schemas.messages.assemble import AssembleRequest
-from streams.adapters.tokens.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter, encoding_file
+from streams.adapters.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter, encoding_file
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 
@@ -43,7 +43,7 @@ KNOWN = {
 
 ALONE = """
 import asyncio, sys
-from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
+from streams.adapters.tiktoken_counter import TiktokenCounter
 
 def watch(event, arguments):
     assert event not in ("socket.connect", "socket.getaddrinfo", "urllib.Request"), event

@@ -23,7 +23,7 @@ from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from gateway.tool_names import MORE_TOOLS, USUAL_TOOLS
 from schemas.state.policies import Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 

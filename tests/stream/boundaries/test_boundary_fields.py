@@ -11,8 +11,8 @@ from modestream_client import MemoryServiceError
 from agents.commands.admit import Admit
 from schemas.scope_models import deployed_scope
 from schemas.state.policies import policy_of
-from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.policy_file import PolicyFile
 from streams.flow.background import boundaries
 from streams.topology import BackgroundHooks, subscriptions
 from streams.wire.partitioning import partition_of

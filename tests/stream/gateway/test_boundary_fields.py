@@ -18,7 +18,7 @@ from gateway.pages.sign_in import Sessions, SignIn
 from gateway.service.boundaries import Boundaries
 from gateway.service.service import MemoryService
 from schemas.state.policies import policy_of
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from streams.flow.background import boundaries as background
 from tests.worlds.guarded_gateway import UNLIMITED, GuardedGateway, gateway_of, write_keys
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

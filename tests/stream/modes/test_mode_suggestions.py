@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agents.commands.admit import Admit
 from schemas.state.policies import Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import command_message, turn_message
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.commands.admit import Admit
 from schemas.state.policies import Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from agents.commands.admit import Admit
 from agents.rules.pipelines.built_in import DEFAULT_TOPOLOGY
 from schemas.state.pipelines import Revision
 from schemas.state.policies import Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import Json, command_message

@@ -14,7 +14,7 @@ from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from schemas.messages.turns import MAX_RESOURCES
 from schemas.state.policies import Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 from streams.flow.requests.admission import MAX_HEADERS, MAX_INLINE_BYTES
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record, turn_fields

@@ -10,8 +10,8 @@ import pytest
 
 from agents.rules.maps.layout import StopCondition
 from agents.rules.maps.map_layout import MapLayout
-from streams.adapters.maps import layouts
-from streams.adapters.maps.layouts import LayoutFiles, LayoutThreads
+from streams.adapters import map_layouts
+from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 
 NOW = datetime(2026, 3, 1, 10, 30, 0, 123456, tzinfo=UTC)
 
@@ -77,7 +77,7 @@ async def test_flipped_bits_are_noticed(tmp_path: Path) -> None:
 async def test_map_of_another_format_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = LayoutFiles(tmp_path)
     await files.save("ana", "general-a", layout_of(3))
-    monkeypatch.setattr(layouts, "FORMAT", 99)
+    monkeypatch.setattr(map_layouts, "FORMAT", 99)
     assert await files.load("ana", "general-a") is None
 
 

@@ -10,7 +10,7 @@ from agents.rules.pipelines.built_in import DEFAULT_TOPOLOGY
 from agents.rules.pipelines.contract import OwnStepConfig
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
-from streams.adapters.pipelines.installed_steps import PythonSteps
+from streams.adapters.installed_steps import PythonSteps
 
 STEP = """
 class Step:

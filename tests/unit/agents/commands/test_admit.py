@@ -12,7 +12,7 @@ from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.scopes import Scope
 from schemas.state.policies import OPERATOR, Policy
-from streams.adapters.authorization.policy_file import PolicyFile
+from streams.adapters.policy_file import PolicyFile
 
 
 def asking(projects: Any = "default", top_k: int = 10) -> RetrieveRequest:

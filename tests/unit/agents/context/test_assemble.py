@@ -13,7 +13,7 @@ from agents.rules.context.formats import MEMORIES_NOTICE
 from schemas.failures import Rejected, Unavailable
 from schemas.state.interaction import INTERACTION_MODES
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
+from streams.adapters.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 from tests.harnesses.contexts import ContextHarness, chatter, contents, memories

@@ -12,7 +12,7 @@ from agents.rules.pipelines.editing import apply_edits, in_this_release
 from agents.rules.pipelines.validation import Available, check_topology, contract_of, read_config
 from schemas.failures import Rejected
 from schemas.state.pipelines import PlacedStep, Topology
-from streams.adapters.pipelines.installed_steps import PythonSteps
+from streams.adapters.installed_steps import PythonSteps
 
 STEPS = "tests.builders.own_steps"
 INSTALLED = PythonSteps({"tests"})

@@ -1,1 +1,0 @@
-"""Authorization policies from files."""

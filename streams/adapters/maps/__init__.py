@@ -1,1 +1,0 @@
-"""Kept maps on the disk, and the threads in which they are laid out."""

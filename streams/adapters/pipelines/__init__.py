@@ -1,1 +1,0 @@
-"""Own steps of a deployment."""
