@@ -62,10 +62,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 79_300, "modules": 776, "functions/100": 12.8, "imports %": 9.1, COMMENTS: 0.63, "used once": 1_165,
-        "small": 79, "one": 763,
+        "lines": 78_300, "modules": 673, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_075,
+        "small": 62, "one": 429,
     },
-    "tests": {"lines": 78_500, "tuple asserts": 827},
+    "tests": {"lines": 78_500, "tuple asserts": 804},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 
