@@ -20,7 +20,7 @@ from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 

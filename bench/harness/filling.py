@@ -25,7 +25,7 @@ from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocatio
 from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 from streams.runtime.kafka_app import create_kafka_app, partition_locks_of
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable

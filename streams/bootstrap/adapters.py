@@ -26,8 +26,7 @@ from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.policy_file import PolicyFile
 from streams.adapters.tiktoken_counter import TiktokenCounter
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeResources, PartitionedIndex
 from streams.foreground import Foreground
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters

@@ -19,10 +19,8 @@ from qdrant_client import AsyncQdrantClient
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
-from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.builders.spaces import space_of
 from tests.fakes.qdrant_server.service import serving
@@ -35,10 +33,10 @@ GRPC_PORT = int(os.environ.get("MODESTREAM_TEST_QDRANT_GRPC_PORT", "6334")) or N
 ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
 
 
-KINDS = ["fake", "edge", "engine", "quantised", "local", "grpc", ON_SERVER]
-"""What a fixture is parametrised by. `engine` is Edge without vectors in memory, `quantised` with the pooled vectors of
-every boundary as those of one with many memories, `grpc` a server on the loopback over the embedded engine. Local mode
-warns that it ignores payload indexes, and that it is slow."""
+KINDS = ["fake", "edge", "engine", "local", "grpc", ON_SERVER]
+"""What a fixture is parametrised by. `engine` is Edge that searches every boundary as one with many memories, `grpc` a
+server on the loopback over the embedded engine. Local mode warns that it ignores payload indexes, and that it is
+slow."""
 
 QUIET = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
@@ -66,22 +64,12 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     embedded: dict[str, Callable[[], VectorIndex]] = {
         "fake": FakeIndex,
         "edge": lambda: EdgeIndex(tmp_path),
-        "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0, max_quantised=0))),
-        "quantised": lambda: ReadIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
+        "engine": lambda: EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=0))),
         "local": local,
     }
     opened_index = embedded[kind]()
     yield opened_index
     await opened_index.close()
-
-
-class ReadIndex(EdgeIndex):
-    """An index whose questions wait for vectors that are read in the background."""
-
-    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> Sequence[Scored]:
-        await super().search(space, vector, where, limit)
-        await self.until_read()
-        return await super().search(space, vector, where, limit)
 
 
 def local() -> QdrantIndex:

@@ -51,7 +51,7 @@ from pathlib import Path
 from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_shard, packed_vectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeResources
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from tests.harnesses.edge_index import SPACE, points
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.in_memory_requests import turn_message
 

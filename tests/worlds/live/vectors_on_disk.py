@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.state.modes import VectorSpace
-from streams.adapters.vectors.embedded.partitioned_index import PartitionedIndex
+from streams.adapters.vectors.embedded.edge_index import PartitionedIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,28 @@
-"""An LRU cache of boundaries' vectors in memory; writes to the engine are reported here, so the cache equals it.
+"""The vectors of queried boundaries in memory, read from the packed rows at the first question; an LRU cache.
 
-A boundary that can't be cached is remembered as such; its own points alone decide that, so the memories of other
-boundaries never change how its queries are scored.
+Enters: questions by boundary, and what is written or removed. Leaves: the vectors of a boundary, or None where the
+engine is to be asked: of more than `MAX_CACHED_POINTS`, or with token vectors that can't be packed. That is remembered;
+a boundary's own points alone decide it, so the memories of others never change how its queries are scored. Guaranteed:
+what is cached has every write that came before.
 """
 
+import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from schemas.models.vectors import Point
+from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.packed_rows import PointRow, Unpacked
-from streams.adapters.vectors.embedded.quantised_vectors import PooledRow, QuantisedVectors
+from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
+from streams.adapters.vectors.embedded.packed_vectors import POINT_PAGE_SIZE, PointRow, Unpacked
+from streams.batching import batches
 
 MAX_CACHED_BYTES = 256 * 2**20
 """The limit of the cache: 70,000 short memories."""
 
 MAX_CACHED_POINTS = 10_000
-"""Most points of a boundary that is cached with its token vectors, which a question waits for. Reading that many for
-the first time takes 0.5 s, or 1 s where page faults of memory-mapped files are slow."""
-
-MAX_QUANTISED_POINTS = 150_000
-"""Most points of a boundary of which pooled vectors alone are cached, read beside questions: nearly all of the limit.
-Larger ones are queried in the engine."""
-
-Cached = BoundaryVectors | QuantisedVectors
+"""Most points of a boundary that is cached; larger ones are searched by the engine, 10 ms for 50,000. Reading that many
+for the first time takes 0.5 s, or 1 s where page faults of memory-mapped files are slow."""
 
 CollectionKey = tuple[str, str]
 """A collection, and a boundary or a memory in it."""
@@ -35,43 +34,32 @@ WrittenPoint = tuple[Point, Unpacked | None]
 class BoundaryCache:
     """Caches the boundaries of all collections of a process."""
 
-    def __init__(
-        self,
-        max_bytes: int = MAX_CACHED_BYTES,
-        max_points: int = MAX_CACHED_POINTS,
-        max_quantised: int = MAX_QUANTISED_POINTS,
-    ) -> None:
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES, max_points: int = MAX_CACHED_POINTS) -> None:
         self.max_points = max_points
-        self.max_quantised = max_quantised
         self.writes: Counter[str] = Counter()
         """The number of writes to each collection: a read during which it changed may be inconsistent."""
         self._max_bytes = max_bytes
-        self._boundaries: OrderedDict[CollectionKey, Cached | None] = OrderedDict()
+        self._boundaries: OrderedDict[CollectionKey, BoundaryVectors | None] = OrderedDict()
         self._sizes: Counter[CollectionKey] = Counter()
         self._bytes = 0
         self._boundary_of: dict[CollectionKey, str] = {}
-        """Of memories of small boundaries: to note it of many at once would stop others for tens of milliseconds."""
-        self._quantised: dict[CollectionKey, QuantisedVectors] = {}
-        """The boundaries with many memories: few, so a removal looks into all of a collection."""
+        """Of the memories of cached boundaries."""
 
     def has(self, key: CollectionKey) -> bool:
         """True if the boundary is cached, or known not to be cacheable."""
         return key in self._boundaries
 
-    def get(self, key: CollectionKey) -> Cached | None:
+    def get(self, key: CollectionKey) -> BoundaryVectors | None:
         """Return a known boundary's vectors; None if its queries go to the engine."""
         self._boundaries.move_to_end(key)
         return self._boundaries[key]
 
-    def put(self, key: CollectionKey, vectors: Cached | None) -> None:
+    def put(self, key: CollectionKey, vectors: BoundaryVectors | None) -> None:
         """Cache a boundary, or remember that it can't be cached."""
         self.drop(key)
         self._boundaries[key] = vectors
-        if isinstance(vectors, QuantisedVectors):
-            self._quantised[key] = vectors
-        elif vectors is not None:
-            self._boundary_of.update(((key[0], memory_id), key[1]) for memory_id in vectors.rows)
         if vectors is not None:
+            self._boundary_of.update(((key[0], memory_id), key[1]) for memory_id in vectors.rows)
             self._resize(key, vectors)
 
     def written(self, collection: str, points: Iterable[WrittenPoint]) -> None:
@@ -94,8 +82,6 @@ class BoundaryCache:
         """Drop a boundary; the next query reads it again."""
         vectors = self._boundaries.pop(key, None)
         self._bytes -= self._sizes.pop(key, 0)
-        if self._quantised.pop(key, None) is not None:
-            return
         for memory_id in vectors.rows if vectors is not None else ():
             self._boundary_of.pop((key[0], memory_id), None)
 
@@ -110,22 +96,17 @@ class BoundaryCache:
         for collection in {key[0] for key in self._boundaries if key[0].startswith(prefix)}:
             self.drop_all(collection)
 
-    def _update(self, key: CollectionKey, cached: Cached, point: Point, vectors: Unpacked | None) -> None:
-        if isinstance(cached, QuantisedVectors):
-            is_full, can_hold = len(cached.rows) >= self.max_quantised, True
-            cached.put([PooledRow.of(point)])
-        else:
-            is_full, can_hold = len(cached.rows) >= self.max_points, vectors is not None
-            if vectors is not None:
-                cached.put([PointRow.of(point, vectors)])
-        if not can_hold:
+    def _update(self, key: CollectionKey, cached: BoundaryVectors, point: Point, vectors: Unpacked | None) -> None:
+        if vectors is None:
             self.put(key, None)
-        elif is_full or cached.needs_compaction:
-            # The next question reads it again, in the form for as many.
+            return
+        is_full = len(cached.rows) >= self.max_points
+        cached.put([PointRow.of(point, vectors)])
+        if is_full or cached.needs_compaction:
+            # The next question reads it again, or finds that it has too many points.
             self.drop(key)
         else:
-            if key not in self._quantised:
-                self._boundary_of[key[0], point.memory_id] = key[1]
+            self._boundary_of[key[0], point.memory_id] = key[1]
             self._resize(key, cached)
 
     def _remove(self, collection: str, memory_id: str) -> None:
@@ -133,13 +114,76 @@ class BoundaryCache:
         cached = None if boundary is None else self._boundaries.get((collection, boundary))
         if cached is not None:
             cached.remove(memory_id)
-        for key, vectors in self._quantised.items():
-            if key[0] == collection:
-                vectors.remove(memory_id)
 
-    def _resize(self, key: CollectionKey, vectors: Cached) -> None:
+    def _resize(self, key: CollectionKey, vectors: BoundaryVectors) -> None:
         self._bytes += vectors.size - self._sizes[key]
         self._sizes[key] = vectors.size
         while self._bytes > self._max_bytes and len(self._boundaries) > 1:
             oldest = next(iter(self._boundaries))
             self.drop(oldest)
+
+
+class CachedBoundaries:
+    """The part of the process's cache that is one index's own."""
+
+    def __init__(self, cache: BoundaryCache, owner: str, collections: EdgeCollections) -> None:
+        """`owner` distinguishes the index from others that share the cache."""
+        self._cache = cache
+        self._prefix = f"{owner}/"
+        self._collections = collections
+        self._reading = asyncio.Lock()
+
+    async def of(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
+        """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
+        key = self._prefix + space.collection, where.boundary
+        # A boundary needs no open collection: a question over many modes would open and close them all.
+        if not self._collections.holds(space):
+            return None
+        while not self._cache.has(key):
+            async with self._reading:
+                if self._cache.has(key):
+                    continue
+                if not self._collections.packed.is_complete(space.collection):
+                    # The engine sets the collection aside: its rows are lost.
+                    self._collections.readable(space)
+                    return None
+                vectors = await self._read(space, where.boundary)
+                # Not what was read of a partition that has left meanwhile: it would be found when that returns.
+                self._collections.require_owned()
+                self._cache.put(key, vectors)
+        return self._cache.get(key)
+
+    def written(self, space: VectorSpace, points: Sequence[WrittenPoint]) -> None:
+        """Apply points that were written to the engine."""
+        self._cache.written(self._prefix + space.collection, points)
+
+    def removed(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Apply a deletion in the engine."""
+        self._cache.removed(self._prefix + space.collection, memory_ids)
+
+    def drop(self, collection: str) -> None:
+        """Drop a collection, after a write with an unknown outcome."""
+        self._cache.drop_all(self._prefix + collection)
+
+    def close(self) -> None:
+        """Drop everything: another process may write to the partition from now on."""
+        self._cache.drop_prefixed(self._prefix)
+
+    async def _read(self, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
+        """Read all points of a boundary; None if they are too many, or one can't be packed."""
+        packed, name = self._collections.packed, self._prefix + space.collection
+        if packed.has_more(space, boundary, self._cache.max_points):
+            return None
+        for yields in (True, False):
+            vectors, writes = BoundaryVectors(space.fingerprint), self._cache.writes[name]
+            for page in batches(packed.of(space, boundary), POINT_PAGE_SIZE):
+                rows = [row for _, row in page if row is not None]
+                if len(rows) < len(page):
+                    return None
+                vectors.put(rows)
+                if yields:
+                    await asyncio.sleep(0)
+            if writes == self._cache.writes[name]:
+                break
+            # A write came in between, perhaps to points that were read before: once more, without pauses.
+        return vectors

@@ -2,14 +2,16 @@
 
 Guaranteed: shards are open only while this process owns the root; of all open ones of the process the least recently
 used one is closed for another; an empty collection is removed when it is closed. One that can't be read, during whose
-reading the process died twice, whose calls go on failing after it was loaded anew, or whose packed token vectors are
-lost, is set aside under another name: the vectors are made again from the records. A lack of descriptors or memory
+reading the process died twice, whose calls go on failing after it was loaded anew, or whose packed rows are lost,
+is set aside under another name: the vectors are made again from the records. A lack of descriptors or memory
 damages nothing.
 """
 
+import asyncio
 import fcntl
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,14 +21,8 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.durable_files import fsync_path, write_durably
-from streams.adapters.vectors.embedded.call_mark import MAX_DEATHS, CallMark
-from streams.adapters.vectors.embedded.edge_shard import (
-    FINGERPRINT_FILE,
-    CollectionShard,
-    has_packed_tokens,
-    read_counts,
-)
-from streams.adapters.vectors.embedded.engine_errors import is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_failures import MAX_DEATHS, CallMark, is_lack, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, read_counts
 from streams.adapters.vectors.embedded.open_shards import OpenShards
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared import qdrant_payload as payload
@@ -43,8 +39,25 @@ DAMAGED_PREFIX = ".damaged-"
 PACKED_DIR = ".packed"
 """In the root: the packed vectors of all collections."""
 
+LOST_ROWS = "its packed rows are lost"
+"""The reason why a collection is set aside whose points lie in the engine alone."""
+
 REMOVED_PREFIX = ".removed-"
 """Starts the name of an empty collection while its files are removed."""
+
+
+PAUSE_SHARE = 2
+"""How much longer than the opening took the next one waits for requests under way, as a multiple of that time."""
+
+MAX_PAUSE_S = 0.25
+"""The longest of both pauses: a disk that is slow for a moment delays its caller, and not for long."""
+
+UntilQuiet = Callable[[float], Awaitable[None]]
+"""Waits until no request is under way, at most so many seconds."""
+
+
+async def no_requests(_at_most_s: float) -> None:
+    """Return at once: an index of its own serves no requests."""
 
 
 class EdgeCollections:
@@ -76,8 +89,8 @@ class EdgeCollections:
         for name in [name for name, deaths in self._mark.deaths.items() if deaths >= MAX_DEATHS]:
             self._set_aside(name, f"the process died {MAX_DEATHS} times while reading it")
         for name in _names(root.glob(f"[!.]*/{FINGERPRINT_FILE}")):
-            if self._lacks_tokens(name):
-                self._set_aside(name, "its packed token vectors are lost")
+            if not self.packed.is_complete(name):
+                self._set_aside(name, LOST_ROWS)
 
     @property
     def problem(self) -> str | None:
@@ -112,19 +125,14 @@ class EdgeCollections:
         """True if a call on the collection needs to load nothing."""
         return space.collection in self._shards
 
-    def is_at_rest(self, space: VectorSpace) -> bool:
-        """True if the collection is closed, with no write since, and all of its points have their packed rows."""
-        name = space.collection
-        is_closed = name not in self._shards and read_counts(self._root / name) is not None
-        return is_closed and self.packed.is_complete(name)
-
     def readable(self, space: VectorSpace) -> CollectionShard | None:
         """Return the open collection, None if it does not exist. Raises ValueError for another fingerprint."""
         name = space.collection
         if name in self._shards and self._shards[name].is_failing and not self._shards[name].calls:
             self._release_failing(name)
-        if name in self._shards and self._shards[name].has_packed_tokens and not self._shards[name].calls:
-            self._require_tokens(name)
+        if name in self._shards and not self._shards[name].calls and not self.packed.is_complete(name):
+            self._pop(name).abandon()
+            self._set_aside(name, LOST_ROWS)
         if not self.holds(space) or (name not in self._shards and not self._open(name)):
             return None
         self._open_shards.used(self, name)
@@ -174,8 +182,8 @@ class EdgeCollections:
 
     def _open(self, name: str) -> bool:
         """Open a collection; False if it was damaged and set aside. Raises Unavailable for a lack of the system."""
-        if self._lacks_tokens(name):
-            self._set_aside(name, "its packed token vectors are lost")
+        if not self.packed.is_complete(name):
+            self._set_aside(name, LOST_ROWS)
             return False
         self._open_shards.make_room()
         try:
@@ -196,17 +204,6 @@ class EdgeCollections:
             self._set_aside(name, "its calls fail, also after it was loaded anew")
         else:
             self._reloaded.add(name)
-
-    def _require_tokens(self, name: str) -> None:
-        """Set an open collection aside if its packed token vectors were lost since."""
-        if self._lacks_tokens(name):
-            self._pop(name).abandon()
-            self._set_aside(name, "its packed token vectors are lost")
-
-    def _lacks_tokens(self, name: str) -> bool:
-        """True if the collection's token vectors should be in the packed store, which was made anew."""
-        fingerprint = self._fingerprints.get(name) or self._read_fingerprint(name)
-        return fingerprint is not None and has_packed_tokens(fingerprint) and not self.packed.is_complete(name)
 
     def is_idle(self, name: str) -> bool:
         """True if no call on the open collection is under way."""
@@ -274,3 +271,39 @@ class EdgeCollections:
 
 def _names(files: Iterable[Path]) -> list[str]:
     return [file.parent.name for file in files]
+
+
+class PacedOpening:
+    """Opens the collections of one index for calls: one at a time, each followed by a pause in which others are served.
+
+    Loading a collection holds the GIL for 30 to 60 ms, and closing another one for it 20: a question over many modes
+    would stop all other users while it opens them.
+    """
+
+    def __init__(self, collections: EdgeCollections, until_quiet: UntilQuiet, opening: asyncio.Lock) -> None:
+        """`opening` is held while one is opened, by this index or another one of the process."""
+        self._collections = collections
+        self._until_quiet = until_quiet
+        self._opening = opening
+
+    async def readable(self, space: VectorSpace) -> CollectionShard | None:
+        """Return the open collection, None if it does not exist; it stays open until the caller awaits something.
+
+        Raises ValueError for another fingerprint, Unavailable for a lack of the system.
+        """
+        if self._collections.is_open(space):
+            return self._collections.readable(space)
+        async with self._opening:
+            return await self._opened(space)
+
+    async def _opened(self, space: VectorSpace) -> CollectionShard | None:
+        is_opened_here = not self._collections.is_open(space)
+        began = time.monotonic()
+        shard = self._collections.readable(space)
+        if shard is not None and is_opened_here:
+            with shard.in_use():
+                took = time.monotonic() - began
+                # Also while none is under way: one that arrives is counted after some passes of the event loop.
+                await asyncio.sleep(min(took, MAX_PAUSE_S))
+                await self._until_quiet(min(PAUSE_SHARE * took, MAX_PAUSE_S))
+        return shard

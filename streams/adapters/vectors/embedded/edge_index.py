@@ -1,17 +1,20 @@
-"""The vector index of a partition, in this process: Qdrant Edge, one shard directory a collection under one root.
+"""The vector index in this process: Qdrant Edge, a root for each partition, one shard directory a collection under it.
 
 A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
-seconds, and filtered searches are exact and fast without. The engine is the source of truth for points, and the packed
-store for their token vectors and passages, where they can be packed; pooled vectors have 16-bit floats in both. A point
-that can't be packed (`packed_rows.pack_point`) has its token vectors in the engine and no passages: it is scored as a
-whole text by its direction. The vectors of queried boundaries are cached, of large ones the pooled ones: the engine
-takes 5 ms to return 500 ids, and 10 to search 50,000.
+seconds, and filtered searches are exact and fast without. A point has its pooled vector in the engine and in the packed
+rows, with 16-bit floats in both, and its token vectors and passages in the packed rows alone. Boundaries of up to
+10,000 points are read from these into memory: the engine takes 5 ms to return 500 ids. Larger ones are searched by the
+engine, 10 ms for 50,000, and their candidates are compared token by token from packed rows. A point that can't be
+packed (`packed_vectors.pack_point`) has its token vectors in the engine and no passages: it is scored as a whole text.
+
+A point in one store alone, after a kill between the two, has no hash: its record is embedded again.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from qdrant_edge import Query, UpdateOperation
@@ -19,22 +22,40 @@ from qdrant_edge import Query, UpdateOperation
 from agents.ports.vector_index import PlannedSearch, VectorReads
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Nearest, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.embedded import edge_requests
-from streams.adapters.vectors.embedded.boundary_reads import read_ids, score_rows
-from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.cached_boundaries import CachedBoundaries
-from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded import edge_shard
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, CachedBoundaries
+from streams.adapters.vectors.embedded.edge_collections import EdgeCollections, PacedOpening, UntilQuiet, no_requests
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.paced_opening import PacedOpening
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS, pack_point, unpack_vectors, with_half_floats
-from streams.adapters.vectors.embedded.scoring import QuestionSteps, best_of
+from streams.adapters.vectors.embedded.maxsim import QuestionSteps, best_of
+from streams.adapters.vectors.embedded.open_shards import OpenShards
+from streams.adapters.vectors.embedded.packed_vectors import (
+    PACKED_STEPS,
+    Unpacked,
+    pack_point,
+    unpack_vectors,
+    with_half_floats,
+)
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
-from streams.adapters.vectors.embedded.token_cache import TokenCache
+from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache, score_rows
 from streams.adapters.vectors.shared import vector_contract as contract
 from streams.adapters.vectors.shared.qdrant_payload import TOKENS, admits_none, pooled_name
 from streams.adapters.vectors.shared.vector_contract import ScoredText
 from streams.batching import batches
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeResources:
+    """Bounds and orders over all partitions."""
+
+    cache: BoundaryCache = field(default_factory=BoundaryCache)
+    tokens: KeptTokens = field(default_factory=KeptTokens)
+    open_shards: OpenShards = field(default_factory=OpenShards)
+    until_quiet: UntilQuiet = no_requests
+    """Waits for requests, to which an index gives way after it has opened a collection."""
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
 
 MAX_UNFLUSHED_WRITES = 4096
 """Writes to one collection between two flushes of its segments, which hold the GIL for 30 ms, or 300 on a busy disk. It
@@ -56,9 +77,7 @@ class EdgeIndex:
         self._packed = self._collections.packed
         self._opening = PacedOpening(self._collections, resources.until_quiet, resources.opening)
         self._unflushed: dict[str, int] = {}
-        self._cached = CachedBoundaries(
-            resources.cache, root.name, self._collections, self._opening, resources.until_quiet
-        )
+        self._cached = CachedBoundaries(resources.cache, root.name, self._collections)
         self._tokens = TokenCache(self._packed, resources.tokens, root.name)
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
@@ -80,7 +99,7 @@ class EdgeIndex:
             return
         with shard.in_use():
             for batch in batches(ids, contract.POINT_BATCH_SIZE):
-                # The packed store first: after a kill in between it lacks a row, which is read from the engine.
+                # The packed store first: after a kill in between the point is found by the engine alone, if at all.
                 shard.begin_write()
                 self._packed.remove(space.collection, batch)
                 self._tokens.forget(space.collection, batch)
@@ -100,7 +119,7 @@ class EdgeIndex:
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[ScoredText]:
-            return contract.by_direction(self._query(space, query, where, count))
+            return contract.by_direction(await self._query(space, query, where, count))
 
         return await contract.fetch_wholes(fetch, limit)
 
@@ -146,25 +165,23 @@ class EdgeIndex:
         if memory_ids is not None and not memory_ids:
             return Nearest.of([])
         vectors = await self._cached.of(space, where)
-        if isinstance(vectors, BoundaryVectors):
-            # Known ids were validated when they were written.
+        if vectors is not None:
+            # Ids of cached points were validated when they were written.
             contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.best_texts(question, where, limit, memory_ids)
-        shard = await self._opening.readable(space)
-        if shard is None or not shard.has_packed_tokens:
-            ids = None if memory_ids is None else contract.validate_ids(memory_ids)
-            return Nearest.of([] if rows is None else await self._maxsim_of_engine(space, rows, where, limit, ids))
-        with shard.in_use():
-            asked = await read_ids(shard, where.boundary) if memory_ids is None else _each_once(memory_ids)
-            found, unpacked = await score_rows(self._tokens, space, question, where, asked)
+        if not self._collections.holds(space):
+            contract.validate_ids(memory_ids or ())
+            return Nearest.of([])
+        asked = self._packed.ids(space, where.boundary) if memory_ids is None else _each_once(memory_ids)
+        scored, unpacked = await score_rows(self._tokens, space, question, where, asked)
         if unpacked and rows is not None:
             others = await self._maxsim_of_engine(space, rows, where, len(unpacked), unpacked)
             number_of = {memory_id: number for number, memory_id in enumerate(asked)}
-            numbers = np.array([*found.rows.tolist(), *(number_of[one.memory_id] for one in others)], np.int64)
-            scores = np.array([*found.scores.tolist(), *(one.score for one in others)])
-            return best_of(asked, numbers, scores, limit, found.passages)
+            numbers = np.array([*scored.rows.tolist(), *(number_of[hit.memory_id] for hit in others)], np.int64)
+            scores = np.array([*scored.scores.tolist(), *(hit.score for hit in others)])
+            return best_of(asked, numbers, scores, limit, scored.passages)
         limit = max(limit, 0)
-        return Nearest(found.table, found.scores[:limit], found.rows[:limit], found.passages)
+        return Nearest(scored.table, scored.scores[:limit], scored.rows[:limit], scored.passages)
 
     async def _maxsim_of_engine(
         self, space: VectorSpace, question: Matrix, where: MemoryFilter, limit: int, ids: Sequence[str] | None
@@ -172,45 +189,35 @@ class EdgeIndex:
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            hits = self._query(space, query, where, count, ids)
+            hits = await self._query(space, query, where, count, ids)
             return contract.sort_by_score((hit.memory_id, hit.score) for hit in hits)
 
         return await contract.fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, str] = {}
-        if (shard := await self._opening.readable(space)) is None:
-            return found
-        with shard.in_use():
-            for batch in batches(ids, contract.POINT_BATCH_SIZE):
-                found |= shard.ask(edge_requests.hash_query(batch))
-                await asyncio.sleep(0)
-        return found
+        def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, str]:
+            packed = self._packed.present(space.collection, batch)
+            hashes = shard.ask(edge_shard.hash_query(batch))
+            return {memory_id: content_hash for memory_id, content_hash in hashes.items() if memory_id in packed}
+
+        return await self._read(space, memory_ids, contract.POINT_BATCH_SIZE, read)
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, Encoded] = {}
-        if (shard := await self._opening.readable(space)) is None:
-            return found
-        with shard.in_use():
-            for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
-                found |= self._with_tokens(
-                    shard, space, shard.ask(edge_requests.vector_query(space.fingerprint, batch))
-                )
-                await asyncio.sleep(0)
-        return found
+        def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, Encoded]:
+            stored = shard.ask(edge_shard.vector_query(space.fingerprint, batch))
+            rows = self._packed.find(space, list(stored))
+            return {
+                memory_id: stored[memory_id] if row is None else _with_texts(stored[memory_id], row.vectors)
+                for memory_id, row in rows.items()
+            }
+
+        return await self._read(space, memory_ids, contract.VECTOR_BATCH_SIZE, read)
 
     async def pooled(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        ids = contract.validate_ids(memory_ids)
-        found: dict[str, Vector] = {}
-        if (shard := await self._opening.readable(space)) is None:
-            return found
-        with shard.in_use():
-            for batch in batches(ids, contract.POINT_BATCH_SIZE):
-                found |= shard.ask(edge_requests.pooled_query(space.fingerprint, batch))
-                await asyncio.sleep(0)
-        return found
+        def read(shard: CollectionShard, batch: Sequence[str]) -> Mapping[str, Vector]:
+            return shard.ask(edge_shard.pooled_query(space.fingerprint, batch))
+
+        return await self._read(space, memory_ids, contract.POINT_BATCH_SIZE, read)
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         return self._collections.count(space, partition)
@@ -232,22 +239,18 @@ class EdgeIndex:
 
         self._collections.on_lost = lost
 
-    async def until_read(self) -> None:
-        """Wait until the boundaries with many memories that were asked about are in memory."""
-        await self._cached.until_read()
-
     async def close(self) -> None:
-        await self._cached.close()
+        self._cached.close()
         self._tokens.close()
         self._collections.close()
 
-    def _query(
+    async def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[ScoredText]:
-        if admits_none(where) or (shard := self._collections.readable(space)) is None:
+        if admits_none(where) or (shard := await self._opening.readable(space)) is None:
             return []
-        has_lengths, admits = space.fingerprint.passages is not None, edge_requests.edge_filter(where, memory_ids)
-        return shard.ask(edge_requests.score_query(query, admits, limit, has_lengths=has_lengths))
+        has_lengths, admits = space.fingerprint.passages is not None, edge_shard.edge_filter(where, memory_ids)
+        return shard.ask(edge_shard.score_query(query, admits, limit, has_lengths=has_lengths))
 
     def _upsert_batch(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
@@ -261,7 +264,7 @@ class EdgeIndex:
         self._packed.put(space.collection, zip(points, packed, strict=True))
         self._tokens.forget(space.collection, [point.memory_id for point in points])
         edge_points = [
-            edge_requests.edge_point(fingerprint, point, with_tokens=not (shard.has_packed_tokens and data))
+            edge_shard.edge_point(fingerprint, point, with_tokens=data is None)
             for point, data in zip(points, packed, strict=True)
         ]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
@@ -277,37 +280,94 @@ class EdgeIndex:
             self._tokens.drop(space.collection)
             raise
 
-    def _with_tokens(
-        self, shard: CollectionShard, space: VectorSpace, found: Mapping[str, Encoded]
-    ) -> Mapping[str, Encoded]:
-        """Return vectors of the engine with their token vectors and passages, where these are packed."""
-        if not shard.has_packed_tokens:
-            return found
-        # A point without a row is being removed, or a kill came in between: what is left of it is not its text.
-        return {
-            one: found[one]
-            if row is None
-            else replace(
-                found[one], tokens=row.vectors.tokens.astype(np.float32) / PACKED_STEPS, passages=row.vectors.passages
-            )
-            for one, row in self._packed.find(space, list(found)).items()
-        }
+    async def _read(
+        self,
+        space: VectorSpace,
+        memory_ids: Sequence[str],
+        batch_size: int,
+        read: Callable[[CollectionShard, Sequence[str]], Mapping[str, T]],
+    ) -> dict[str, T]:
+        """Return what `read` returns of these points, batch by batch; nothing of a missing collection."""
+        ids = contract.validate_ids(memory_ids)
+        read_of: dict[str, T] = {}
+        if (shard := await self._opening.readable(space)) is None:
+            return read_of
+        with shard.in_use():
+            for batch in batches(ids, batch_size):
+                read_of |= read(shard, batch)
+                await asyncio.sleep(0)
+        return read_of
 
     async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
         """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""
-        await asyncio.to_thread(self._sync_logs, shard)
+
+        def sync_logs() -> None:
+            # The packed vectors first: they must be on the disk before the engine's points are.
+            self._packed.sync()
+            shard.sync_log()
+
+        await asyncio.to_thread(sync_logs)
         unflushed = self._unflushed.get(space.collection, 0) + count
         if unflushed >= MAX_UNFLUSHED_WRITES:
             shard.flush()
             unflushed = 0
         self._unflushed[space.collection] = unflushed
 
-    def _sync_logs(self, shard: CollectionShard) -> None:
-        # The packed vectors first: they must be on the disk before the engine's points are.
-        self._packed.sync()
-        shard.sync_log()
+
+def _with_texts(stored: Encoded, packed: Unpacked) -> Encoded:
+    """Return vectors of the engine with the packed token vectors and passages."""
+    return replace(stored, tokens=packed.tokens.astype(np.float32) / PACKED_STEPS, passages=packed.passages)
 
 
 def _each_once(memory_ids: Sequence[str]) -> Sequence[str]:
     """Return ids without repetitions, the same sequence if it has none: its caller knows it."""
     return memory_ids if len(frozenset(memory_ids)) == len(memory_ids) else list(dict.fromkeys(memory_ids))
+
+
+class PartitionedIndex:
+    """Implements `agents.ports.vector_index.VectorIndexes` on Qdrant Edge."""
+
+    def __init__(
+        self, root: Path, resources: EdgeResources | None = None, is_held: Callable[[int], bool] = lambda _: True
+    ) -> None:
+        """`is_held` tells whether a partition is this process's own: no other one is opened."""
+        self._root = root
+        self._resources = resources or EdgeResources()
+        self._is_held = is_held
+        self._open: dict[int, EdgeIndex] = {}
+        self._on_lost: Callable[[], object] = lambda: None
+
+    def at(self, partition: int) -> EdgeIndex:
+        if (known := self._open.get(partition)) is not None:
+            return known
+        if not self._is_held(partition):
+            raise KeyError(partition)
+        opened = EdgeIndex(partition_root(self._root, partition), self._resources)
+        opened.watch_losses(self._lost)
+        self._open[partition] = opened
+        return opened
+
+    def problem(self) -> str | None:
+        return next((found for one in self._open.values() if (found := one.problem()) is not None), None)
+
+    def set_aside(self) -> Sequence[str]:
+        return sorted({name for one in self._open.values() for name in one.set_aside()})
+
+    def _lost(self) -> None:
+        self._on_lost()
+
+    def watch_losses(self, on_lost: Callable[[], object]) -> None:
+        self._on_lost = on_lost
+
+    async def release(self, partition: int) -> None:
+        if (known := self._open.pop(partition, None)) is not None:
+            await known.close()
+
+    async def close(self) -> None:
+        for partition in list(self._open):
+            await self.release(partition)
+
+
+def partition_root(root: Path, partition: int) -> Path:
+    """Return the directory of a partition's vectors."""
+    return root / str(partition)

@@ -5,8 +5,9 @@ Guaranteed: a directory under its final name is complete, whenever a kill comes;
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -14,11 +15,12 @@ import orjson
 import qdrant_edge as edge
 
 from schemas.failures import Unavailable
+from schemas.models.vectors import Encoded, MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
-from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.engine_errors import CountedCalls, translate_engine_errors
+from streams.adapters.vectors.embedded.edge_failures import CallMark, CountedCalls, translate_engine_errors
 from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import ScoredText
 
 T = TypeVar("T")
 
@@ -64,7 +66,6 @@ class CollectionShard:
         self.fingerprint = translate_engine_errors(lambda: Fingerprint.model_validate_json(text))
         self._path = path
         self._is_counted = (path / COUNTS_FILE).exists()
-        self.has_packed_tokens = has_packed_tokens(self.fingerprint)
         self._shard = self._load()
         self._indexed = set(self.ask(lambda shard: shard.info().payload_schema))
 
@@ -174,14 +175,6 @@ def read_counts(path: Path) -> Mapping[int, int] | None:
         return None
 
 
-def has_packed_tokens(fingerprint: Fingerprint) -> bool:
-    """True if texts have token vectors or passages.
-
-    The packed store alone has those that can be packed: they take half of the engine's space there.
-    """
-    return bool(fingerprint.token_dim or fingerprint.passages)
-
-
 def make_collection(path: Path, fingerprint: Fingerprint) -> None:
     """Create the directory of an empty collection, after removing what a killed attempt left."""
     staging = path.with_name(STAGING_PREFIX + path.name)
@@ -258,3 +251,76 @@ def sync_log_files(directory: Path, full: set[Path]) -> None:
     fsync_path(directory)
     full.clear()
     full.update(path for path in synced if path.name.startswith(FULL_SEGMENT_PREFIX))
+
+
+EDGE_EXACT_SEARCH = edge.SearchParams(exact=True)
+"""Ignore an HNSW graph, should a collection ever have one: it would be over the points of all users."""
+
+
+def edge_point(fingerprint: Fingerprint, point: Point, *, with_tokens: bool = True) -> edge.Point:
+    """Return a point in the engine's class."""
+    kept = point if with_tokens else replace(point, tokens=None)
+    return edge.Point(point.memory_id, payload.named_vectors(fingerprint, kept), payload.payload_of(point))
+
+
+def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> edge.Filter:
+    """Return a filter in the engine's classes. Its ranges are floats, exact for the milliseconds of any date."""
+    times = edge.RangeFloat(gte=where.since_ms, lt=where.until_ms)
+    must = [
+        edge.FieldCondition(field, match=edge.MatchAny(values)) for field, values in payload.match_values(where).items()
+    ]
+    timed = (
+        [edge.FieldCondition(payload.TIME, range=times)]
+        if where.since_ms is not None or where.until_ms is not None
+        else []
+    )
+    return edge.Filter(must=[*must, *timed, *([] if memory_ids is None else [edge.HasIdCondition(set(memory_ids))])])
+
+
+def score_query(
+    query: edge.Query, admits: edge.Filter, limit: int, *, has_lengths: bool = False
+) -> Callable[[edge.EdgeShard], list[ScoredText]]:
+    """Request the best points and their scores, with the lengths of their vectors if they are asked for."""
+    query_request = edge.QueryRequest(
+        limit,
+        query=query,
+        filter=admits,
+        params=EDGE_EXACT_SEARCH,
+        with_payload=[payload.LENGTH] if has_lengths else False,
+        with_vector=False,
+    )
+    return lambda engine: [
+        ScoredText(str(point.id), point.score, length=(point.payload or {}).get(payload.LENGTH, 1.0))
+        for point in engine.query(query_request)
+    ]
+
+
+def hash_query(memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, str]]:
+    """Request the content hashes of these points."""
+
+    def request(engine: edge.EdgeShard) -> dict[str, str]:
+        records = engine.retrieve(list(memory_ids), [payload.HASH], with_vector=False)
+        return {str(record.id): record.payload[payload.HASH] for record in records if record.payload}
+
+    return request
+
+
+def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, Encoded]]:
+    """Request the vectors of these points."""
+
+    def request(engine: edge.EdgeShard) -> dict[str, Encoded]:
+        records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
+        return {str(record.id): payload.decode_point_vectors(fingerprint, record.vector) for record in records}
+
+    return request
+
+
+def pooled_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[edge.EdgeShard], dict[str, Vector]]:
+    """Request the pooled vectors of these points."""
+    name = payload.pooled_name(fingerprint)
+
+    def request(engine: edge.EdgeShard) -> dict[str, Vector]:
+        records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True if name is None else [name])
+        return {str(record.id): payload.decode_pooled_vector(record.vector) for record in records}
+
+    return request

@@ -4,18 +4,20 @@ Enters: ids of memories, and what is written to the packed store. Leaves: scores
 them. Guaranteed: a row that was written or removed since is read again; the bytes are bounded.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from schemas.models.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter, Nearest
 from schemas.state.modes import VectorSpace
-from streams.adapters.vectors.embedded.packed_tokens import TokenRows
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
-from streams.adapters.vectors.embedded.row_table import NO_ROW
+from streams.adapters.vectors.embedded.boundary_vectors import NO_ROW, TokenRows
+from streams.adapters.vectors.embedded.maxsim import best_of
+from streams.adapters.vectors.embedded.packed_vectors import POINT_PAGE_SIZE, PackedVectors
 from streams.adapters.vectors.embedded.text_columns import TextQuestion, TextScores
 from streams.adapters.vectors.shared.vector_contract import validate_ids
+from streams.batching import batches
 
 MAX_TOKEN_BYTES = 160 * 2**20
 """The limit of the cache: 65,000 short memories. Beyond it, rows of a boundary that go are read again."""
@@ -113,5 +115,23 @@ class TokenCache:
         """Read rows from the store, where they are found in order; return the ids whose vectors are not packed."""
         ordered = sorted(validate_ids(missing))
         read = dict(zip(ordered, self._packed.rows(space, boundary, ordered), strict=True))
-        rows.put({memory_id: row for memory_id, row in read.items() if row})
+        rows.put_packed({memory_id: row for memory_id, row in read.items() if row})
         return [memory_id for memory_id, row in read.items() if row == b""]
+
+
+async def score_rows(
+    tokens: TokenCache, space: VectorSpace, question: TextQuestion, where: MemoryFilter, memory_ids: Sequence[str]
+) -> tuple[Nearest, list[str]]:
+    """Score packed texts page by page; also return the ids whose vectors are not packed.
+
+    Each id comes once. The result's rows are places in `memory_ids`.
+    """
+    pages: list[TextScores] = []
+    unpacked: list[str] = []
+    for number, page in enumerate(batches(memory_ids, POINT_PAGE_SIZE)):
+        scored, missing = tokens.scores(space, where, question, page)
+        unpacked += missing
+        pages.append(scored.at(number * POINT_PAGE_SIZE + np.arange(len(page))))
+        await asyncio.sleep(0)
+    joined = TextScores.joined(pages)
+    return best_of(memory_ids, joined.rows, joined.scores, len(memory_ids), joined.passages), unpacked

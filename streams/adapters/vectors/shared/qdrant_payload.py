@@ -39,22 +39,6 @@ def payload_of(point: Point) -> dict[str, Any]:
     }
 
 
-def point_of(memory_id: str, payload: Mapping[str, Any], vectors: Encoded) -> Point:
-    """Return the point with this payload."""
-    return Point(
-        memory_id,
-        vectors.pooled,
-        payload[TENANT],
-        payload[PARTITION],
-        payload["scope"],
-        payload["mode"],
-        payload["type"],
-        payload[TIME],
-        payload[HASH],
-        vectors.tokens,
-    )
-
-
 def indexed_fields(points: Iterable[Point]) -> list[str]:
     """Return the fields that need an index before these points are written."""
     scope = {_scope_field(name) for point in points for name in point.scope}

@@ -14,12 +14,17 @@ from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from schemas.state.modes import VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.boundary_reads import POINT_PAGE_SIZE
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.packed_rows import FilterFields, PointRow, Unpacked, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_vectors import (
+    POINT_PAGE_SIZE,
+    FilterFields,
+    PointRow,
+    Unpacked,
+    pack_point,
+    unpack_vectors,
+)
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 
@@ -83,7 +88,7 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-    opened = EdgeIndex(tmp_path / "engine", EdgeResources(BoundaryCache(max_points=0, max_quantised=0)))
+    opened = EdgeIndex(tmp_path / "engine", EdgeResources(BoundaryCache(max_points=0)))
     yield opened
     await opened.close()
 
@@ -243,3 +248,13 @@ def test_boundary_with_many_dead_rows_is_dropped() -> None:
         cache.written("x", [(made(number), unpacked_of(made(number))) for number in range(10)])
     kept = cache.has(("x", "u1"))
     assert not kept or len(cache.get(("x", "u1"))._table.ids) < 100  # type: ignore[union-attr]
+
+
+async def test_boundary_beyond_the_limit_is_left_to_the_engine(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path, EdgeResources(BoundaryCache(max_points=10)))
+    await index.upsert(SPACE, [made(number) for number in range(10)])
+    assert await index._cached.of(SPACE, EVERYTHING) is not None
+    await index.upsert(SPACE, [made(10)])
+    assert await index._cached.of(SPACE, EVERYTHING) is None
+    assert len(await index.search(SPACE, unit_rows(7, 1, 16)[0], EVERYTHING, 100)) == 11
+    await index.close()

@@ -14,9 +14,8 @@ import pytest
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import VectorSpace
-from streams.adapters.vectors.embedded.call_mark import CallMark
+from streams.adapters.vectors.embedded.edge_failures import MAX_FAILED_CALLS, CallMark, is_lack, translate_engine_errors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.engine_errors import MAX_FAILED_CALLS, is_lack, translate_engine_errors
 from tests.harnesses.edge_index import ONES, SPACE, TOKEN_SPACE, memory, points, run_child
 
 
@@ -97,7 +96,7 @@ async def test_calls_that_fail_for_a_lack_set_nothing_aside(tmp_path: Path, monk
     await index.upsert(SPACE, points(range(2)))
     full = OSError(28, "No space left on device")
     with monkeypatch.context() as patched:
-        patched.setattr(index._packed, "_store", Mock(**{"get.return_value": None, "write.side_effect": full}))
+        patched.setattr(index._packed, "_store", Mock(**{"get.return_value": b"", "write.side_effect": full}))
         for _ in range(3 * MAX_FAILED_CALLS):
             with pytest.raises(Unavailable):
                 await index.upsert(SPACE, points(range(2, 4)))

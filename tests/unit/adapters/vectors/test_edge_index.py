@@ -14,8 +14,7 @@ from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, PassageVectors, Point
 from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import (
     FINGERPRINT_FILE,
     LOG_SEGMENT_BYTES,
@@ -59,12 +58,11 @@ async def test_reopened_index_scores_a_cut_text_by_the_mean_of_its_passages(tmp_
     passages = PassageVectors(np.eye(2, 8, dtype=np.float32), np.zeros(2, np.int64))
     await first.upsert(space, [replace(one, passages=passages) for one in points(range(1))])
     await first.close()
-    for cache in (BoundaryCache(), BoundaryCache(max_points=0), BoundaryCache(max_points=0, max_quantised=0)):
+    for cache in (BoundaryCache(), BoundaryCache(max_points=0)):
         again = EdgeIndex(tmp_path, EdgeResources(cache))
         for _ in range(2):
             [found] = await again.search(space, np.eye(1, 8, dtype=np.float32)[0], MemoryFilter("u1"), 10)
             assert found.score == pytest.approx(0.5, abs=1e-3)
-            await again.until_read()
         await again.close()
 
 
@@ -98,8 +96,8 @@ async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Pa
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
     index._collections._shards[SPACE.collection]._shard.close()
-    search, upsert = index.search(SPACE, ONES, MemoryFilter("u1"), 1), index.upsert(SPACE, points(range(1)))
-    for call in (search, index.count(SPACE, 0), upsert):
+    hashes, upsert = index.hashes(SPACE, [memory(0)]), index.upsert(SPACE, points(range(1)))
+    for call in (hashes, index.count(SPACE, 0), upsert):
         with pytest.raises(Unavailable) as caught:
             await call
         assert caught.value.__cause__

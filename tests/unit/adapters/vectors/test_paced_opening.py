@@ -9,11 +9,10 @@ import pytest
 
 from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded import edge_collections
-from streams.adapters.vectors.embedded.call_mark import CallMark
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_collections import MAX_PAUSE_S
+from streams.adapters.vectors.embedded.edge_failures import CallMark
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
-from streams.adapters.vectors.embedded.paced_opening import MAX_PAUSE_S
 from tests.harnesses.edge_index import SPACE, memory, points
 
 SPACES = [VectorSpace(f"m{number}", SPACE.fingerprint) for number in range(6)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import PassageVectors, Vector
-from streams.adapters.vectors.embedded.packed_rows import half_unit_vector, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.packed_vectors import half_unit_vector, pack_point, unpack_vectors
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import point
 

@@ -12,9 +12,8 @@ import pytest
 from schemas.models.vectors import MemoryFilter, Point, Scored
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_collections import PACKED_DIR
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_requests import vector_query
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.edge_shard import vector_query
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import memory, point
 

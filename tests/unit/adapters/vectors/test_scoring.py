@@ -3,9 +3,8 @@
 import numpy as np
 
 from schemas.models.vectors import Matrix
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS
-from streams.adapters.vectors.embedded.scoring import PIECE_TOKENS, QuestionSteps
-from streams.adapters.vectors.embedded.token_products import ShiftedTokens, shift, unshift
+from streams.adapters.vectors.embedded.maxsim import PIECE_TOKENS, QuestionSteps, ShiftedTokens, shift, unshift
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS
 
 DIM = 8
 

@@ -11,11 +11,9 @@ from schemas.models.vectors import MemoryFilter, Point
 from schemas.state.modes import VectorSpace
 from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_resources import EdgeResources
-from streams.adapters.vectors.embedded.packed_rows import pack_point
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
-from streams.adapters.vectors.embedded.scoring import QuestionSteps
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex, EdgeResources
+from streams.adapters.vectors.embedded.maxsim import QuestionSteps
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from streams.adapters.vectors.embedded.text_columns import TextQuestion
 from streams.adapters.vectors.embedded.token_cache import KeptTokens, TokenCache
 from tests.builders.spaces import space_of

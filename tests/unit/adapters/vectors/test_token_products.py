@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from streams.adapters.vectors.embedded.packed_rows import PACKED_STEPS
-from streams.adapters.vectors.embedded.token_products import MAX_QUESTION_NUMBER, multiply, shift, unshift
+from streams.adapters.vectors.embedded.maxsim import MAX_QUESTION_NUMBER, multiply, shift, unshift
+from streams.adapters.vectors.embedded.packed_vectors import PACKED_STEPS
 
 GREATEST = int(PACKED_STEPS) - 1
 
