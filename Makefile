@@ -6,7 +6,7 @@ CAN_BE_USED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell $(SYSTEM_PYTHON) -c "$(CAN_BE_USED)" 2>/dev/null && echo $(SYSTEM_PYTHON) || echo python3)
 BIN := .venv/bin
 
-.PHONY: help demo up test test-fast test-fast-rest check lint types limits compiled required bench profile screenshots train train-ranking \
+.PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
 	test-kills test-live test-stream test-unit test-contract test-browser \
 	test-fixed-properties test-random-properties test-properties

@@ -62,10 +62,10 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 78_300, "modules": 673, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_075,
-        "small": 62, "one": 429,
+        "lines": 77_600, "modules": 656, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_066,
+        "small": 60, "one": 425,
     },
-    "tests": {"lines": 78_500, "tuple asserts": 804},
+    "tests": {"lines": 78_300, "tuple asserts": 804},
 }  # fmt: skip
 """The least comments, and the most of all else: today's totals, to be moved towards the aims with the code."""
 

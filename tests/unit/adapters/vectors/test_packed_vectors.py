@@ -166,6 +166,9 @@ async def test_point_deleted_during_a_read_is_not_found(tmp_path: Path) -> None:
     await first.upsert(POOLED, [pooled(number) for number in range(100)])
     await first.close()
     index = EdgeIndex(tmp_path)
+    # Open, so that the deletion comes between two steps of the read.
+    assert await index.count(POOLED, 0) == 100
+    await index.hashes(POOLED, [memory(0)])
     reading = asyncio.create_task(index.search(POOLED, QUESTION, MemoryFilter("u1"), 100))
     await asyncio.sleep(0)
     await index.delete(POOLED, [memory(number) for number in range(1, 100)])
