@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	test-kills test-live test-stream test-unit test-contract test-browser \
+	test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-rules test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -39,9 +39,24 @@ endef
 test: .venv/complete ## all tests; CHROMIUM= names the browser where none is on the path
 	$(call run_parts,$(TEST_PARTS))
 
+# Left out: what starts processes or loads models, and what waits for them.
+SLOW_UNIT_TESTS := adapters/export adapters/embedding adapters/language adapters/vectors adapters/test_text_processes.py \
+	client/test_packaging.py gateway/test_mcp_stdio.py streams/test_command_line.py support/test_death_counts.py bench training
+FAST_IN_RULES := rules agents schemas tables wire
+
+test-fast: .venv/complete ## unit tests without brokers, browsers, models and processes, in two minutes
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-fast-rules test-fast-rest
+
+test-fast-rules: .venv/complete
+	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(FAST_IN_RULES:%=tests/unit/%)
+
+test-fast-rest: .venv/complete
+	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) tests/unit $(FAST_IN_RULES:%=--ignore=tests/unit/%) \
+		$(SLOW_UNIT_TESTS:%=--ignore=tests/unit/%)
+
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
-$(TEST_PARTS) test-properties: export OMP_NUM_THREADS := 1
-$(TEST_PARTS) test-properties: export OPENBLAS_NUM_THREADS := 1
+$(TEST_PARTS) test-properties test-fast: export OMP_NUM_THREADS := 1
+$(TEST_PARTS) test-properties test-fast: export OPENBLAS_NUM_THREADS := 1
 
 # A part that failed says why, and what failed runs once more, alone in its part: the parts share two cores, and a time
 # limit that is missed there says nothing about the project. A failure that comes again fails the run.

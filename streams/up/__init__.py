@@ -1,1 +1,1 @@
-"""`streams up`: a supervisor of the broker and one worker."""
+"""`streams up`: a supervisor of the broker, the workers and the gateway."""

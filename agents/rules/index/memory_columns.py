@@ -1,4 +1,4 @@
-"""In-memory column store of the memories of one boundary: filters, neighbours in conversations, recent window. Pure.
+"""In-memory column store of the memories of one boundary: filters, neighbours in conversations, recent window.
 
 A memory has a **number**, its row in every column. Numbers without a memory are empty rows. Attributes that many
 memories share are stored once, as a trait.
