@@ -1,6 +1,8 @@
 """What tests of the registry do: name modes, wait for models, look at processes."""
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
 from schemas.failures import ModelMissing
 from schemas.state.modes import Mode
@@ -49,4 +51,11 @@ async def until_state(registry: EmbedderRegistry, name: str, state: str) -> None
     """Wait until a model has this state."""
     async with asyncio.timeout(60):
         while registry.status()[name]["state"] != state:
+            await asyncio.sleep(0.01)
+
+
+async def until_ended(processes: Sequence[int]) -> None:
+    """Wait until processes have ended: each does by itself once no worker is connected, and serves until then."""
+    async with asyncio.timeout(30):
+        while any(Path(f"/proc/{pid}").exists() for pid in processes):
             await asyncio.sleep(0.01)

@@ -12,7 +12,7 @@ from schemas.failures import ModelMissing, Unavailable
 from streams.adapters.embedding.catalog import model_loading
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from tests.builders.tiny_models import write_tiny_model
-from tests.harnesses.embedder_registry import TINY, Waiting, pids, ready, until_state
+from tests.harnesses.embedder_registry import TINY, Waiting, pids, ready, until_ended, until_state
 
 
 @pytest.fixture
@@ -68,7 +68,9 @@ async def test_question_does_not_wait_for_an_unloaded_model_whose_files_are_gone
 ) -> None:
     await idle.start()
     embedder = await ready(idle, TINY)
+    _, *loaded = pids(idle)
     await until_state(idle, "tiny", "unloaded")
+    await until_ended(loaded)
     (tmp_path / "tiny" / "model.onnx").unlink()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 60.0)
@@ -84,7 +86,9 @@ async def test_another_model_in_the_place_of_an_unloaded_one_is_not_taken(
 ) -> None:
     await idle.start()
     embedder = await ready(idle, TINY)
+    _, *loaded = pids(idle)
     await until_state(idle, "tiny", "unloaded")
+    await until_ended(loaded)
     write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"), seed=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(model_loading, "MAX_RELOAD_WAIT_S", 60.0)

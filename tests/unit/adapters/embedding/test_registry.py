@@ -21,7 +21,7 @@ from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
-from tests.harnesses.embedder_registry import JOURNAL, TINY, Waiting, pids, ready
+from tests.harnesses.embedder_registry import JOURNAL, TINY, Waiting, pids, ready, until_ended
 
 
 async def test_only_the_process_of_general_runs_from_the_start(registry: EmbedderRegistry) -> None:
@@ -160,10 +160,7 @@ async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: boo
     running = pids(registry)
     assert len(running) == 2
     await registry.close()
-    # A process ends by itself once no worker is connected.
-    async with asyncio.timeout(30):
-        while any(Path(f"/proc/{pid}").exists() for pid in running):
-            await asyncio.sleep(0.01)
+    await until_ended(running)
 
 
 @pytest.mark.parametrize(

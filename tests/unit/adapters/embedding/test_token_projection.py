@@ -93,7 +93,7 @@ def test_learned_file_may_map_queries_differently(tmp_path: Path) -> None:
 def test_file_of_another_format_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.bin"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"projection|map of passages|Expecting|reshape"):
+    with pytest.raises(ValueError, match=r"projection|map of passages|JSON|reshape"):
         loaded(path)
 
 
