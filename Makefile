@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help demo up test check lint types limits compiled required bench profile screenshots train train-ranking \
 	train-projection labels lock clean \
-	test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-rules test-fast-rest \
+	test-kills test-live test-stream test-unit test-contract test-browser test-fast test-fast-core test-fast-rest \
 	test-fixed-properties test-random-properties test-properties
 
 help: ## list the commands
@@ -42,16 +42,16 @@ test: .venv/complete ## all tests; CHROMIUM= names the browser where none is on 
 # Left out: what starts processes or loads models, and what waits for them.
 SLOW_UNIT_TESTS := adapters/export adapters/embedding adapters/language adapters/vectors adapters/test_text_processes.py \
 	client/test_packaging.py gateway/test_mcp_stdio.py streams/test_command_line.py support/test_death_counts.py bench training
-FAST_IN_RULES := rules agents schemas tables wire
+FAST_CORE := rules agents schemas tables wire gateway
 
 test-fast: .venv/complete ## unit tests without brokers, browsers, models and processes, in two minutes
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-fast-rules test-fast-rest
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-fast-core test-fast-rest
 
-test-fast-rules: .venv/complete
-	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(FAST_IN_RULES:%=tests/unit/%)
+test-fast-core: .venv/complete
+	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(FAST_CORE:%=tests/unit/%)
 
 test-fast-rest: .venv/complete
-	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) tests/unit $(FAST_IN_RULES:%=--ignore=tests/unit/%) \
+	@$(BIN)/python -m pytest $(PYTEST_OPTIONS) tests/unit $(FAST_CORE:%=--ignore=tests/unit/%) \
 		$(SLOW_UNIT_TESTS:%=--ignore=tests/unit/%)
 
 # Two cores and many processes: a second thread of linear algebra only spins, and a training takes four times as long.
