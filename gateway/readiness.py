@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError
-from modestream_client.operations import command_topic
+from modestream_client.operations import COMMANDS
 
 from gateway.service.wire import Wire
 
@@ -43,9 +43,9 @@ def readiness_of(wire: Wire, boundary_fields: BoundaryFields = USER_BOUNDARY) ->
 
 async def _answers(wire: Wire, boundary_fields: BoundaryFields) -> bool:
     scope = {**_probe_scope(boundary_fields), "project_id": "default"}
-    record = {"schema": "command.v1", "command": PROBE, "scope": scope, "arguments": {}}
+    probe = COMMANDS[PROBE]
     try:
-        await wire.request(command_topic(PROBE), record, principal=None, timeout=TIMEOUT_S)
+        await wire.request(probe.topic, probe.record_of(scope, {}), principal=None, timeout=TIMEOUT_S)
     except MemoryServiceError as error:
         return error.code not in ("internal", "unavailable")
     except MemoryClientError:

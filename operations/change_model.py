@@ -15,11 +15,18 @@ from typing import Any
 
 from modestream_client import MemoryServiceError
 from modestream_client.answers import parse_as
-from modestream_client.operations import command_topic
 from modestream_client.results.modes import DeclaredModes, ShownMode
 from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
 
-from operations.deployment import Selection, client_of, deployment_at, list_boundaries, named_scope, scope_of
+from operations.deployment import (
+    Selection,
+    client_of,
+    deployment_at,
+    list_boundaries,
+    named_scope,
+    run_command,
+    scope_of,
+)
 from operations.jobs import JobTotals, Journal, report, run_for_each
 from operations.progress import Progress
 from schemas.messages.boundaries import Boundary
@@ -130,9 +137,7 @@ async def change_model(change: ModelChange, selection: Selection, settings: Sett
     async with client_of(settings, selection.principal) as memory:
 
         async def call(command: str, scope: dict[str, str], arguments: dict[str, Any]) -> Any:
-            record = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
-            reply, _ = await memory.request(command_topic(command), record, timeout=change.user_timeout_s)
-            return reply.result
+            return await run_command(memory, command, scope, arguments, timeout=change.user_timeout_s)
 
         changed = ChangeModel(call, change)
 

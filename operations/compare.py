@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import Json
-from modestream_client.operations import command_topic
 
 from operations.comparison import UserListing, differences
-from operations.deployment import client_of, deployment_at, list_boundaries
+from operations.deployment import client_of, deployment_at, list_boundaries, run_command
 from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
@@ -166,9 +165,7 @@ class Comparison:
 
     async def _command(self, name: str, memory: Json, **arguments: str) -> Json:
         full_arguments = {"memory_id": memory["memory_id"], **arguments}
-        record = {"schema": "command.v1", "command": name, "scope": memory["scope"], "arguments": full_arguments}
-        reply, _ = await self._clients[1].request(command_topic(name), record)
-        return reply.result
+        return await run_command(self._clients[1], name, memory["scope"], full_arguments)
 
 
 async def compare_deployments(

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from modestream_client import MemoryClient
 from modestream_client.answers import Json
-from modestream_client.operations import command_topic
 
+from operations.deployment import run_command
 from schemas.messages.boundaries import Boundary
 from schemas.scopes import Scope
 
@@ -69,18 +69,13 @@ class UserListing:
 
     async def declared(self, scope: dict[str, str]) -> Json:
         """Return what is declared in a scope: modes with their embedders, defaults, and names of categories."""
-        modes = await self._command("list_modes", scope)
-        categories = await self._command("list_categories", scope)
+        modes = await run_command(self._memory, "list_modes", scope)
+        categories = await run_command(self._memory, "list_categories", scope)
         return {
             "modes": sorted([mode["name"], mode["embedder"]] for mode in modes["modes"]),
             "defaults": [modes["user_default"], modes["project_default"]],
             "categories": sorted(category["name"] for category in categories["categories"]),
         }
-
-    async def _command(self, name: str, scope: dict[str, str]) -> Json:
-        record = {"schema": "command.v1", "command": name, "scope": scope, "arguments": {}}
-        reply, _ = await self._memory.request(command_topic(name), record)
-        return reply.result
 
     async def _list(self, what: str, types: Sequence[str] | None = None, **filters: Any) -> AsyncIterator[Json]:
         cursor = None

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from modestream_client import MemoryClient
+from modestream_client.answers import Json
+from modestream_client.operations import COMMANDS
 from pydantic import ValidationError
 
 from schemas.internal.service import SERVICE_KEY, ServiceRecord
@@ -74,6 +76,20 @@ def client_of(
         boundary=settings.scope_model.boundary_fields,
         security=settings.kafka_security,
     )
+
+
+async def run_command(
+    memory: MemoryClient,
+    name: str,
+    scope: Mapping[str, str],
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    timeout: float | None = None,
+) -> Json:
+    """Send a command for a full scope, and return its result. Raises MemoryClientError."""
+    command = COMMANDS[name]
+    reply, _ = await memory.request(command.topic, command.record_of(scope, arguments or {}), timeout=timeout)
+    return reply.result
 
 
 async def scope_of(memory: MemoryClient, settings: Settings, boundary: Boundary, project: str | None) -> dict[str, str]:

@@ -7,10 +7,9 @@ from typing import Any
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
-from modestream_client.operations import command_topic
 from modestream_client.results.upkeep import ServiceHealth
 
-from operations.deployment import Selection, client_of, deployment_at, list_boundaries, scope_of
+from operations.deployment import Selection, client_of, deployment_at, list_boundaries, run_command, scope_of
 from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from streams.settings import Settings
@@ -76,9 +75,8 @@ async def _ask(
     project, mode = only
     try:
         scope = await scope_of(memory, settings, boundary, project)
-        record = {"schema": "command.v1", "command": "health", "scope": scope, "arguments": {}}
-        reply, _ = await memory.request(command_topic("health"), record)
-        totals.add(boundary.boundary, parse_as(ServiceHealth, reply.result), mode)
+        health = await run_command(memory, "health", scope)
+        totals.add(boundary.boundary, parse_as(ServiceHealth, health), mode)
     except MemoryClientError as problem:
         totals.failures[boundary.boundary] = str(problem)
 

@@ -16,7 +16,15 @@ from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
 from modestream_client.results.upkeep import FinishedJob
 
-from operations.deployment import Selection, client_of, deployment_at, list_boundaries, named_scope, scope_of
+from operations.deployment import (
+    Selection,
+    client_of,
+    deployment_at,
+    list_boundaries,
+    named_scope,
+    run_command,
+    scope_of,
+)
 from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
 from streams.settings import Settings
@@ -165,14 +173,10 @@ async def run_jobs(options: JobOptions, settings: Settings) -> int:
 
 async def _run(memory: MemoryClient, settings: Settings, boundary: Boundary, options: JobOptions) -> FinishedJob:
     project = options.selection.project
-    record = {
-        "schema": "command.v1",
-        "command": COMMANDS[options.name],
-        "scope": await scope_of(memory, settings, boundary, project),
-        "arguments": {"mode": options.mode, "all_projects": project is None},
-    }
-    reply, _ = await memory.request("commands", record, timeout=options.user_timeout_s)
-    return parse_as(FinishedJob, reply.result)
+    scope = await scope_of(memory, settings, boundary, project)
+    arguments = {"mode": options.mode, "all_projects": project is None}
+    result = await run_command(memory, COMMANDS[options.name], scope, arguments, timeout=options.user_timeout_s)
+    return parse_as(FinishedJob, result)
 
 
 def _summary(name: str, totals: JobTotals) -> str:

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from modestream_client import MemoryClient, MemoryClientError, MemoryServiceError
 from modestream_client.answers import Json
 from modestream_client.kafka.log_reader import LogReader
-from modestream_client.operations import command_topic
 
 from operations.comparison import Differences, UserListing, differences
 from operations.copy.archived_log import ArchivedLog
 from operations.copy.entries import EntryBuilder
 from operations.copy.kafka_target import KafkaTarget, open_target
 from operations.copy.logs import Entry
-from operations.deployment import Selection, client_of, deployment_at, list_boundaries, scope_of
+from operations.deployment import Selection, client_of, deployment_at, list_boundaries, run_command, scope_of
 from operations.log_and_table import DeadPlace, LoggedTurns, StoredRow, StoredRows, find_gaps
 from operations.progress import Progress, at_most
 from schemas.messages.boundaries import Boundary
@@ -114,17 +113,13 @@ class UserVerification:
 
     async def _job(self, name: str) -> Json:
         scope = await scope_of(self.memory, self.settings, self.boundary, None)
-        record = {"schema": "command.v1", "command": name, "scope": scope, "arguments": {"all_projects": True}}
-        reply, _ = await self.memory.request("commands", record, timeout=JOB_TIMEOUT_S)
-        return reply.result
+        return await run_command(self.memory, name, scope, {"all_projects": True}, timeout=JOB_TIMEOUT_S)
 
     async def _exists(self, listing: UserListing, memory_id: str) -> bool:
         """True if a memory that is not listed is there all the same: it was not forgotten meanwhile."""
         for scope in await listing.scopes():
-            arguments = {"memory_id": memory_id}
-            record = {"schema": "command.v1", "command": "get_memory", "scope": scope, "arguments": arguments}
             try:
-                await self.memory.request(command_topic("get_memory"), record)
+                await run_command(self.memory, "get_memory", scope, {"memory_id": memory_id})
             except MemoryServiceError as refused:
                 if refused.code != "not_found":
                     raise
