@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-PRODUCT = ("schemas", "agents", "streams", "gateway", "client")
+from checks import PRODUCT
+
 SMALL_LINES = 50
 PRAGMAS = ("# noqa", "# type:", "# fmt:")
 """Comments for tools, which are not counted."""
@@ -62,7 +63,7 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 77_600, "modules": 656, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_066,
+        "lines": 81_230, "modules": 678, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_124,
         "small": 60, "one": 425,
     },
     "tests": {"lines": 78_300, "tuple asserts": 804},

@@ -21,6 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 from agents.rules.answer.hits import hit_of
+from checks import PRODUCT
 from streams.flow.background import boundaries
 from tests.fakes.tables.memories import FakeMemories
 from tests.worlds.gateway import http_over
@@ -28,7 +29,6 @@ from tests.worlds.in_memory_client import InMemoryTransport
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("schemas", "agents", "streams", "gateway", "client")
 
 EFFECTS = frozenset(function.__code__ for function in (FakeMemories.put, FakeMemories.forget, hit_of))
 

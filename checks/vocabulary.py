@@ -12,20 +12,9 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOTS = (
-    "schemas",
-    "agents",
-    "streams",
-    "operations",
-    "gateway",
-    "client",
-    "bench",
-    "training",
-    "checks",
-    "tests",
-    "docs",
-    "README.md",
-)
+from checks import PRODUCT
+
+ROOTS = (*PRODUCT, "bench", "training", "checks", "tests", "docs", "README.md")
 """The paths that are checked without arguments."""
 
 QUOTED = Path("docs/contexts.md")
