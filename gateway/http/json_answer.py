@@ -1,21 +1,16 @@
-"""JSON answers that no model validates."""
+"""JSON answers, by Pydantic's encoder: senders' metadata may have integers beyond 64 bits, which orjson refuses."""
 
 from typing import Any
 
-import orjson
 from pydantic_core import to_json
 from starlette.responses import Response
 
 
 class JSONAnswer(Response):
-    """An answer with this content as JSON."""
+    """An answer with this content as JSON; a number that JSON has no word for is null."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """Return the bytes of the body."""
-        try:
-            return orjson.dumps(content)
-        except orjson.JSONEncodeError:
-            # A sender's metadata may have integers beyond 64 bits.
-            return to_json(content)
+        return to_json(content, inf_nan_mode="null")

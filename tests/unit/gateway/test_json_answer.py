@@ -19,3 +19,8 @@ def test_stored_value_is_answered_as_it_is(value: object) -> None:
 
 def test_order_of_names_is_kept() -> None:
     assert JSONAnswer({"b": 1, "a": 2}).body == b'{"b":1,"a":2}'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_number_that_json_has_no_word_for_is_null(value: float) -> None:
+    assert JSONAnswer({"metadata": value}).body == b'{"metadata":null}'
