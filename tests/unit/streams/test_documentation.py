@@ -110,6 +110,15 @@ def test_relative_links_resolve(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("decision", sorted((ROOT / "docs" / "decisions").glob("0*.md")), ids=identifier)
+def test_decision_is_in_the_index_with_its_status(decision: Path) -> None:
+    heading, _, status = decision.read_text().split("\n")[:3]
+    title, word = heading.partition(". ")[2], re.match(r"Status: (\w+)", status)
+    assert word
+    index = (decision.parent / "README.md").read_text()
+    assert re.search(rf"\[{re.escape(title)}\]\({decision.name}\) \| {word[1]}\b", index)
+
+
 def test_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= MAX_README_LINES
 
