@@ -24,16 +24,22 @@ one by one."""
 
 async def agree_on_release(records: DeploymentLog, own: Release = OWN, reads_from: int = READS_FROM) -> Release:
     """Return what counts for the deployment from now on. Ends the process where this release may not join it."""
-    await check_release(records, own, reads_from)
-    return await agree(records, RELEASE_KEY, own, lambda releases: _highest([*releases, own]))
+
+    def merge(releases: Sequence[Release]) -> Release:
+        _refuse_unreadable(releases, own, reads_from)
+        return _highest([*releases, own])
+
+    return await agree(records, RELEASE_KEY, own, merge)
 
 
-async def check_release(records: DeploymentLog, own: Release = OWN, reads_from: int = READS_FROM) -> None:
+async def check_release(records: DeploymentLog) -> None:
     """End the process where this release may not join the deployment; writes nothing."""
-    recorded = readable((await records.values()).get(RELEASE_KEY, ()), Release)
-    if not recorded:
-        return
-    made = _highest(recorded)
+    if recorded := readable((await records.values()).get(RELEASE_KEY, ()), Release):
+        _refuse_unreadable(recorded, OWN, READS_FROM)
+
+
+def _refuse_unreadable(releases: Sequence[Release], own: Release, reads_from: int) -> None:
+    made = _highest(releases)
     if own.number < made.oldest:
         writer = f"was written by release {made.number}, which takes workers from {made.oldest} on"
         _refuse("release_too_old", own, writer, made.oldest)
