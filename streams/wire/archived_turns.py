@@ -59,15 +59,6 @@ def position_in(record: Record) -> int | None:
     return int(from_json(record.value)["next_offset"])
 
 
-def next_archived(record: Record) -> int:
-    """Return the offset after what a record of the archive stands for; 0 for one that stands for nothing."""
-    position = position_in(record)
-    if position is not None:
-        return position
-    original = original_turn(record, "")
-    return 0 if original is None else original.offset + 1
-
-
 def forgotten_turn(
     turn_id: str,
     scope: Mapping[str, str],

@@ -65,26 +65,12 @@ def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
     ]
 
 
-def validate_vector(space: VectorSpace, vector: Vector) -> list[float]:
-    """Return the vector as an engine takes it. Raises ValueError as `check_vector`."""
-    check_vector(space, vector)
-    numbers: list[float] = vector.tolist()
-    return numbers
-
-
 def check_vector(space: VectorSpace, vector: Vector) -> None:
     """Raise ValueError for another shape than (dim,), NaN or infinity."""
     if vector.shape != (space.fingerprint.dim,):
         raise ValueError(f"{space.collection} takes vectors of {space.fingerprint.dim} numbers, not {vector.shape}")
     if not np.isfinite(vector).all():
         raise ValueError(f"a vector for {space.collection} holds NaN or infinity")
-
-
-def validate_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
-    """Return token vectors as an engine takes them. Raises ValueError as `check_rows`."""
-    check_rows(space, tokens)
-    rows: list[list[float]] = tokens.tolist()
-    return rows
 
 
 def check_rows(space: VectorSpace, tokens: Matrix) -> None:
