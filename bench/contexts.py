@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from modestream_client import Context, MemoryClient
-from modestream_client.assembled import SECTIONS
+from modestream_client.results import SECTIONS
 
 Json = dict[str, Any]
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from modestream_client import MemoryServiceError
 from modestream_client.answers import parse_as
-from modestream_client.results.modes import DeclaredModes, ShownMode
-from modestream_client.results.upkeep import FinishedJob, ModeHealth, ServiceHealth
+from modestream_client.results import DeclaredModes, FinishedJob, ModeHealth, ServiceHealth, ShownMode
 
 from operations.deployment import (
     Selection,

@@ -7,7 +7,7 @@ from typing import Any
 
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
-from modestream_client.results.upkeep import ServiceHealth
+from modestream_client.results import ServiceHealth
 
 from operations.deployment import Selection, client_of, deployment_at, list_boundaries, run_command, scope_of
 from operations.progress import Progress, at_most

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 from modestream_client import MemoryClient, MemoryClientError
 from modestream_client.answers import parse_as
-from modestream_client.results.upkeep import FinishedJob
+from modestream_client.results import FinishedJob
 
 from operations.deployment import (
     Selection,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from modestream_client.fields import MAX_MOMENT, MIN_MOMENT
+from modestream_client.vocabulary import MAX_MOMENT, MIN_MOMENT
 
 
 def moment_of(milliseconds: int) -> datetime:

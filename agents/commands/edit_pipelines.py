@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
 from pydantic_core import to_json
 
 from agents.ports.clock import Clock

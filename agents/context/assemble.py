@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from modestream_client.assembled import AssembleResult
+from modestream_client.results import AssembleResult
 from modestream_client.vocabulary import InteractionMode
 
 from agents.context.changed_values import ChangedValues

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from modestream_client.assembled import Message, Section
+from modestream_client.results import Message, Section
 
 from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars

@@ -7,7 +7,7 @@ made is not on it. Kept maps are derived from the vector index, and lose a memor
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from modestream_client.results.maps import MemoryCloud, MemoryMap, PlacedMemory
+from modestream_client.results import MemoryCloud, MemoryMap, PlacedMemory
 
 from agents.maps.layouts import DrawnCloud, Layouts
 from agents.maps.map_memories import CloudMemories, MapMemories, location_of, spaces_by_mode

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
-from modestream_client.listed import ListedMemory, ListResult
+from modestream_client.hits import ListedMemory, ListResult
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes

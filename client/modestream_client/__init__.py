@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modestream_client.answers import Answer, Notice, Remembered, Reply
+    from modestream_client.answers import Answer, Context, Notice, Page, Remembered, Reply
     from modestream_client.calls.memory_calls import MemoryCalls
-    from modestream_client.contexts import Context
     from modestream_client.failures import (
         MemoryClientError,
         MemoryClosed,
@@ -18,32 +17,25 @@ if TYPE_CHECKING:
         MemoryTimeout,
         MemoryUnreachable,
     )
+    from modestream_client.hits import ListedConversation, ListedMemory, ListedProject, WholeMemory
     from modestream_client.http_client import HttpMemoryClient
     from modestream_client.kafka.security import KafkaSecurity
-    from modestream_client.listed import ListedConversation, ListedMemory, ListedProject
     from modestream_client.memory_client import MemoryClient
-    from modestream_client.offsets import Written
-    from modestream_client.results.maps import MemoryMap
-    from modestream_client.results.memory import WholeMemory
-    from modestream_client.results.modes import DeclaredModes, ShownMode
-    from modestream_client.results.pages import Page
+    from modestream_client.records import Written
+    from modestream_client.results import DeclaredModes, MemoryMap, ShownMode
     from modestream_client.runs import Run, RunList
     from modestream_client.transport import OWN_WRITES, Transport
 
 _MODULES = {
-    "answers": ("Answer", "Notice", "Remembered", "Reply"),
+    "answers": ("Answer", "Context", "Notice", "Page", "Remembered", "Reply"),
     "calls.memory_calls": ("MemoryCalls",),
-    "contexts": ("Context",),
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
+    "hits": ("ListedConversation", "ListedMemory", "ListedProject", "WholeMemory"),
     "http_client": ("HttpMemoryClient",),
     "kafka.security": ("KafkaSecurity",),
-    "listed": ("ListedConversation", "ListedMemory", "ListedProject"),
     "memory_client": ("MemoryClient",),
-    "offsets": ("Written",),
-    "results.maps": ("MemoryMap",),
-    "results.memory": ("WholeMemory",),
-    "results.modes": ("DeclaredModes", "ShownMode"),
-    "results.pages": ("Page",),
+    "records": ("Written",),
+    "results": ("DeclaredModes", "MemoryMap", "ShownMode"),
     "runs": ("Run", "RunList"),
     "transport": ("OWN_WRITES", "Transport"),
 }

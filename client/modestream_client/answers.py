@@ -1,15 +1,21 @@
-"""The client's results, parsed from replies (see `docs/contract.md`). Unknown fields are ignored."""
+"""Replies as the calls return them: answers, contexts, pages, and the answers of several users as one. Pure.
+
+Enters: replies, as docs/contract.md has them. Unknown fields are ignored. Ranks of several users are compared, not
+scores: a score is relative to one user's memories.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from itertools import chain, islice, zip_longest
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from modestream_client.failures import MemoryServiceError
+from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 from modestream_client.hits import Hit
-from modestream_client.offsets import Written
+from modestream_client.records import Written
+from modestream_client.results import AssembleResult, Breach
 
 Json = dict[str, Any]
 
@@ -134,3 +140,134 @@ def parse_as(model: type[Model], result: object) -> Model:
 def unreadable_reply(problem: Exception) -> MemoryServiceError:
     """Build the error for a reply that violates the contract."""
     return MemoryServiceError("internal", f"the reply can't be read: {problem!r}")
+
+
+ChatMessage = dict[str, str]
+"""`role` and `content`, as chat models take them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A prompt within its token budget, and how it was made."""
+
+    messages: list[ChatMessage]
+    """System, examples, user with the memories as JSON, assistant."""
+    references: tuple[str, ...]
+    """Ids of the memories in the user message, by their places."""
+    interaction_mode: str
+    """The purpose of the query: `TASK`, `EXPLORATION`, `DEBUGGING`, `LEARNING` or `GENERAL`."""
+    interaction_confidence: float
+    sections: Mapping[str, list[str]]
+    """Memory ids by section."""
+    budget: Mapping[str, int]
+    """Token limit of each section."""
+    tokens: Mapping[str, int]
+    """Tokens of each section; `total` counts all messages."""
+    dropped: tuple[str, ...] = ()
+    """Memories that were considered and left out, oldest first."""
+    sticky: tuple[str, ...] = ()
+    """Memories with priority over all others: safety, the user's corrections, constraints, current errors."""
+    breaches: tuple[Breach, ...] = ()
+    """Sticky memories that did not fit."""
+    warnings: tuple[Notice, ...] = ()
+
+
+def context_of(reply: Reply) -> Context:
+    """Parse the reply to an assemble request. Raises `MemoryServiceError` if it violates the contract."""
+    try:
+        result = AssembleResult.model_validate(reply.result)
+    except ValidationError as problem:
+        raise unreadable_reply(problem) from problem
+    return Context(
+        messages=[{"role": message.role, "content": message.content} for message in result.messages],
+        references=tuple(result.references),
+        interaction_mode=result.interaction_mode,
+        interaction_confidence=result.interaction_confidence,
+        sections={str(name): ids for name, ids in result.sections.items()},
+        budget={str(name): tokens for name, tokens in result.budget.items()},
+        tokens={str(name): tokens for name, tokens in result.tokens.items()},
+        dropped=tuple(result.dropped),
+        sticky=tuple(result.sticky),
+        breaches=tuple(result.breaches),
+        warnings=reply.warnings,
+    )
+
+
+Item = TypeVar("Item", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """One page of a list. `next` is the `cursor` of the next page, None at the end; `total` counts all that match."""
+
+    items: tuple[Item, ...]
+    next: str | None
+    total: int
+    warnings: tuple[Notice, ...] = ()
+
+
+class _Place(BaseModel):
+    next: str | None = None
+    total: int
+    items: list[object]
+
+
+def page_of(reply: Reply, model: type[Item]) -> Page[Item]:
+    """Parse the reply to a list request. Raises `MemoryServiceError` if it violates the contract."""
+    place = parse_as(_Place, reply.result)
+    return Page(tuple(parse_as(model, item) for item in place.items), place.next, place.total, reply.warnings)
+
+
+MIXED = "mixed"
+"""The strategy of an answer that merges answers of different strategies."""
+
+
+def merge_answers(outcomes: Mapping[str, Answer | BaseException], top_k: int, *, partial: bool) -> Answer:
+    """Merge outcomes by user id; the answer of a single user is returned unchanged.
+
+    Raises the first failure, in the order of the users. With `partial` a `MemoryClientError` becomes a warning instead
+    as long as any user has an answer.
+    """
+    answers = {user: outcome for user, outcome in outcomes.items() if isinstance(outcome, Answer)}
+    failures = {user: outcome for user, outcome in outcomes.items() if isinstance(outcome, MemoryClientError)}
+    for outcome in outcomes.values():
+        tolerated = partial and answers and isinstance(outcome, MemoryClientError)
+        if isinstance(outcome, BaseException) and not tolerated:
+            raise outcome
+    return _merged(answers, failures, top_k) if len(outcomes) > 1 else next(iter(answers.values()))
+
+
+def _merged(answers: Mapping[str, Answer], failures: Mapping[str, MemoryClientError], top_k: int) -> Answer:
+    parts = list(answers.values())
+    strategies = {answer.strategy for answer in parts}
+    return Answer(
+        hits=merge_by_rank([answer.hits for answer in parts], top_k),
+        warnings=(*_distinct(parts), *(_failed(user, failure) for user, failure in failures.items())),
+        modes=tuple(dict.fromkeys(mode for answer in parts for mode in answer.modes)),
+        strategy=strategies.pop() if len(strategies) == 1 else MIXED,
+        categories=tuple(category for answer in parts for category in answer.categories),
+        diagnostics={user: answer.diagnostics for user, answer in answers.items()},
+    )
+
+
+def merge_by_rank(rankings: Sequence[Sequence[Hit]], top_k: int) -> tuple[Hit, ...]:
+    """Interleave rankings to `top_k` hits: all first ones in the order of `rankings`, then all second ones, and so on.
+
+    This is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) with stable ties: a memory belongs to
+    one user, so each hit has one rank, and 1 / (k + rank) falls with it for every k.
+    """
+    return tuple(islice((hit for hit in chain(*zip_longest(*rankings)) if hit is not None), top_k))
+
+
+def _distinct(answers: Sequence[Answer]) -> tuple[Notice, ...]:
+    return tuple(dict.fromkeys(notice for answer in answers for notice in answer.warnings))
+
+
+def _failed(user: str, failure: MemoryClientError) -> Notice:
+    return Notice(_code(failure), f"no answer for the user {user}: {failure}")
+
+
+def _code(failure: MemoryClientError) -> str:
+    if isinstance(failure, MemoryServiceError):
+        return failure.code
+    return "timeout" if isinstance(failure, MemoryTimeout) else "unavailable"

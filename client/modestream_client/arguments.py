@@ -1,12 +1,19 @@
 """The arguments of each `command.v1`: what a sender may give, and within which limits (docs/contract.md)."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from modestream_client.fields import CategoryDescription, CategoryName, Identifier, Moment
 from modestream_client.runs import Pipeline
-from modestream_client.vocabulary import Decay, InteractionMode
+from modestream_client.vocabulary import (
+    CategoryDescription,
+    CategoryName,
+    Decay,
+    Identifier,
+    InteractionMode,
+    Moment,
+    StepId,
+)
 
 
 class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
@@ -235,3 +242,87 @@ class Forget(_Arguments):
                 "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true"
             )
         return self
+
+
+MAX_EDITS = 50
+"""Edits of one command."""
+
+DottedPath = Annotated[str, Field(pattern=r"^[A-Za-z_][\w]*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*\z", max_length=256)]
+"""The path of a class, such as `acme.steps.RedactCards`."""
+
+Config = dict[str, Any]
+Note = Annotated[str, Field(max_length=512)]
+
+
+class _Strict(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Edits are refused with the name of an unknown field: a misspelt one must not count as no change."""
+
+
+class ConfigureStep(_Strict):
+    """Change a step's configuration: a null value restores its default. `enabled` switches the step on or off."""
+
+    op: Literal["config"]
+    step_id: StepId
+    config: Config = Field(default_factory=dict)
+    enabled: bool | None = None
+
+
+class InsertStep(_Strict):
+    """Insert a class of the deployment after or before the step `at`, with a name of its own."""
+
+    op: Literal["insert_after", "insert_before"]
+    at: StepId
+    step_id: StepId
+    implementation: DottedPath
+    config: Config = Field(default_factory=dict)
+
+
+class ReplaceStep(_Strict):
+    """Put a class of the deployment into the place of a step, under the same name."""
+
+    op: Literal["replace"]
+    step_id: StepId
+    implementation: DottedPath
+    config: Config = Field(default_factory=dict)
+
+
+class RemoveStep(_Strict):
+    """Remove an own step; one that replaces a built-in step gives its place back; a built-in step is switched off."""
+
+    op: Literal["remove"]
+    step_id: StepId
+
+
+Edit = Annotated[ConfigureStep | InsertStep | ReplaceStep | RemoveStep, Field(discriminator="op")]
+
+
+class EditPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
+    """The arguments of `edit_pipeline`. `expected_revision`: refuse the edits unless they change this revision.
+
+    `dry_run`: validate, and change nothing.
+    """
+
+    edits: Annotated[list[Edit], Field(min_length=1, max_length=MAX_EDITS)]
+    expected_revision: Annotated[int, Field(ge=0)] | None = None
+    note: Note = ""
+    dry_run: bool = False
+
+
+class RollbackPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
+    """The arguments of `rollback_pipeline`: `revision` counts again, as a new revision."""
+
+    revision: Annotated[int, Field(ge=0)]
+    expected_revision: Annotated[int, Field(ge=0)] | None = None
+    note: Note = ""
+
+
+class GetPipeline(BaseModel, extra="ignore", strict=True, frozen=True):
+    """The arguments of `get_pipeline`: a revision, None for the current one."""
+
+    revision: Annotated[int, Field(ge=0)] | None = None
+
+
+class ListRevisions(BaseModel, extra="ignore", strict=True, frozen=True):
+    """The arguments of `list_revisions`, latest first."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50

@@ -1,8 +1,10 @@
-"""A hit: one memory as an answer shows it, with its evidence."""
+"""Memories as results show them: hits, listed ones, whole ones."""
+
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from modestream_client.vocabulary import EmbeddingStatus, ItemKind, MemoryType, ModeSource, Role
+from modestream_client.vocabulary import Decay, EmbeddingStatus, InteractionMode, ItemKind, MemoryType, ModeSource, Role
 
 
 class Evidence(BaseModel, frozen=True):
@@ -86,3 +88,89 @@ class Hit(MemoryFields):
     items: tuple[ItemInside, ...] = Field(default=(), exclude_if=lambda items: not items)
     passages: tuple[Passage, ...] = Field(default=(), exclude_if=lambda passages: not passages)
     """The passages of a long turn that match the query best, best first."""
+
+
+class ListedMemory(MemoryFields):
+    """One memory of a list. `importance` is the one that the turn was given, `superseded_by` a memory id.
+
+    `resources` are the turn's attachments, as they were published; left out where there are none. No search finds a
+    memory that is not `searchable`.
+    """
+
+    importance: float | None
+    metadata: dict[str, Any]
+    resources: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=lambda resources: not resources)
+    superseded_by: str | None
+    searchable: bool = Field(default=True, exclude_if=lambda searchable: searchable)
+
+
+class ListedConversation(BaseModel):
+    """A conversation by its matching turns: how many, the times of the first and the last, and how many by mode."""
+
+    conversation_id: str
+    scope: dict[str, str]
+    turns: int
+    first: str
+    last: str
+    speakers: list[str]
+    modes: dict[str, int]
+
+
+class ListedProject(BaseModel):
+    """A project by its matching memories; `conversations` counts those with a matching turn."""
+
+    scope: dict[str, str]
+    memories: int
+    conversations: int
+    first: str
+    last: str
+    modes: dict[str, int]
+
+
+class ListResult(BaseModel):
+    """One page. `next` is the cursor of the next page, None at the end; `total` counts all that match."""
+
+    items: list[ListedMemory] | list[ListedConversation] | list[ListedProject]
+    next: str | None
+    total: int
+
+
+class VectorState(BaseModel, frozen=True):
+    """The state of a memory's vector; `error` says why there is none."""
+
+    status: EmbeddingStatus
+    embedded_at: str | None = None
+    error: str | None = None
+
+
+class ShownVersion(BaseModel, frozen=True):
+    """A text that the memory has had, by its hash."""
+
+    version: int
+    current: bool
+    text_hash: str
+    first_seen: str
+
+
+class WholeMemory(ShownMemory, extra="allow"):
+    """One memory with evidence, versions and what was understood. A distilled one has no turn and no role.
+
+    `items` are the ids of what was extracted from a turn. No search finds it unless it is `searchable`, and no language
+    model of the service reads a `private` one: by `own_visibility`, or by its mode. Fields that are not named here are
+    kept in `model_extra`.
+    """
+
+    importance: float | None = None
+    metadata: dict[str, Any] = Field({})
+    resources: tuple[dict[str, Any], ...] = ()
+    entities: tuple[str, ...] = ()
+    decay: Decay | None = None
+    embedding: VectorState
+    superseded_by: str | None = None
+    items: tuple[str, ...] = ()
+    interaction_mode: InteractionMode | None = None
+    interaction_confidence: float | None = None
+    searchable: bool = True
+    private: bool = False
+    own_visibility: dict[str, bool] = Field({})
+    versions: tuple[ShownVersion, ...] = ()

@@ -19,7 +19,7 @@ from modestream_client.calls.memory_calls import MemoryCalls
 from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.kafka.transport import KafkaTransport
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 from modestream_client.transport import HeadersOf
 
 

@@ -13,15 +13,26 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel
 
 from modestream_client import arguments as given
-from modestream_client.assembled import AssembleResult
-from modestream_client.listed import ListResult
-from modestream_client.pipeline_edits import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions, RollbackPipeline
+from modestream_client.hits import ListResult, WholeMemory
 from modestream_client.records import build_record
-from modestream_client.results.layers import ShownCategories, ShownCategory, ShownIntention
-from modestream_client.results.maps import MemoryMap
-from modestream_client.results.memory import WholeMemory
-from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
-from modestream_client.results.upkeep import Consolidation, FinishedJob, FinishedRefresh, Forgotten, ServiceHealth
+from modestream_client.results import (
+    AssembleResult,
+    Consolidation,
+    DeclaredModes,
+    DefaultModes,
+    DeletedMode,
+    FinishedJob,
+    FinishedRefresh,
+    Forgotten,
+    MemoryMap,
+    ModeSuggestions,
+    ServiceHealth,
+    ShownCategories,
+    ShownCategory,
+    ShownIntention,
+    ShownMode,
+)
 from modestream_client.runs import RunList
 
 ResultT = TypeVar("ResultT", bound=BaseModel)

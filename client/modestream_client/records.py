@@ -1,8 +1,14 @@
-"""Convert Python values to the JSON of the wire contract. Pure."""
+"""Records: built from Python values, as read from Kafka, where they were written, and the identity of turns."""
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+from modestream_client.failures import MemoryServiceError
 
 
 def build_record(schema: str, **fields: object) -> dict[str, Any]:
@@ -27,3 +33,102 @@ def _with_zone(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} has no time zone: pass an aware datetime")
     return moment
+
+
+Headers = tuple[tuple[str, bytes | None], ...]
+"""Names may repeat. A null value is distinct from an empty one, and stays so when a record is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as read. `timestamp_ms` is milliseconds since the epoch."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    written_after_s: float | None = None
+    """A moment of the reader's steady clock after which it was written; None: not known."""
+
+    def header(self, name: str) -> bytes | None:
+        """Return the first header of that name, a null value as empty; None if there is no such header."""
+        return next((value or b"" for key, value in self.headers if key == name), None)
+
+
+TURNS_TOPIC = "turns"
+"""The topic of these places, without its prefix."""
+
+READ_AFTER = re.compile(r"(\d{1,9}):(\d{1,18})", re.ASCII)
+"""Digits enough for every partition and every 64-bit offset, and few enough that none is a number of unbounded size."""
+
+
+class Written(NamedTuple):
+    """Partition and offset of a written record.
+
+    >>> Written(3, 17).read_after
+    '3:17'
+    """
+
+    partition: int
+    offset: int
+
+    @property
+    def read_after(self) -> str:
+        """The place as text; pass it as `read_after` to a read that must include this write."""
+        return f"{self.partition}:{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `"<partition>:<offset>"`. Raises `MemoryServiceError` with code `invalid_value` for anything else.
+
+        >>> Written.parse("3:17")
+        Written(partition=3, offset=17)
+        """
+        if (found := READ_AFTER.fullmatch(text)) is None:
+            raise invalid_read_after(f"{text[:40]!r} is not <partition>:<offset>, as the answers of writes have it")
+        return cls(int(found[1]), int(found[2]))
+
+
+def invalid_read_after(problem: str) -> MemoryServiceError:
+    """Build the error for a `read_after` that names no place of the user."""
+    return MemoryServiceError("invalid_value", problem, "read_after")
+
+
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON of one form, of which ids and hashes are made."""
+    return _encoder.encode(value)
+
+
+def derive_turn_id(
+    scope: Mapping[str, str], conversation_id: str, role: str, content: str, occurred_at: datetime
+) -> str:
+    """Derive the turn id of a turn that was published without one (docs/contract.md)."""
+    parts = [dict(scope), conversation_id, role, content, round(occurred_at.timestamp() * 1000)]
+    return "derived-" + hashlib.sha256(canonical(parts).encode()).hexdigest()[:32]
+
+
+def with_identity(turn: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """Return a `turn.v1` with `turn_id` and `occurred_at`, the ones that a worker would give it at `now_ms`.
+
+    A turn with an id of the caller's stays as it is: as an edit without `occurred_at` it keeps the time of the first
+    version. So does a turn that is invalid: the worker tells its sender why.
+    """
+    if turn.get("turn_id") is not None:
+        return turn
+    given = turn.get("occurred_at")
+    try:
+        moment = datetime.fromtimestamp(now_ms / 1000, UTC) if given is None else datetime.fromisoformat(given)
+        if moment.tzinfo is None:
+            return turn
+        scope = {"project_id": "default", **turn["scope"]}
+        turn_id = derive_turn_id(scope, turn["conversation_id"], turn["role"], turn["content"], moment)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return turn
+    written_at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if given is None else given
+    return {**turn, "turn_id": turn_id, "occurred_at": written_at}

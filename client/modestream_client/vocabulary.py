@@ -1,8 +1,10 @@
-"""The words of the wire contract that several records share: roles, types, states and modes."""
+"""What several records of the wire contract share: roles, types, states, modes, and fields with their limits."""
 
+import unicodedata
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -35,3 +37,55 @@ DEFAULT_BUDGET_TOKENS = 4000
 
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A probability that is calibrated: of all answers with confidence p, about p are right."""
+
+
+MIN_MOMENT = datetime.min.replace(tzinfo=UTC)
+MAX_MOMENT = datetime.max.replace(tzinfo=UTC)
+"""The years 1 to 9999 in UTC: the range of times on the wire."""
+
+
+def _iso(value: object) -> object:
+    """Refuse numbers, which Pydantic would read as seconds since the epoch."""
+    if isinstance(value, datetime) or (isinstance(value, str) and value[4:5] == "-"):
+        return value
+    raise ValueError("a time is ISO-8601 with a zone, such as 2026-03-01T09:30:00Z")
+
+
+def _within_range(moment: datetime) -> datetime:
+    """Refuse times that a zone moves out of the calendar: they have no form in UTC."""
+    if MIN_MOMENT <= moment <= MAX_MOMENT:
+        return moment
+    raise ValueError("a time lies in the years 1 to 9999 in UTC")
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_iso), AfterValidator(_within_range)]
+"""A time: ISO-8601 with a zone, nothing else (docs/contract.md)."""
+
+MAX_ID_LENGTH = 512
+"""Characters of an id chosen by a producer."""
+
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+
+MAX_CATEGORY_NAME_CHARS = 64
+"""Characters of a category's name; docs/contract.md sets no limit."""
+
+INVISIBLE_CATEGORIES = ("Cc", "Zl", "Zp", "Cs")
+"""Unicode categories of control characters, line ends and surrogates: a name fits on one line of a list."""
+
+
+def _printable(value: str) -> str:
+    if not value.strip() or len(value) > MAX_CATEGORY_NAME_CHARS:
+        raise ValueError(f"a name has 1 to {MAX_CATEGORY_NAME_CHARS} characters, not only white space")
+    if any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value):
+        raise ValueError("control characters are not allowed")
+    return value
+
+
+CategoryName = Annotated[str, AfterValidator(_printable)]
+"""Letters of any script, spaces and symbols; case-sensitive."""
+
+CategoryDescription = Annotated[str, Field(max_length=4096)]
+"""What belongs to a category, in the words of a user or an operator."""
+
+StepId = Annotated[str, Field(pattern=r"^(memorize|retrieve|evolve)\.[a-z][a-z0-9_]{0,63}\z")]
+"""The name of a step, with that of its pipeline: `retrieve.rerank`."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Self
 
-from modestream_client.fields import Moment
+from modestream_client.vocabulary import Moment
 from pydantic import BaseModel, Field
 
 from schemas.scopes import UserName

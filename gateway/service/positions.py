@@ -3,7 +3,7 @@
 from typing import Any
 
 from modestream_client.failures import MemoryServiceError
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.service.calls import Call
 from gateway.service.failures import Refused

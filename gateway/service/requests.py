@@ -12,8 +12,8 @@ from typing import Any
 from modestream_client.answers import Reply
 from modestream_client.boundary import BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
-from modestream_client.offsets import Written
 from modestream_client.operations import Operation
+from modestream_client.records import Written
 
 from gateway.service.access import require_operating, require_scope
 from gateway.service.calls import Call

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from modestream_client.offsets import TURNS_TOPIC, Written
-from modestream_client.records import build_record
+from modestream_client.records import TURNS_TOPIC, Written, build_record
 
 from gateway.service.answers import warnings_of
 from gateway.service.calls import Call

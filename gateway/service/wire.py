@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from modestream_client.answers import Reply
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 Json = dict[str, Any]
 

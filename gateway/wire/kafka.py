@@ -16,7 +16,7 @@ from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryUnreachable
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.kafka.transport import KafkaTransport
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.service.tracing import carried_headers
 from gateway.service.wire import Json

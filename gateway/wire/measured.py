@@ -1,7 +1,7 @@
 """A wire whose round trips are measured."""
 
 from modestream_client.answers import Reply
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.service.meters import Meters
 from gateway.service.wire import Json, Wire

@@ -13,7 +13,7 @@ from typing import Self
 
 from modestream_client.answers import Reply
 from modestream_client.failures import MemoryTimeout, MemoryUnreachable
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.connection_settings import ConnectionSettings
 from gateway.service.wire import Json, Wire

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from modestream_client.assembled import Message
+from modestream_client.results import Message
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, Role
 from pydantic import BaseModel, Field
 

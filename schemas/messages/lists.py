@@ -2,8 +2,7 @@
 
 from typing import Annotated, Literal
 
-from modestream_client.fields import Moment
-from modestream_client.vocabulary import EmbeddingStatus, Role
+from modestream_client.vocabulary import EmbeddingStatus, Moment, Role
 from pydantic import BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH, MemoryTypes, ModeNames

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from modestream_client.kafka_record import Headers, Record
+from modestream_client.records import Headers, Record
 
 __all__ = ["Headers", "Outgoing", "Record"]
 

@@ -2,9 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from modestream_client.fields import Moment
 from modestream_client.hits import Hit
-from modestream_client.vocabulary import MemoryType, Strategy
+from modestream_client.vocabulary import MemoryType, Moment, Strategy
 from pydantic import BaseModel, Field
 
 from schemas.scopes import Selector

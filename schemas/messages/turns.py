@@ -2,8 +2,7 @@
 
 from typing import Annotated, Any
 
-from modestream_client.fields import MAX_ID_LENGTH, Identifier, Moment
-from modestream_client.vocabulary import ModeSource, Role
+from modestream_client.vocabulary import MAX_ID_LENGTH, Identifier, ModeSource, Moment, Role
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError, to_json
 

@@ -7,7 +7,7 @@ before they are shown.
 from collections.abc import Container
 from typing import Annotated, Self
 
-from modestream_client.fields import CategoryDescription, CategoryName
+from modestream_client.vocabulary import CategoryDescription, CategoryName
 from pydantic import BaseModel, Field, RootModel
 
 

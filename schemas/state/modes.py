@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from modestream_client.results.modes import ModeFields
+from modestream_client.results import ModeFields
 from modestream_client.vocabulary import ModeSource
 from pydantic import BaseModel, Field
 

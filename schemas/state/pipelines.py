@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from modestream_client.fields import StepId
+from modestream_client.vocabulary import StepId
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 

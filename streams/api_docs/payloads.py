@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 from modestream_client.arguments import Forget
-from modestream_client.assembled import AssembleResult
-from modestream_client.listed import ListResult
+from modestream_client.hits import ListResult
 from modestream_client.operations import COMMANDS
-from modestream_client.results.maps import MemoryMap
+from modestream_client.results import AssembleResult, MemoryMap
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema

@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from modestream_client import MemoryClient
-from modestream_client.listed import ListedMemory
+from modestream_client.hits import ListedMemory
 from modestream_client.vocabulary import MemoryType
 
 from tests.worlds.live.processes import eventually

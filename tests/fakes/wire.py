@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from modestream_client.answers import Reply
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 Json = dict[str, Any]
 

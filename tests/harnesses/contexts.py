@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from modestream_client.assembled import AssembleResult
 from modestream_client.hits import Passage
+from modestream_client.results import AssembleResult
 
 from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.category_summaries import CategorySummaries

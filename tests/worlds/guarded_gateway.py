@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 from modestream_client.answers import Reply
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit

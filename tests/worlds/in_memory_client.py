@@ -7,9 +7,8 @@ from typing import Any
 from modestream_client import MemoryCalls, MemoryTimeout, Reply, Written
 from modestream_client.answers import reply_of
 from modestream_client.kafka.transport import PRINCIPAL_HEADER
-from modestream_client.offsets import TURNS_TOPIC, invalid_read_after
+from modestream_client.records import TURNS_TOPIC, invalid_read_after, with_identity
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
-from modestream_client.turn_ids import with_identity
 
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_pipeline import InMemoryPipeline

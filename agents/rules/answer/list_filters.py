@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from modestream_client.listed import ListedConversation, ListedProject
+from modestream_client.hits import ListedConversation, ListedProject
 from modestream_client.vocabulary import MemoryType
 
 from agents.rules.cues.labels import SentenceLabel

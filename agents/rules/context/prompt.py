@@ -3,7 +3,7 @@
 The system message is the caller's own, the examples too; recalled text occurs in the user message alone.
 """
 
-from modestream_client.assembled import Message
+from modestream_client.results import Message
 
 from schemas.messages.assemble import AssembleRequest
 

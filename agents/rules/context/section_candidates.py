@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from modestream_client.assembled import SECTIONS, Section
+from modestream_client.results import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.context.evidence_order import order_evidence

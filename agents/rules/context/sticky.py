@@ -10,7 +10,7 @@ from operator import or_
 from typing import Literal, NamedTuple
 
 import numpy as np
-from modestream_client.assembled import Breach
+from modestream_client.results import Breach
 
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel

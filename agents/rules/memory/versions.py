@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from modestream_client.hits import Evidence
-from modestream_client.turn_ids import canonical, derive_turn_id
+from modestream_client.records import canonical, derive_turn_id
 from modestream_client.vocabulary import ModeSource
 
 from agents.rules.cues.intents import intent_of

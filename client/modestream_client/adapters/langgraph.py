@@ -19,8 +19,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, P
 
 from modestream_client.adapters.store_queries import is_match, namespace_of, passes, project_of
 from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.hits import MemoryFields
-from modestream_client.listed import ListedMemory
+from modestream_client.hits import ListedMemory, MemoryFields
 
 MAX_FOUND = 100
 """Values that a query is answered with at most, before its filter."""

@@ -5,7 +5,7 @@ from typing import Unpack
 
 from modestream_client import operations as rows
 from modestream_client.calls.session import CallOptions, Session
-from modestream_client.results.layers import ShownCategories, ShownCategory, ShownIntention
+from modestream_client.results import ShownCategories, ShownCategory, ShownIntention
 
 
 class LayerCalls(Session):

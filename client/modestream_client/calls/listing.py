@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-from modestream_client.answers import parse_as
+from modestream_client.answers import Item, Page, page_of, parse_as
 from modestream_client.calls.session import ScopeSelector, Session, UserId
-from modestream_client.listed import ListedConversation, ListedMemory, ListedProject, ListResult
+from modestream_client.hits import ListedConversation, ListedMemory, ListedProject, ListResult
 from modestream_client.operations import GET_MAP, LIST_CONVERSATIONS, LIST_MEMORIES, LIST_PROJECTS, Operation
-from modestream_client.results.maps import MemoryMap
-from modestream_client.results.pages import Item, Page, page_of
+from modestream_client.results import MemoryMap
 from modestream_client.transport import OWN_WRITES, ReadAfter
 from modestream_client.vocabulary import EmbeddingStatus, MemoryType, Role
 

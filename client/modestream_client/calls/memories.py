@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from modestream_client import operations as rows
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
-from modestream_client.results.memory import WholeMemory
+from modestream_client.hits import WholeMemory
 from modestream_client.vocabulary import InteractionMode
 
 

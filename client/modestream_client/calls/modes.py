@@ -4,7 +4,7 @@ from typing import Unpack
 
 from modestream_client import operations as rows
 from modestream_client.calls.session import CallOptions, Session
-from modestream_client.results.modes import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
+from modestream_client.results import DeclaredModes, DefaultModes, DeletedMode, ModeSuggestions, ShownMode
 from modestream_client.vocabulary import Decay
 
 

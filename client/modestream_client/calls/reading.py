@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from modestream_client.answers import Answer, Json, answer_of
+from modestream_client.answers import Answer, ChatMessage, Context, Json, answer_of, context_of, merge_answers
 from modestream_client.calls.session import ScopeSelector, Session, UserId
-from modestream_client.contexts import ChatMessage, Context, context_of
-from modestream_client.merge import merge_answers
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
 from modestream_client.transport import OWN_WRITES, ReadAfter
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS, ContextFormat, InteractionMode, MemoryType

@@ -6,9 +6,8 @@ from typing import Any, Self, TypedDict, Unpack
 
 from modestream_client.answers import Json, Reply, parse_as
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
-from modestream_client.offsets import Written
 from modestream_client.operations import Operation, ResultT, command_topic
-from modestream_client.records import build_record
+from modestream_client.records import Written, build_record
 from modestream_client.transport import Transport
 
 DEFAULT_TIMEOUT_S = 10.0

@@ -6,8 +6,7 @@ from typing import Any
 
 from modestream_client.answers import Remembered, remembered_of
 from modestream_client.calls.session import Session, UserId
-from modestream_client.offsets import TURNS_TOPIC
-from modestream_client.records import build_record
+from modestream_client.records import TURNS_TOPIC, build_record
 from modestream_client.vocabulary import Role
 
 

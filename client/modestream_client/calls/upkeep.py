@@ -5,7 +5,7 @@ from typing import Literal, Unpack
 from modestream_client.answers import parse_as
 from modestream_client.calls.session import CallOptions, Session
 from modestream_client.operations import COMMANDS, CONSOLIDATE, HEALTH, REFRESH
-from modestream_client.results.upkeep import Consolidation, FinishedJob, FinishedRefresh, ServiceHealth
+from modestream_client.results import Consolidation, FinishedJob, FinishedRefresh, ServiceHealth
 
 Job = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 

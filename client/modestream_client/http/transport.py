@@ -16,7 +16,7 @@ from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryT
 from modestream_client.http.composed import compose
 from modestream_client.http.problems import failure_of, reply_of_answer
 from modestream_client.http.routes import Route, route_of
-from modestream_client.offsets import TURNS_TOPIC, Written
+from modestream_client.records import TURNS_TOPIC, Written
 from modestream_client.transport import OWN_WRITES, HeadersOf, Json, ReadAfter
 
 MAX_WAIT_S = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from modestream_client.kafka.own_clients import OwnConsumer
-from modestream_client.kafka_record import Record
+from modestream_client.records import Record
 
 POLL_MS = 500
 """How long one read waits for records."""

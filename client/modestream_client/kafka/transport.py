@@ -18,9 +18,8 @@ from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreac
 from modestream_client.kafka.connection import REPLIES_TOPIC, Connection, open_connection
 from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, PendingReply
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.offsets import TURNS_TOPIC, Written, invalid_read_after
+from modestream_client.records import TURNS_TOPIC, Written, invalid_read_after, with_identity
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
-from modestream_client.turn_ids import with_identity
 
 MAX_LAST_TURNS = 100_000
 """Boundaries whose last turn is remembered; the one that was written to longest ago is forgotten first."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
+from modestream_client.hits import WholeMemory
 from modestream_client.operations import SET_INTERACTION_MODE, SET_MEMORY_MODE, SET_MEMORY_VISIBILITY, Operation
-from modestream_client.results.memory import WholeMemory
 
 from gateway.http.calls import ManageCall, PathName, ReadCall
 from gateway.http.contract import Shapes

@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from modestream_client.assembled import SECTIONS
 from modestream_client.operations import ASSEMBLE_CONTEXT, SEARCH_MEMORIES
+from modestream_client.results import SECTIONS
 from modestream_client.vocabulary import DEFAULT_BUDGET_TOKENS
 from starlette.requests import Request
 from starlette.responses import Response

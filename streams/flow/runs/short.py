@@ -6,7 +6,7 @@ Guaranteed: no text of a memory; none of a question, unless it is asked for; bou
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from modestream_client.assembled import AssembleResult
+from modestream_client.results import AssembleResult
 
 from agents.rules.context.capsules import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger

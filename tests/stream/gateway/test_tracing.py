@@ -10,7 +10,7 @@ import httpx
 import pytest
 import structlog
 from modestream_client import MemoryServiceError, MemoryTimeout
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from modestream_client.answers import Notice, Reply, answer_of, remembered_of, reply_of
 from modestream_client.failures import MemoryServiceError
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 HIT: dict[str, Any] = {
     "memory_id": "m1",

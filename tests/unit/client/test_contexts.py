@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from modestream_client import MemoryClient
-from modestream_client.answers import Notice, Reply
-from modestream_client.contexts import context_of
+from modestream_client.answers import Notice, Reply, context_of
 from modestream_client.failures import MemoryServiceError
 
 CONTEXT: dict[str, Any] = {

@@ -1,10 +1,9 @@
 """Merging the answers of several users."""
 
 import pytest
-from modestream_client.answers import Answer, Notice
+from modestream_client.answers import Answer, Notice, merge_answers, merge_by_rank
 from modestream_client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
 from modestream_client.hits import Hit
-from modestream_client.merge import merge_answers, merge_by_rank
 
 
 def hit(memory_id: str, user_id: str = "u1", score: float = 0.5) -> Hit:

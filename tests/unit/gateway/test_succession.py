@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from modestream_client.answers import Reply
 from modestream_client.failures import MemoryTimeout, MemoryUnreachable
-from modestream_client.offsets import Written
+from modestream_client.records import Written
 
 from gateway.connection_settings import ConnectionSettings
 from gateway.http.connections import Connections

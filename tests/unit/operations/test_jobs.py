@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 from modestream_client import MemoryServiceError
-from modestream_client.results.upkeep import FinishedJob
+from modestream_client.results import FinishedJob
 
 from operations.jobs import JobTotals, Journal, run_for_each
 from operations.progress import Progress

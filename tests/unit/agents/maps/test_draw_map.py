@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from modestream_client.results.maps import MemoryCloud
+from modestream_client.results import MemoryCloud
 
 from agents.maps import layouts
 from agents.maps.draw_map import DrawMap

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from modestream_client.fields import MAX_MOMENT, MIN_MOMENT
 from modestream_client.hits import Evidence
+from modestream_client.vocabulary import MAX_MOMENT, MIN_MOMENT
 
 from schemas.failures import Rejected
 from schemas.state.memories import Embedding, Memory, VectorLocation

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as some
-from modestream_client.turn_ids import derive_turn_id
+from modestream_client.records import derive_turn_id
 
 from agents.rules.memory.versions import (
     derive_memory_id,

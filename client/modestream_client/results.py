@@ -1,0 +1,324 @@
+"""Results of calls, and the models of the service: contexts, modes, categories and intentions, maps, jobs, health."""
+
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, Field
+
+from modestream_client.hits import Evidence
+from modestream_client.vocabulary import Confidence, Decay, InteractionMode, MemoryType
+
+Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
+
+SECTIONS: tuple[Section, ...] = get_args(Section)
+
+
+class Message(BaseModel, frozen=True):
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Breach(BaseModel, frozen=True):
+    """A sticky item that did not fit."""
+
+    memory_id: str
+    priority: int
+    reason: str
+
+
+class AssembleResult(BaseModel):
+    """A context within its budget, and how it was packed.
+
+    `references` are the ids of the memories in the user message, oldest first. `sections` hold memory ids, each memory
+    in one section. `budget` and `tokens` count tokens by section; `tokens` also has `total` for all messages. `dropped`
+    are considered memories that were left out, oldest first: they did not fit, repeat a packed memory, or are of a kind
+    that the interaction mode drops. `sticky` are the memories that were
+    packed before all others, the most important first; `breaches` the sticky ones that did not fit.
+    """
+
+    messages: list[Message]
+    references: list[str]
+    sections: dict[Section, list[str]]
+    interaction_mode: InteractionMode
+    interaction_confidence: Confidence
+    budget: dict[Section, int]
+    tokens: dict[Section | Literal["total"], int]
+    dropped: list[str] = Field(default_factory=list)
+    sticky: list[str] = Field(default_factory=list)
+    breaches: list[Breach] = Field(default_factory=list)
+
+
+class ModeFields(BaseModel, frozen=True):
+    """What a mode is declared with.
+
+    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own. No
+    search finds the memories of a mode that is not `searchable`; no language model reads those of a `private` one.
+    """
+
+    name: str
+    embedder: str
+    embedding_dim: int
+    description: str = ""
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    extraction_hints: str = ""
+    decay: Decay = "medium"
+    project: str | None = None
+    searchable: bool = True
+    private: bool = False
+
+
+class ShownMode(ModeFields, frozen=True):
+    """A declared mode; with `is_default`, turns of this project that name no mode get it.
+
+    `project` is the only project that it is declared in, None for all. A prefix of None is the embedder's own.
+    `former_embedder` is the one whose vectors are kept beside those of `embedder`, None if there is none.
+    """
+
+    is_default: bool = False
+    former_embedder: str | None = None
+
+
+class DefaultModes(BaseModel, frozen=True):
+    """The modes of turns that name none: of the user, and of the project, which comes first. None: `general`."""
+
+    user_default: str | None = None
+    project_default: str | None = None
+
+
+class AvailableEmbedder(BaseModel, frozen=True):
+    """An embedder that a mode may name: vectors of `dim` numbers, from texts of up to `max_tokens`.
+
+    `languages` is empty and `megabytes`, the size of its model, None where they are not known.
+    """
+
+    name: str
+    dim: int
+    languages: str = ""
+    max_tokens: int | None = None
+    megabytes: int | None = None
+
+
+class DeclaredModes(DefaultModes, frozen=True):
+    """The modes visible in a project, by name, the defaults, and the embedders that modes may name."""
+
+    modes: tuple[ShownMode, ...]
+    embedders: tuple[AvailableEmbedder, ...] = ()
+
+
+class DeletedMode(BaseModel, frozen=True):
+    """A deleted mode: how many of its memories were moved, and how many forgotten."""
+
+    name: str
+    moved: int = 0
+    forgotten: int = 0
+
+
+class SuggestedMode(BaseModel, frozen=True):
+    """A group of `size` turns that fits no declared mode, with its telling words and example turns.
+
+    `in_mode` is the mode that its turns have by default, `nearest` the declared mode that is nearest in meaning.
+    `memory_ids` are its turns, for `set_memory_mode`.
+    """
+
+    name: str
+    size: int
+    terms: tuple[str, ...] = ()
+    in_mode: str | None = None
+    nearest: dict[str, Any] | None = None
+    examples: tuple[dict[str, Any], ...] = ()
+    memory_ids: tuple[str, ...] = ()
+
+
+class ModeSuggestions(BaseModel, frozen=True):
+    """Suggested modes, and the number of turns that were looked at."""
+
+    suggestions: tuple[SuggestedMode, ...] = ()
+    looked_at: int = 0
+
+
+class CategoryItem(BaseModel, frozen=True):
+    """An item of a category; `confidence` (0..1) that it belongs there."""
+
+    memory_id: str
+    type: MemoryType
+    mode: str
+    text: str
+    confidence: float | None = None
+
+
+class ShownCategory(BaseModel, frozen=True):
+    """A category of `size` items; `declared` by a user, else by the deployment.
+
+    `anchors` are its most typical items, `items` its latest 100; both are empty, and the summary None, where they were
+    not asked for.
+    """
+
+    name: str
+    description: str = ""
+    version: int
+    size: int
+    declared: bool = False
+    summary: str | None = None
+    anchors: tuple[CategoryItem, ...] = ()
+    items: tuple[CategoryItem, ...] = ()
+
+
+class ShownCategories(BaseModel, frozen=True):
+    """The categories of a scope, and the number of items in none."""
+
+    categories: tuple[ShownCategory, ...]
+    uncategorised: int = 0
+
+
+class IntentionItem(BaseModel, frozen=True):
+    """A goal, constraint, blocking error or decision; `evidence` are the turns that say so, empty where it was set."""
+
+    text: str
+    state: Literal["open", "done"]
+    source: str
+    since: str
+    item_id: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    of: str | None = None
+    """The list that a resolved entry was in."""
+    resolved_by: str | None = None
+    """The memory that reports it done."""
+
+
+class ShownIntention(BaseModel, frozen=True):
+    """The user's intention in a project: what is open by kind, and what was resolved."""
+
+    goals: tuple[IntentionItem, ...] = ()
+    constraints: tuple[IntentionItem, ...] = ()
+    blocking_errors: tuple[IntentionItem, ...] = ()
+    decisions: tuple[IntentionItem, ...] = ()
+    resolved: tuple[IntentionItem, ...] = ()
+    categories: tuple[str, ...] = ()
+    version: int
+
+
+MapMethod = Literal["neighbour_graph", "principal_components"]
+"""`neighbour_graph`: what is near in meaning lies near; `principal_components`: at once, until the other is made."""
+
+
+class PlacedMemory(BaseModel, frozen=True):
+    """A memory at its place in a cloud; `x` and `y` are within -1..1, `text` is the beginning of its text."""
+
+    memory_id: str
+    x: float
+    y: float
+    conversation_id: str | None
+    type: MemoryType
+    occurred_at: str
+    text: str
+
+
+class MemoryCloud(BaseModel, frozen=True):
+    """The memories of one vector space in a plane: near in meaning is near here.
+
+    `space` is the digest of the space, None while the mode's model was never loaded. `made_at` is the time of the
+    layout, None without points. `settled` is False while a better layout is being made. `left_out` counts memories
+    without a vector, and those beyond the limit.
+    """
+
+    mode: str
+    space: str | None
+    method: MapMethod
+    made_at: str | None
+    settled: bool
+    points: tuple[PlacedMemory, ...]
+    left_out: int
+
+
+class MemoryMap(BaseModel, frozen=True):
+    """A cloud for each vector space. Points of two clouds have no distance."""
+
+    clouds: tuple[MemoryCloud, ...]
+
+
+class FinishedJob(BaseModel, frozen=True):
+    """A finished job: memories embedded again, left as they were, and failed.
+
+    `stale_cleared` of the processed had a vector of another space or none; `orphans` are vectors that were removed.
+    """
+
+    job_id: str
+    total: int = 0
+    processed: int
+    skipped: int
+    failed: int
+    stale_cleared: int = 0
+    orphans: int = 0
+
+
+class FinishedRefresh(BaseModel, frozen=True):
+    """A finished refresh: turns understood again `by` a model's profile or by rules, and what that has changed.
+
+    `remaining` turns are left for the next one. `added`, `removed` and `changed` are ids of items, at most 500 each.
+    """
+
+    job_id: str
+    by: str
+    total: int
+    processed: int
+    skipped: int
+    failed: int
+    remaining: int
+    calls: int
+    tokens: int
+    items_added: int
+    items_removed: int
+    items_changed: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class Forgotten(BaseModel):
+    """How many memories were forgotten."""
+
+    forgotten: int
+
+
+class Consolidation(BaseModel, frozen=True):
+    """A consolidation: ids of the memories that it created and superseded, counts by mode, each change in `diff`.
+
+    `refreshed` counts the turns that were understood again; None where the pipelines have no such step.
+    """
+
+    run: str | None = None
+    created: tuple[str, ...]
+    superseded: tuple[str, ...]
+    modes: dict[str, dict[str, Any]] = {}
+    refreshed: dict[str, int] | None = None
+    diff: tuple[dict[str, Any], ...] = ()
+
+
+class ModeHealth(BaseModel, frozen=True):
+    """Memories of a mode by the state of their vectors; `eligible` is the sum. `error` says why none can be made.
+
+    `former` is the embedder that the mode had before, while its `vectors` are kept, and whether it still `serves`
+    questions; None: there is none.
+    """
+
+    eligible: int
+    pending: int
+    ready: int
+    stale: int
+    failed: int
+    fingerprint: str | None = None
+    last_backfill: str | None = None
+    error: dict[str, Any] | None = None
+    former: dict[str, Any] | None = None
+
+
+class ServiceHealth(BaseModel, extra="allow"):
+    """The health of a user's memories by mode, and of the deployment. Further fields are in `model_extra`."""
+
+    modes: dict[str, ModeHealth]
+    jobs: tuple[dict[str, Any], ...] = ()
+    lag: Any = None
+    language_model: Any = None
+    vector_index: Any = None

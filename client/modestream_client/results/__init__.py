@@ -1,1 +1,0 @@
-"""Typed results of calls, parsed from replies. Unknown fields are ignored."""
