@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls import MemoryCalls
 from modestream_client.failures import MemoryClientError
 
 USERS = 8

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls import MemoryCalls
 
 from bench.faults.load import ATTEMPT_S, patiently
 

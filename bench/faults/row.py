@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from modestream_client import MemoryClient
-from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.http_client import HttpMemoryClient
+from modestream_client.calls import MemoryCalls
+from modestream_client.http.client import HttpMemoryClient
 
 from bench.faults.load import Load, say_over_http, say_over_kafka
 from bench.faults.probe import MIN_DURING_S, Probe

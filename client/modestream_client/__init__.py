@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modestream_client.answers import Answer, Context, Notice, Page, Remembered, Reply
-    from modestream_client.calls.memory_calls import MemoryCalls
+    from modestream_client.calls import MemoryCalls
     from modestream_client.failures import (
         MemoryClientError,
         MemoryClosed,
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         MemoryUnreachable,
     )
     from modestream_client.hits import ListedConversation, ListedMemory, ListedProject, WholeMemory
-    from modestream_client.http_client import HttpMemoryClient
+    from modestream_client.http.client import HttpMemoryClient
+    from modestream_client.kafka.client import MemoryClient
     from modestream_client.kafka.security import KafkaSecurity
-    from modestream_client.memory_client import MemoryClient
     from modestream_client.records import Written
     from modestream_client.results import DeclaredModes, MemoryMap, ShownMode
     from modestream_client.runs import Run, RunList
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "answers": ("Answer", "Context", "Notice", "Page", "Remembered", "Reply"),
-    "calls.memory_calls": ("MemoryCalls",),
+    "calls": ("MemoryCalls",),
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
     "hits": ("ListedConversation", "ListedMemory", "ListedProject", "WholeMemory"),
-    "http_client": ("HttpMemoryClient",),
+    "http.client": ("HttpMemoryClient",),
     "kafka.security": ("KafkaSecurity",),
-    "memory_client": ("MemoryClient",),
+    "kafka.client": ("MemoryClient",),
     "records": ("Written",),
     "results": ("DeclaredModes", "MemoryMap", "ShownMode"),
     "runs": ("Run", "RunList"),

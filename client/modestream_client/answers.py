@@ -234,18 +234,17 @@ def merge_answers(outcomes: Mapping[str, Answer | BaseException], top_k: int, *,
         tolerated = partial and answers and isinstance(outcome, MemoryClientError)
         if isinstance(outcome, BaseException) and not tolerated:
             raise outcome
-    return _merged(answers, failures, top_k) if len(outcomes) > 1 else next(iter(answers.values()))
-
-
-def _merged(answers: Mapping[str, Answer], failures: Mapping[str, MemoryClientError], top_k: int) -> Answer:
-    parts = list(answers.values())
-    strategies = {answer.strategy for answer in parts}
+    every = list(answers.values())
+    if len(outcomes) == 1:
+        return every[0]
+    strategies = {answer.strategy for answer in every}
+    warnings = dict.fromkeys(notice for answer in every for notice in answer.warnings)
     return Answer(
-        hits=merge_by_rank([answer.hits for answer in parts], top_k),
-        warnings=(*_distinct(parts), *(_failed(user, failure) for user, failure in failures.items())),
-        modes=tuple(dict.fromkeys(mode for answer in parts for mode in answer.modes)),
+        hits=merge_by_rank([answer.hits for answer in every], top_k),
+        warnings=(*warnings, *(_notice_of(user, failure) for user, failure in failures.items())),
+        modes=tuple(dict.fromkeys(mode for answer in every for mode in answer.modes)),
         strategy=strategies.pop() if len(strategies) == 1 else MIXED,
-        categories=tuple(category for answer in parts for category in answer.categories),
+        categories=tuple(category for answer in every for category in answer.categories),
         diagnostics={user: answer.diagnostics for user, answer in answers.items()},
     )
 
@@ -259,15 +258,6 @@ def merge_by_rank(rankings: Sequence[Sequence[Hit]], top_k: int) -> tuple[Hit, .
     return tuple(islice((hit for hit in chain(*zip_longest(*rankings)) if hit is not None), top_k))
 
 
-def _distinct(answers: Sequence[Answer]) -> tuple[Notice, ...]:
-    return tuple(dict.fromkeys(notice for answer in answers for notice in answer.warnings))
-
-
-def _failed(user: str, failure: MemoryClientError) -> Notice:
-    return Notice(_code(failure), f"no answer for the user {user}: {failure}")
-
-
-def _code(failure: MemoryClientError) -> str:
-    if isinstance(failure, MemoryServiceError):
-        return failure.code
-    return "timeout" if isinstance(failure, MemoryTimeout) else "unavailable"
+def _notice_of(user: str, failure: MemoryClientError) -> Notice:
+    code = "timeout" if isinstance(failure, MemoryTimeout) else getattr(failure, "code", "unavailable")
+    return Notice(code, f"no answer for the user {user}: {failure}")

@@ -21,18 +21,14 @@ def build_record(schema: str, **fields: object) -> dict[str, Any]:
 
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
-        return _with_zone(value).isoformat()
+        if value.tzinfo is None:
+            raise ValueError(f"{value.isoformat()} has no time zone: pass an aware datetime")
+        return value.isoformat()
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(part) for part in value]
     return value
-
-
-def _with_zone(moment: datetime) -> datetime:
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone: pass an aware datetime")
-    return moment
 
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -87,9 +83,9 @@ class Written(NamedTuple):
         >>> Written.parse("3:17")
         Written(partition=3, offset=17)
         """
-        if (found := READ_AFTER.fullmatch(text)) is None:
+        if (numbers := READ_AFTER.fullmatch(text)) is None:
             raise invalid_read_after(f"{text[:40]!r} is not <partition>:<offset>, as the answers of writes have it")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(numbers[1]), int(numbers[2]))
 
 
 def invalid_read_after(problem: str) -> MemoryServiceError:
@@ -116,19 +112,22 @@ def derive_turn_id(
 def with_identity(turn: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """Return a `turn.v1` with `turn_id` and `occurred_at`, the ones that a worker would give it at `now_ms`.
 
+    Kafka tools that copy records seldom keep their timestamps: with both the record is the same turn whenever it is
+    written.
+
     A turn with an id of the caller's stays as it is: as an edit without `occurred_at` it keeps the time of the first
     version. So does a turn that is invalid: the worker tells its sender why.
     """
     if turn.get("turn_id") is not None:
         return turn
-    given = turn.get("occurred_at")
+    stated = turn.get("occurred_at")
     try:
-        moment = datetime.fromtimestamp(now_ms / 1000, UTC) if given is None else datetime.fromisoformat(given)
+        moment = datetime.fromtimestamp(now_ms / 1000, UTC) if stated is None else datetime.fromisoformat(stated)
         if moment.tzinfo is None:
             return turn
         scope = {"project_id": "default", **turn["scope"]}
         turn_id = derive_turn_id(scope, turn["conversation_id"], turn["role"], turn["content"], moment)
     except (KeyError, TypeError, ValueError, OverflowError):
         return turn
-    written_at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if given is None else given
+    written_at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if stated is None else stated
     return {**turn, "turn_id": turn_id, "occurred_at": written_at}

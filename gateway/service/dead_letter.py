@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
-from modestream_client.kafka.transport import PRINCIPAL_HEADER
+from modestream_client.kafka.client import PRINCIPAL_HEADER
 from pydantic_core import from_json
 
 from gateway.service.access import DEFAULT_PROJECT, PROJECT

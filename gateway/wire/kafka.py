@@ -14,8 +14,8 @@ from typing import Self
 from modestream_client.answers import Reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
 from modestream_client.failures import MemoryClientError, MemoryUnreachable
+from modestream_client.kafka.client import KafkaTransport
 from modestream_client.kafka.security import KafkaSecurity
-from modestream_client.kafka.transport import KafkaTransport
 from modestream_client.records import Written
 
 from gateway.service.tracing import carried_headers

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 from modestream_client import MemoryServiceError, MemoryUnreachable
 from modestream_client.answers import Json, Reply, reply_of
-from modestream_client.kafka.connection import Connection, open_connection
+from modestream_client.kafka.connection import CORRELATION_ID, Connection, PendingReplies, open_connection
 from modestream_client.kafka.log_reader import LogReader, TopicAndPartition
-from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies
 from pydantic_core import from_json, to_json
 
 from operations.copy.entries import copied_record

@@ -5,8 +5,7 @@ from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
-from modestream_client.kafka.closed_connections import write_if_open
-from modestream_client.kafka.ended_fetches import fetch_until_closed
+from modestream_client.kafka.own_clients import fetch_until_closed, write_if_open
 
 _fetch = Fetcher._fetch_requests_routine  # noqa: SLF001 (the task has no other name)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from modestream_client import MemoryCalls, MemoryTimeout, Reply, Written
 from modestream_client.answers import reply_of
-from modestream_client.kafka.transport import PRINCIPAL_HEADER
+from modestream_client.kafka.client import PRINCIPAL_HEADER
 from modestream_client.records import TURNS_TOPIC, invalid_read_after, with_identity
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
 

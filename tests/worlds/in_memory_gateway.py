@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 from modestream_client import HttpMemoryClient
-from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.http.transport import HttpTransport
+from modestream_client.calls import MemoryCalls
+from modestream_client.http.client import HttpTransport
 
 from gateway.http.app import create_app
 from gateway.service.service import MemoryService

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
-from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls import MemoryCalls
 from modestream_client.vocabulary import Role
 
 SOURCE = "modestream"

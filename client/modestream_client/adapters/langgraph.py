@@ -9,20 +9,44 @@ store also serves other threads. Needs the extra `langgraph`.
 
 import asyncio
 import json
+import operator
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
+from urllib.parse import quote, unquote
 
-from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
 
-from modestream_client.adapters.store_queries import is_match, namespace_of, passes, project_of
-from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls import MemoryCalls
 from modestream_client.hits import ListedMemory, MemoryFields
 
 MAX_FOUND = 100
 """Values that a query is answered with at most, before its filter."""
+
+ROOT = "store/"
+"""What the projects of stores begin with, so that others are not taken for namespaces."""
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
 
 Namespace = tuple[str, ...]
 
@@ -51,15 +75,19 @@ class ModestreamStore(BaseStore):
 
     async def _run(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            found = await self._find(op.namespace, op.key)
-            return None if found is None else Item(**_fields_of(found))
+            memory = await self._find(op.namespace, op.key)
+            return None if memory is None else Item(**_fields_of(memory))
         if isinstance(op, PutOp):
             await self._put(op)
             return None
         if isinstance(op, SearchOp):
             return await self._search(op)
         if isinstance(op, ListNamespacesOp):
-            return await self._list_namespaces(op)
+            conditions = op.match_conditions or ()
+            every = await self._namespaces()
+            fitting = [namespace for namespace in every if all(is_match(namespace, each) for each in conditions)]
+            cut = list(dict.fromkeys(namespace[: op.max_depth] for namespace in fitting))
+            return cut[op.offset : op.offset + op.limit]
         raise TypeError(f"{type(op).__name__} is no operation of this store")
 
     async def _find(self, namespace: Namespace, key: str) -> ListedMemory | None:
@@ -73,43 +101,38 @@ class ModestreamStore(BaseStore):
         if op.value is None:
             await self._memory.forget(conversation_id=op.key, user_id=self._user_id, project_id=project)
             return
-        known = await self._find(op.namespace, op.key)
+        former = await self._find(op.namespace, op.key)
         now = datetime.now(UTC)
         await self._memory.remember(
             json.dumps(op.value, ensure_ascii=False),
             conversation_id=op.key,
             # A turn that was forgotten stays forgotten: a new value is a new one.
-            turn_id=known.turn_id if known else uuid.uuid4().hex,
-            occurred_at=known.occurred_at if known else now,
+            turn_id=former.turn_id if former else uuid.uuid4().hex,
+            occurred_at=former.occurred_at if former else now,
             metadata={"updated_at": now.isoformat()},
             user_id=self._user_id,
             project_id=project,
         )
 
     async def _namespaces(self) -> list[Namespace]:
-        projects = self._memory.iter_projects(user_id=self._user_id)
-        return sorted([found async for one in projects if (found := namespace_of(one.scope["project_id"])) is not None])
+        projects = [project.scope["project_id"] async for project in self._memory.iter_projects(user_id=self._user_id)]
+        return sorted(namespace for name in projects if (namespace := namespace_of(name)) is not None)
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
-        within = [one for one in await self._namespaces() if one[: len(op.namespace_prefix)] == op.namespace_prefix]
-        projects = [project_of(one) for one in within]
+        prefix = op.namespace_prefix
+        projects = [project_of(each) for each in await self._namespaces() if each[: len(prefix)] == prefix]
         if not projects:
             return []
         if op.query is None:
             listed = self._memory.iter_memories(user_id=self._user_id, projects=projects, types=["episodic"])
-            found = [SearchItem(**_fields_of(one)) async for one in listed]
+            items = [SearchItem(**_fields_of(memory)) async for memory in listed]
         else:
             answer = await self._memory.retrieve(
                 op.query, users=self._user_id, projects=projects, types=["episodic"], top_k=MAX_FOUND
             )
-            found = [SearchItem(**_fields_of(hit), score=hit.score) for hit in answer.hits]
-        passing: Iterator[SearchItem] = (one for one in found if passes(one.value, op.filter))
+            items = [SearchItem(**_fields_of(hit), score=hit.score) for hit in answer.hits]
+        passing: Iterator[SearchItem] = (item for item in items if passes(item.value, op.filter))
         return list(islice(passing, op.offset, op.offset + op.limit))
-
-    async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        fitting = [one for one in await self._namespaces() if all(is_match(one, c) for c in op.match_conditions or ())]
-        cut = list(dict.fromkeys(one[: op.max_depth] for one in fitting))
-        return cut[op.offset : op.offset + op.limit]
 
 
 def _fields_of(memory: MemoryFields) -> dict[str, Any]:
@@ -121,3 +144,48 @@ def _fields_of(memory: MemoryFields) -> dict[str, Any]:
         "created_at": memory.occurred_at,
         "updated_at": metadata.get("updated_at", memory.occurred_at),
     }
+
+
+def project_of(namespace: tuple[str, ...]) -> str:
+    """Return the project of a namespace.
+
+    >>> project_of(("users", "a/b"))
+    'store/users/a%2Fb'
+    """
+    return ROOT + "/".join(quote(part, safe=" ") for part in namespace)
+
+
+def namespace_of(project_id: str) -> tuple[str, ...] | None:
+    """Return the namespace of a project, None for a project that is none.
+
+    >>> namespace_of("store/users/a%2Fb")
+    ('users', 'a/b')
+    """
+    if not project_id.startswith(ROOT):
+        return None
+    return tuple(unquote(part) for part in project_id.removeprefix(ROOT).split("/"))
+
+
+def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """True if every field is equal, or compares as its operators say. Raises ValueError for an unknown operator."""
+    return all(_compares(value.get(name), condition) for name, condition in (wanted or {}).items())
+
+
+def is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    """True if the namespace begins or ends with the path; `*` is any part."""
+    path = tuple(condition.path)
+    if len(path) > len(namespace):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", name) for wanted, name in zip(path, part, strict=True))
+
+
+def _compares(value: Any, condition: Any) -> bool:
+    if not isinstance(condition, Mapping) or not any(str(name).startswith("$") for name in condition):
+        return bool(value == condition)
+    if unknown := set(condition) - set(COMPARISONS):
+        raise ValueError(f"{sorted(unknown)} are no operators; there are {sorted(COMPARISONS)}")
+    try:
+        return all(COMPARISONS[name](value, wanted) for name, wanted in condition.items())
+    except TypeError:
+        return False

@@ -1,1 +1,9 @@
 """The calls of a client, the same over every transport."""
+
+from modestream_client.calls.management import ManagementCalls
+from modestream_client.calls.memories import WritingCalls
+from modestream_client.calls.reading import ReadingCalls
+
+
+class MemoryCalls(WritingCalls, ReadingCalls, ManagementCalls):
+    """The surface that `MemoryClient` and `HttpMemoryClient` share; a program that takes either takes this type."""

@@ -112,16 +112,14 @@ class Session:
     def _users(self, users: UserId | Sequence[UserId] | None) -> list[str]:
         """Return the names of the users, each once. Raises ValueError for none, and for what names none."""
         named = self._user if users is None else users
-        every = [named] if isinstance(named, str | Mapping) else named or ()
-        unique = list(dict.fromkeys(map(self._name_of, every)))
-        if not unique:
+        names: dict[str, None] = {}
+        for user in [named] if isinstance(named, str | Mapping) else named or ():
+            if isinstance(user, str):
+                self._boundary.key_of(user)
+            elif {*user} != {*self._boundary}:
+                fields = ", ".join(self._boundary)
+                raise ValueError(f"a user has the fields {fields}, as the service declares, not {user}")
+            names[user if isinstance(user, str) else self._boundary.name(user)] = None
+        if not names:
             raise ValueError("no user: pass one to this call, or `user_id` to the client")
-        return unique
-
-    def _name_of(self, user: UserId) -> str:
-        if isinstance(user, str):
-            self._boundary.key_of(user)
-            return user
-        if {*user} != {*self._boundary}:
-            raise ValueError(f"a user has the fields {', '.join(self._boundary)}, as the service declares, not {user}")
-        return self._boundary.name(user)
+        return list(names)

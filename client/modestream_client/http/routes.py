@@ -1,19 +1,39 @@
-"""Records of the wire contract as requests to the gateway. Pure.
+"""Records as requests to the gateway, and its answers as replies. Pure, but for the requests that it is given to send.
 
-Enters: a record with `schema` and `scope`. Leaves: method, path, query and body. What is None is left out: for the
-gateway, as on the wire, that is the same.
+Enters: a record with `schema` and `scope`. Leaves: method, path, query and body; what is None is left out, which is
+the same for the gateway as on the wire. Problem details become the errors of the client.
 """
 
-from collections.abc import Mapping
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from modestream_client.answers import Reply, notices_of, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
-from modestream_client.operations import COMMAND, USER, operation_of
+from modestream_client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
+from modestream_client.operations import COMMAND, LIST_MEMORIES, USER, operation_of
 from modestream_client.transport import Json
+
+Ask = Callable[[Json], Awaitable[Reply]]
+"""Sends one record as one request."""
+
+COUNTS = {"set_memory_mode": "moved", "set_memory_visibility": "changed"}
+"""Commands on several memories, and the count in their result."""
+
+CONCURRENT_CHANGES = 8
+"""Requests under way at once: as many as an ordinary pool of connections keeps open."""
+
+PAGE = 500
+"""The largest page of a list."""
+
+CODES = {401: "unauthenticated", 403: "not_allowed", 404: "not_found", 413: "too_large", 429: "too_many_requests",
+         503: "unavailable", 504: "timeout"}  # fmt: skip
+"""Codes of statuses without problem details, as a proxy before the gateway answers them; of others it is `internal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +94,97 @@ def _forget(user_id: str, scope: Json, arguments: Json) -> Route:
 
 def _given(values: Mapping[str, Any], arguments: type[BaseModel] | None = None) -> Json:
     """Drop nulls, but for arguments that must be given: there null is a value."""
-    needed = {name for name, one in arguments.model_fields.items() if one.is_required()} if arguments else ()
+    needed = {name for name, argument in arguments.model_fields.items() if argument.is_required()} if arguments else ()
     return {name: value for name, value in values.items() if value is not None or name in needed}
+
+
+def compose(record: Json, ask: Ask) -> Coroutine[Any, Any, Reply] | None:
+    """Return what carries out a record that takes several requests; None for one that takes one.
+
+    `set_memory_mode` and `set_memory_visibility` of several memories, and `forget` of a turn by its own id. Not in one
+    piece: after an error some are done, and the command again does the rest.
+    """
+    arguments = record.get("arguments") or {}
+    if record.get("command") in COUNTS and "memory_ids" in arguments:
+        return _change_all(record, arguments["memory_ids"], ask)
+    if record.get("command") == "forget" and "turn_id" in arguments:
+        return _forget_turn(record, ask)
+    return None
+
+
+async def _change_all(record: Json, memory_ids: list[str], ask: Ask) -> Reply:
+    """Change memories; ids that are not there are skipped. Raises `not_found` if none is."""
+    limit = asyncio.Semaphore(CONCURRENT_CHANGES)
+    shared = {name: value for name, value in record["arguments"].items() if name != "memory_ids"}
+
+    async def change(memory_id: str) -> MemoryServiceError | None:
+        async with limit:
+            try:
+                await ask({**record, "arguments": {"memory_id": memory_id, **shared}})
+            except MemoryServiceError as error:
+                if error.code != "not_found":
+                    raise
+                return error
+        return None
+
+    missing = [error for error in await asyncio.gather(*map(change, memory_ids)) if error]
+    if missing and len(missing) == len(memory_ids):
+        raise missing[0]
+    return Reply({COUNTS[record["command"]]: len(memory_ids) - len(missing)})
+
+
+async def _forget_turn(record: Json, ask: Ask) -> Reply:
+    """Look for the turn's memory in its conversation, and forget that."""
+    scope, wanted = record["scope"], record["arguments"]
+    cursor = None
+    while True:
+        asked = LIST_MEMORIES.record_of(
+            scope,
+            {
+                "conversation_id": wanted["conversation_id"],
+                "types": ["episodic"],
+                "include_superseded": True,
+                "limit": PAGE,
+                "cursor": cursor,
+            },
+        )
+        page = (await ask(asked)).result
+        for memory in page["items"]:
+            if memory["turn_id"] == wanted["turn_id"]:
+                return await ask({**record, "arguments": {"memory_id": memory["memory_id"]}})
+        if (cursor := page["next"]) is None:
+            return Reply({"forgotten": 0})
+
+
+def reply_of_answer(content: bytes) -> Reply:
+    """Parse a success. Raises `MemoryServiceError` for an unreadable one."""
+    try:
+        result = dict(json.loads(content))
+        return Reply(result, notices_of(result.pop("warnings", None) or ()))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise unreadable_reply(problem) from problem
+
+
+def failure_of(status: int, content: bytes, record: Json) -> MemoryClientError:
+    """Return the error of an answer that is no success, with its field as the wire names it."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    problem: Mapping[str, Any] = body if isinstance(body, dict) else {}
+    code = str(problem.get("code") or CODES.get(status, "internal"))
+    message = str(problem.get("detail") or problem.get("title") or f"the gateway answered {status}")
+    if code == "timeout":
+        return MemoryTimeout(message)
+    return MemoryServiceError(code, message, _wire_field(problem.get("field"), record))
+
+
+def _wire_field(name: object, record: Json) -> str | None:
+    """Return the field's path in the record: the gateway names it without `scope` or `arguments`."""
+    if not isinstance(name, str):
+        return None
+    first = name.partition(".")[0]
+    for part in ("arguments", "scope"):
+        if first in (record.get(part) or ()):
+            return f"{part}.{name}"
+    return name

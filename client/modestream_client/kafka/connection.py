@@ -1,14 +1,16 @@
-"""The client's connection: one producer, and one consumer of one partition of the shared reply topic.
+"""The connection of a client: one producer, one consumer of one partition of the shared reply topic, Kafka's clock.
 
 Records that are sent are acknowledged by all in-sync replicas. Every record that arrives on the own partition leaves
 through `on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as
-`MemoryUnreachable`.
+`MemoryUnreachable`. A pending request gets the first record with its correlation id.
 """
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,13 +19,121 @@ from aiokafka.errors import ConsumerStoppedError, InvalidTimestampError, KafkaEr
 from aiokafka.partitioner import DefaultPartitioner
 from aiokafka.structs import RecordMetadata
 
-from modestream_client.failures import MemoryServiceError, MemoryUnreachable
-from modestream_client.kafka.clock import KafkaClock
-from modestream_client.kafka.ended_fetches import READ_BACKOFF_S
+from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryUnreachable
 from modestream_client.kafka.log_reader import log_consumer
-from modestream_client.kafka.own_clients import OwnProducer
-from modestream_client.kafka.producer import RenewedProducer
+from modestream_client.kafka.own_clients import READ_BACKOFF_S, OwnProducer, RenewedProducer
 from modestream_client.kafka.security import KafkaSecurity, connection_options
+
+MAX_DIFFERENCE_MS = 10 * 60 * 1000
+"""Clocks may differ by this: far more than a reply takes, far less than the hour that Kafka allows."""
+
+
+def _steady_ms() -> float:
+    """Return milliseconds that go on whatever the time is set to, where possible while the machine is suspended too."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC) if hasattr(time, "clock_gettime") else None
+    return 1000 * (time.monotonic() if clock is None else time.clock_gettime(clock))
+
+
+MAX_DISAGREEING = 3
+"""Own replies in a row that, written long before Kafka's supposed time, say that Kafka's clock was set back."""
+
+
+class KafkaClock:
+    """The time of day for records and deadlines: the own clock's, unless it is far from Kafka's.
+
+    Kafka refuses records from more than an hour ahead, and a wrong deadline means nothing. Kafka's time comes from the
+    replies that were read. It is at least as late as when a reply was written: one of a backlog may be old.
+    """
+
+    def __init__(
+        self, own_ms: Callable[[], float] = lambda: time.time() * 1000, steady_ms: Callable[[], float] = _steady_ms
+    ) -> None:
+        self._own_ms = own_ms
+        self._steady_ms = steady_ms
+        self._began_ms: float | None = None
+        """Kafka's time at the zero of the steady clock: the latest that a record says."""
+        self._disagreeing: list[float] = []
+
+    def note(self, written_ms: int, *, is_awaited: bool = True) -> None:
+        """Take the time at which a broker wrote a record that has just been read; `is_awaited`: an own request's."""
+        began_ms = written_ms - self._steady_ms()
+        if self._began_ms is None or began_ms >= self._began_ms - MAX_DIFFERENCE_MS:
+            self._began_ms = began_ms if self._began_ms is None else max(self._began_ms, began_ms)
+            self._disagreeing.clear()
+        elif is_awaited:
+            self._disagreeing.append(began_ms)
+            if len(self._disagreeing) == MAX_DISAGREEING:
+                self._began_ms = max(self._disagreeing)
+                self._disagreeing.clear()
+
+    def now_ms(self) -> int:
+        """Return milliseconds since the epoch."""
+        corrected = self.corrected_ms()
+        return round(self._own_ms()) if corrected is None else corrected
+
+    def corrected_ms(self) -> int | None:
+        """Return Kafka's time if the own clock is far from it, else None."""
+        if self._began_ms is None:
+            return None
+        kafka_ms = self._began_ms + self._steady_ms()
+        return round(kafka_ms) if abs(self._own_ms() - kafka_ms) > MAX_DIFFERENCE_MS else None
+
+
+CORRELATION_ID = "correlation_id"
+"""The header that correlates a reply with its request."""
+
+ReplyHeaders = Iterable[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReply:
+    """The correlation id to send, and the future of the reply."""
+
+    correlation_id: bytes
+    reply: asyncio.Future[bytes]
+
+
+class PendingReplies:
+    """The pending requests by correlation id. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._pending: dict[bytes, asyncio.Future[bytes]] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Count the pending requests."""
+        return len(self._pending)
+
+    @contextmanager
+    def expect(self) -> Iterator[PendingReply]:
+        """Accept one reply while the block runs. Raises `MemoryClosed` once closed."""
+        if self._closed:
+            raise MemoryClosed("the client was closed")
+        # Text, so that an operator can read it in kcat; random, as other clients share the topic.
+        pending = PendingReply(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
+        self._pending[pending.correlation_id] = pending.reply
+        try:
+            yield pending
+        finally:
+            self._pending.pop(pending.correlation_id, None)
+            # Also when done: asyncio then does not log an exception that was never retrieved.
+            pending.reply.cancel()
+
+    def deliver(self, headers: ReplyHeaders, value: bytes | None) -> bool:
+        """Resolve the pending request of a reply; return whether there is one."""
+        reply = self._pending.pop(dict(headers).get(CORRELATION_ID, b""), None)
+        if reply is None or reply.done():
+            return False
+        reply.set_result(value or b"")
+        return True
+
+    def close(self) -> None:
+        """Fail every pending request with `MemoryClosed`."""
+        self._closed = True
+        for reply in self._pending.values():
+            if not reply.done():
+                reply.set_exception(MemoryClosed("the client was closed before the reply came"))
+
 
 MAX_RECORD_BYTES = 8 << 20
 """Enough for a turn of 32,768 characters with a few transcripts of that length, or a hundred long hits, in UTF-8."""
@@ -87,8 +197,12 @@ class Connection:
             # The lock keeps the order: where a batch is full, a later, smaller record would find room before this one.
             async with self._in_order.setdefault(key, asyncio.Lock()):
                 future: asyncio.Future[RecordMetadata] = await producer.send(topic, **record)
-            future.add_done_callback(lambda done: _report_offset(done, on_written))
+            future.add_done_callback(report_offset)
             return future
+
+        def report_offset(done: asyncio.Future[RecordMetadata]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                on_written(done.result().offset)
 
         with _translate_errors("Kafka did not take the record"):
             written = await self._producer.send(hand_over)
@@ -108,16 +222,27 @@ async def open_connection(
         with _translate_errors(f"no connection to Kafka at {bootstrap}"):
             async with asyncio.timeout(timeout_s):
                 producer = await _producer(stack, how, timeout_s)
-                consumer = await _consumer(stack, how, timeout_s)
+                consumer = log_consumer(how, auto_offset_reset="latest", max_partition_fetch_bytes=MAX_RECORD_BYTES)
+                stop_fetching, cut = consumer.stop, consumer._client.close  # noqa: SLF001 (no other way)
+                stack.push_async_callback(_stop, stop_fetching, cut, timeout_s)
+                await consumer.start()
                 if not await _is_there(consumer, reply_topic):
                     prefix = reply_topic.removesuffix(REPLIES_TOPIC)
                     raise MemoryUnreachable(f"no deployment with the prefix {prefix!r} on Kafka at {bootstrap}")
-                own = await _own_partition(producer.current, reply_topic)
-                await _read_from_now_on(consumer, own)
+                # At random: spreads the clients over the partitions without coordination.
+                own = TopicPartition(reply_topic, secrets.choice([*await producer.current.partitions_for(reply_topic)]))
+                consumer.assign([own])
+                await consumer.seek_to_end(own)
+                # Resolve the end now: later it would be behind the reply to the first request.
+                await consumer.position(own)
         clock = KafkaClock()
         reader = asyncio.create_task(_read(consumer, on_record, clock))
-        stack.push_async_callback(_cancel, reader)
-        yield Connection(producer, own, clock)
+        try:
+            yield Connection(producer, own, clock)
+        finally:
+            reader.cancel()
+            with suppress(asyncio.CancelledError):
+                await reader
 
 
 async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> RenewedProducer:
@@ -133,13 +258,6 @@ async def _producer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: fl
     return producer
 
 
-async def _consumer(stack: AsyncExitStack, how: Mapping[str, Any], timeout_s: float) -> AIOKafkaConsumer:
-    consumer = log_consumer(how, auto_offset_reset="latest", max_partition_fetch_bytes=MAX_RECORD_BYTES)
-    stack.push_async_callback(_stop, consumer.stop, consumer._client.close, timeout_s)  # noqa: SLF001 (no other way)
-    await consumer.start()
-    return consumer
-
-
 async def _is_there(consumer: AIOKafkaConsumer, topic: str) -> bool:
     """True if there is a topic, also one that was created a moment ago: brokers learn of it one after the other."""
     for _ in range(LOOKS):
@@ -148,18 +266,6 @@ async def _is_there(consumer: AIOKafkaConsumer, topic: str) -> bool:
             return True
         await asyncio.sleep(LOOK_INTERVAL_S)
     return False
-
-
-async def _own_partition(producer: AIOKafkaProducer, topic: str) -> TopicPartition:
-    # At random: spreads the clients over the partitions without coordination.
-    return TopicPartition(topic, secrets.choice(sorted(await producer.partitions_for(topic))))
-
-
-async def _read_from_now_on(consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
-    consumer.assign([partition])
-    await consumer.seek_to_end(partition)
-    # Resolve the end now: later it would be behind the reply to the first request.
-    await consumer.position(partition)
 
 
 async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord, clock: KafkaClock) -> None:
@@ -174,17 +280,6 @@ async def _read(consumer: AIOKafkaConsumer, on_record: OnRecord, clock: KafkaClo
             is_awaited = on_record(record.headers, record.value)
             if record.timestamp_type == LOG_APPEND_TIME:
                 clock.note(record.timestamp, is_awaited=is_awaited)
-
-
-def _report_offset(done: asyncio.Future[RecordMetadata], on_written: OnWritten) -> None:
-    if not done.cancelled() and done.exception() is None:
-        on_written(done.result().offset)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 async def _stop(stop: Callable[[], Any], cut: Callable[[], Any], timeout_s: float) -> None:

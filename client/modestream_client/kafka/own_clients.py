@@ -1,22 +1,76 @@
-"""Consumers and producers of aiokafka that outlive lost connections and close within seconds, TLS or not.
+"""aiokafka as this client uses it: clients outlive lost connections, and close within seconds.
 
 Each corrects its own instances: whatever else the process does with aiokafka stays as it is.
 """
 
 import asyncio
+import logging
 import random
-from functools import partial
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial, wraps
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.errors import KafkaConnectionError, KafkaError, OutOfOrderSequenceNumber
+from aiokafka.structs import RecordMetadata
 
-from modestream_client.kafka.closed_connections import write_if_open
-from modestream_client.kafka.ended_fetches import fetch_until_closed
+Write = Callable[..., Any]
+"""A method of a connection that writes to it; its first argument is the connection."""
+
+HandOver = Callable[[AIOKafkaProducer], Awaitable[asyncio.Future[RecordMetadata]]]
+"""Gives a producer a record; returns the future of its place."""
+
+READ_BACKOFF_S = 0.2
+"""The pause after an error of a consumer, so that an outage is no busy loop."""
 
 CLOSE_S = 0.25
 """Seconds for the goodbyes of connections. Over TLS, event loops wait 30 s for the other side's."""
+
+log = logging.getLogger(__name__)
+
+
+def write_if_open(write: Write) -> Write:
+    """Return the method, raising `KafkaConnectionError` for a connection that was closed; others raise `OSError`.
+
+    A broker that is killed resets its connections. For a pass or two of the event loop aiokafka still takes such a
+    connection for open. Written to it, asyncio drops the bytes, and the request fails once the loss is noticed; uvloop
+    raises `RuntimeError`, which would end aiokafka's task that fetches or sends. `KafkaConnectionError` is the error
+    that aiokafka repeats a request after.
+    """
+
+    @wraps(write)
+    def write_or_fail(connection: Any, *what: Any, **how: Any) -> Any:
+        try:
+            return write(connection, *what, **how)
+        except KafkaError:
+            raise
+        except RuntimeError as closed:
+            connection.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"the connection was closed: {closed}") from closed
+
+    return write_or_fail
+
+
+async def fetch_until_closed(fetcher: Any, fetch: Callable[[], Awaitable[None]], first: Awaitable[None]) -> None:
+    """Wait for the `first` run of a fetcher's task; run `fetch` after each one that an error has ended.
+
+    An error that aiokafka does not expect ends that task, and is only logged: each later poll of its consumer returns
+    nothing, as if nothing were left. The next run begins where the consumer is: it skips and repeats nothing.
+    """
+    run = first
+    while True:
+        try:
+            await run
+        except KafkaError as problem:
+            log.warning("reading from Kafka ended by %r, it begins again", problem.__cause__ or problem)
+            # The others are cancelled by the new run; one that ended by the error would end that, too.
+            fetcher._pending_tasks = {task for task in fetcher._pending_tasks if not task.done()}  # noqa: SLF001
+            await asyncio.sleep(READ_BACKOFF_S)
+            run = fetch()
+        else:
+            return
+
 
 _send = write_if_open(AIOKafkaConnection.send)
 
@@ -111,3 +165,53 @@ async def _close(client: Any, close: Any) -> None:
             if writer is not None:
                 writer.transport.abort()
     await closing
+
+
+class RenewedProducer:
+    """A producer, and its successor when Kafka has lost count of its records.
+
+    An idempotent producer numbers its records. Where Kafka refuses one, as it does if its timestamp is too far ahead,
+    aiokafka goes on with the next number, and Kafka refuses all later ones of that partition as out of order, for ever.
+    """
+
+    def __init__(self, make: Callable[[], AIOKafkaProducer], stop: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+        """`make` returns a producer that is not started; `stop` ends one within a limited time."""
+        self._make = make
+        self._stop = stop
+        self.current = make()
+        self._renewing = asyncio.Lock()
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    async def send(self, hand_over: HandOver) -> RecordMetadata:
+        """Write a record, once more where it was refused as out of order. Raises KafkaError.
+
+        Cancellation does not take it back.
+        """
+        producer = self.current
+        try:
+            return await asyncio.shield(await hand_over(producer))
+        except OutOfOrderSequenceNumber:
+            await self._renew(producer)
+            return await asyncio.shield(await hand_over(self.current))
+
+    async def stop(self) -> None:
+        """Flush, and disconnect."""
+        await self._stop(self.current)
+        if self._stopping:
+            await asyncio.wait(self._stopping)
+
+    async def _renew(self, refused: AIOKafkaProducer) -> None:
+        """Start another one, unless that was done for an earlier record."""
+        async with self._renewing:
+            if self.current is not refused:
+                return
+            successor = self._make()
+            try:
+                await successor.start()
+            except BaseException:
+                await self._stop(successor)
+                raise
+            self.current = successor
+            ending = asyncio.create_task(self._stop(refused))
+            self._stopping.add(ending)
+            ending.add_done_callback(self._stopping.discard)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from modestream_client.calls.memory_calls import MemoryCalls
-from modestream_client.http.transport import HttpTransport
+from modestream_client.calls import MemoryCalls
+from modestream_client.http.client import HttpTransport
 from starlette.routing import BaseRoute
 
 from agents.commands.admit import Admit

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from modestream_client.calls.memory_calls import MemoryCalls
+from modestream_client.calls import MemoryCalls
 from modestream_client.failures import MemoryUnreachable
 
 from bench.faults.cluster import Brokers

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
-from modestream_client.kafka.closed_connections import write_if_open
+from modestream_client.kafka.own_clients import write_if_open
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 

@@ -15,7 +15,6 @@ from modestream_client import (
     MemoryTimeout,
     MemoryUnreachable,
 )
-from modestream_client.http import transport
 
 Answers = Callable[[httpx.Request], httpx.Response]
 
@@ -94,7 +93,7 @@ async def test_504_is_a_timeout(answer: httpx.Response) -> None:
 
 
 async def test_silent_gateway_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "ANSWER_MARGIN_S", 0.05)
+    monkeypatch.setattr("modestream_client.http.client.ANSWER_MARGIN_S", 0.05)
 
     async def silent(request: httpx.Request) -> httpx.Response:
         if request.url.path != "/v1/me":
@@ -126,7 +125,7 @@ async def test_call_outside_of_its_block_raises() -> None:
 
 
 async def test_run_beyond_a_wait_is_begun_and_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "POLL_INTERVAL_S", 0)
+    monkeypatch.setattr("modestream_client.http.client.POLL_INTERVAL_S", 0)
     left = iter([202, 202, 200])
     job = {"job_id": "rebuild-0-1", "processed": 4, "skipped": 0, "failed": 0}
     # An address of another host: the key must not go there.

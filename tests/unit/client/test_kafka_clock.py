@@ -1,7 +1,7 @@
 """The client keeps to Kafka's time where the own clock is wrong."""
 
 import pytest
-from modestream_client.kafka.clock import MAX_DIFFERENCE_MS, MAX_DISAGREEING, KafkaClock
+from modestream_client.kafka.connection import MAX_DIFFERENCE_MS, MAX_DISAGREEING, KafkaClock
 
 HOUR_MS = 3_600_000
 

@@ -11,9 +11,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from modestream_client.kafka import own_clients
-from modestream_client.kafka.closed_connections import write_if_open
-from modestream_client.kafka.ended_fetches import fetch_until_closed
-from modestream_client.kafka.own_clients import OwnConsumer, correct_connections
+from modestream_client.kafka.own_clients import OwnConsumer, correct_connections, fetch_until_closed, write_if_open
 
 
 class SilentConnection:
@@ -86,7 +84,7 @@ async def test_other_clients_of_the_process_stay_as_they_are() -> None:
 
 
 async def test_fetching_begins_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modestream_client.kafka.ended_fetches.READ_BACKOFF_S", 0)
+    monkeypatch.setattr("modestream_client.kafka.own_clients.READ_BACKOFF_S", 0)
     runs: list[str] = []
 
     async def run(name: str, *, fails: bool = False) -> None:

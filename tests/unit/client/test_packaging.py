@@ -104,7 +104,7 @@ UNPACK = """
 from aiokafka.codec import has_zstd, zstd_decode, zstd_encode
 import aiokafka.conn
 before = vars(aiokafka.conn.AIOKafkaConnection).copy()
-import modestream_client.memory_client
+import modestream_client.kafka.client
 assert vars(aiokafka.conn.AIOKafkaConnection) == before
 print(has_zstd() and zstd_decode(zstd_encode(b"text")).decode())
 """

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import InvalidTimestampError, KafkaConnectionError, OutOfOrderSequenceNumber
-from modestream_client.kafka.producer import RenewedProducer
+from modestream_client.kafka.own_clients import RenewedProducer
 
 
 class Producer:

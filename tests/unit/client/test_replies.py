@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from modestream_client.failures import MemoryClosed
-from modestream_client.kafka.replies import PendingReplies
+from modestream_client.kafka.connection import PendingReplies
 
 
 async def test_request_gets_the_reply_with_its_correlation_id() -> None:

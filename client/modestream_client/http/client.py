@@ -1,21 +1,27 @@
-"""The transport over the gateway: each record is one HTTP request, each answer its reply.
+"""The client over the gateway: the calls of `MemoryClient`, with the same results and errors.
 
-`Prefer: wait` carries the timeout. The places of written turns are remembered by user, so that a query can read after
-them. What runs longer than the gateway waits is begun, and asked for until it ends.
+    async with HttpMemoryClient("http://127.0.0.1:8080", user_id="u1") as memory:
+        await memory.remember("The deploy target is fly.io now.", speaker="Ana")
+        answer = await memory.retrieve("where do we deploy?")
+        print(answer.hits[0].text)
+
+Needs the extra `http`: `pip install './client[http]'`. A query sees the earlier writes of this client, and with
+`read_after` those of any other client. A client belongs to one event loop, is meant to stay open, and serves any number
+of concurrent calls and users.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import httpx
 
 from modestream_client.answers import Reply, unreadable_reply
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from modestream_client.calls import MemoryCalls
+from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from modestream_client.http.composed import compose
-from modestream_client.http.problems import failure_of, reply_of_answer
-from modestream_client.http.routes import Route, route_of
+from modestream_client.http.routes import Route, compose, failure_of, reply_of_answer, route_of
 from modestream_client.records import TURNS_TOPIC, Written
 from modestream_client.transport import OWN_WRITES, HeadersOf, Json, ReadAfter
 
@@ -56,7 +62,7 @@ class HttpTransport:
         self._key_headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._timeout = timeout
         self._headers_of = headers or dict[str, str]
-        self._given = client
+        self._shared_client = client
         self._client: httpx.AsyncClient | None = None
         self._last_turn: dict[str, Written] = {}
 
@@ -66,7 +72,7 @@ class HttpTransport:
         Raises `MemoryUnreachable`, or `MemoryServiceError` with code `unauthenticated`.
         """
         limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
-        self._client = self._given or httpx.AsyncClient(limits=limits)
+        self._client = self._shared_client or httpx.AsyncClient(limits=limits)
         try:
             async with _limited(self._timeout):
                 _reply(await self._send(Route("GET", "/v1/me"), {}), {})
@@ -80,7 +86,7 @@ class HttpTransport:
     async def close(self) -> None:
         """Disconnect."""
         client, self._client = self._client, None
-        if client is not None and client is not self._given:
+        if client is not None and client is not self._shared_client:
             await client.aclose()
 
     async def resolve_read_after(self, user_id: str, read_after: ReadAfter) -> str | None:
@@ -115,7 +121,15 @@ class HttpTransport:
         if (composed := compose(record, lambda part: self._ask(part, limit))) is not None:
             return await composed, None
         reply = await self._ask(record, limit)
-        return (reply, self._note_turn(record, reply)) if topic == TURNS_TOPIC else (reply, None)
+        if topic != TURNS_TOPIC:
+            return reply, None
+        try:
+            place = Written.parse(reply.result["read_after"])
+        except (KeyError, TypeError, MemoryServiceError) as problem:
+            raise unreadable_reply(problem) from problem
+        user = self._boundary.name(record["scope"])
+        self._last_turn[user] = max(place, self._last_turn.get(user, place))
+        return reply, place
 
     async def _ask(self, record: Json, limit: float) -> Reply:
         route = route_of(record, self._boundary)
@@ -125,7 +139,10 @@ class HttpTransport:
             answer = await self._send(route, {"Prefer": prefer})
             while answer.status_code == httpx.codes.ACCEPTED:
                 await asyncio.sleep(POLL_INTERVAL_S)
-                answer = await self._send(Route("GET", _place_of_run(answer)), {})
+                if not (location := answer.headers.get("location")):
+                    raise unreadable_reply(KeyError("Location"))
+                # Of the address its path alone, so that the key stays here.
+                answer = await self._send(Route("GET", httpx.URL(location).raw_path.decode("ascii")), {})
         return _reply(answer, record)
 
     async def _send(self, route: Route, headers: Mapping[str, str]) -> httpx.Response:
@@ -143,15 +160,6 @@ class HttpTransport:
             raise MemoryUnreachable(
                 f"no connection to the gateway at {self._url}: {problem!r}: is it up (`python -m streams up`)?"
             ) from problem
-
-    def _note_turn(self, record: Json, reply: Reply) -> Written:
-        try:
-            place = Written.parse(reply.result["read_after"])
-        except (KeyError, TypeError, MemoryServiceError) as problem:
-            raise unreadable_reply(problem) from problem
-        user = self._boundary.name(record["scope"])
-        self._last_turn[user] = max(place, self._last_turn.get(user, place))
-        return place
 
 
 def _reply(answer: httpx.Response, record: Json) -> Reply:
@@ -172,9 +180,43 @@ async def _limited(limit: float) -> AsyncIterator[None]:
         ) from None
 
 
-def _place_of_run(answer: httpx.Response) -> str:
-    """Return the path where a run's answer will be; of an address its path alone, so that the key stays here."""
-    location = answer.headers.get("location")
-    if not location:
-        raise unreadable_reply(KeyError("Location"))
-    return httpx.URL(location).raw_path.decode("ascii")
+class HttpMemoryClient(MemoryCalls):
+    """Calls of the memory service through its gateway, used as `async with HttpMemoryClient(…) as memory`.
+
+    Parameters
+    ----------
+    url
+        The gateway's address, such as `http://127.0.0.1:8080`.
+    key
+        The key, `ms_…`; a gateway that listens on loopback alone may need none.
+    user_id, project_id, scope, boundary
+        As in `MemoryClient`.
+    timeout
+        Limit of a call in seconds. The gateway waits for at most 60 s; jobs and consolidations that may take longer are
+        begun, and asked for until they end.
+    headers
+        Called for each request; returns further headers, such as `traceparent`.
+    client
+        An `httpx.AsyncClient` of the program, for proxies and certificates of its own; stays open.
+
+    Differences from `MemoryClient`: the key says what the caller may do, so that `principal` is a ValueError; an error
+    of the gateway can also have the codes `unauthenticated` and `too_many_requests`; what the gateway has
+    no route for (`rename_category`, and unknown commands) is a ValueError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        user_id: UserId | None = None,
+        project_id: str = "default",
+        timeout: float = DEFAULT_TIMEOUT_S,
+        scope: Mapping[str, str] | None = None,
+        boundary: Sequence[str] = USER_BOUNDARY,
+        headers: HeadersOf | None = None,
+        client: httpx.AsyncClient | None = None,
+    ) -> None:
+        fields = BoundaryFields(boundary)
+        transport = HttpTransport(url, key, timeout, headers, client, fields)
+        super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)

@@ -1,22 +1,33 @@
-"""Request and reply over Kafka: send a record, wait for its reply.
+"""The client over Kafka: a request is a record, its reply comes from the shared reply topic.
 
-A request is a JSON object with a scope; it ends with its reply or one of the client's errors, within the timeout. Each
-record is keyed by its boundary. The offsets of written turns are remembered by boundary, also after a timeout, so that
-a query can read after them.
+    async with MemoryClient("127.0.0.1:9092", user_id="u1") as memory:
+        await memory.remember("The deploy target is fly.io now.", speaker="Ana")
+        answer = await memory.retrieve("where do we deploy?")
+        print(answer.hits[0].text)
+
+Every call ends with its result or with one of the errors of `modestream_client.failures`, within its timeout. A query
+sees the earlier writes of this client (read your own writes). A client belongs to one event loop, is meant to stay
+open, and serves any number of concurrent calls and users.
 """
 
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 
 from modestream_client.answers import Json, Reply, reply_of
 from modestream_client.boundary import USER_BOUNDARY, BoundaryFields
+from modestream_client.calls import MemoryCalls
+from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
-from modestream_client.kafka.connection import REPLIES_TOPIC, Connection, open_connection
-from modestream_client.kafka.replies import CORRELATION_ID, PendingReplies, PendingReply
+from modestream_client.kafka.connection import (
+    CORRELATION_ID,
+    REPLIES_TOPIC,
+    Connection,
+    PendingReplies,
+    open_connection,
+)
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.records import TURNS_TOPIC, Written, invalid_read_after, with_identity
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
@@ -76,19 +87,18 @@ class KafkaTransport:
         """
         if read_after == OWN_WRITES:
             return self._last_turn.get(self._boundary.key_of(user_id))
-        return await self._offset_in(user_id, read_after) if isinstance(read_after, str) else read_after
+        if not isinstance(read_after, str):
+            return read_after
+        place = Written.parse(read_after)
+        if place.partition != await self.partition_of(user_id):
+            raise invalid_read_after(f"{read_after!r} is not in the partition of this user")
+        return place.offset
 
     async def partition_of(self, user_id: str) -> int:
         """Return the partition of the user's records."""
         key = self._boundary.key_of(user_id).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return await self._connected().partition_of(self._prefix + TURNS_TOPIC, key)
-
-    async def _offset_in(self, user_id: str, read_after: str) -> int:
-        place = Written.parse(read_after)
-        if place.partition != await self.partition_of(user_id):
-            raise invalid_read_after(f"{read_after!r} is not in the partition of this user")
-        return place.offset
 
     async def write(self, topic: str, record: Json, *, principal: str | None = None, timeout: float | None) -> Written:
         """Send a record without a reply address and wait for Kafka's acknowledgement."""
@@ -106,37 +116,53 @@ class KafkaTransport:
         connection, limit = self._connected(), self._limit(timeout)
         with self._replies.expect() as pending:
             written = None
-            headers = [*self._own_headers(principal), *_headers(connection, pending, limit if deadline else None)]
+            headers = [
+                *self._own_headers(principal),
+                ("reply_to", connection.reply_topic.encode()),
+                ("reply_partition", str(connection.reply_partition).encode()),
+                (CORRELATION_ID, pending.correlation_id),
+            ]
+            if deadline:
+                headers.append(("deadline", str(round(connection.clock.now_ms() + limit * 1000)).encode()))
             try:
                 async with asyncio.timeout(limit):
                     written = await self._send(connection, topic, record, headers)
                     reply = await pending.reply
             except TimeoutError:
-                raise self._unanswered(topic, written, limit) from None
+                if written is None:
+                    raise self._unacknowledged(topic, limit) from None
+                raise MemoryTimeout(
+                    f"no reply within {limit:g} s to the record at offset {written.offset} of {self._prefix}{topic}, "
+                    f"partition {written.partition}: is a worker running, and how far is it behind? "
+                    "Kafka has the record; a retry is safe."
+                ) from None
         return reply_of(reply), written
 
     async def _send(
         self, connection: Connection, topic: str, record: Json, headers: list[tuple[str, bytes]]
     ) -> Written:
         boundary = self._boundary.key(record["scope"])
-        on_offset = _ignore
-        if topic == TURNS_TOPIC:
-            on_offset = partial(self._record_turn, boundary)
+        is_turn = topic == TURNS_TOPIC
+        if is_turn:
             record = with_identity(record, connection.clock.now_ms())
+
+        def note_offset(offset: int) -> None:
+            if is_turn:
+                self._last_turn[boundary] = max(offset, self._last_turn.pop(boundary, -1))
+                if len(self._last_turn) > MAX_LAST_TURNS:
+                    self._last_turn.popitem(last=False)
+
         # Not orjson, as a library's dependency; integers beyond 64 bits are sent, and NaN is an error.
         encoded = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
-            return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))
+            return Written(
+                *await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, note_offset)
+            )
 
     def _own_headers(self, principal: str | None) -> list[tuple[str, bytes]]:
         caller = self._principal if principal is None else principal
         named = {**self._headers_of(), **({} if caller is None else {PRINCIPAL_HEADER: caller})}
         return [(name, value.encode()) for name, value in named.items()]
-
-    def _record_turn(self, boundary: str, offset: int) -> None:
-        self._last_turn[boundary] = max(offset, self._last_turn.pop(boundary, -1))
-        if len(self._last_turn) > MAX_LAST_TURNS:
-            self._last_turn.popitem(last=False)
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -153,30 +179,6 @@ class KafkaTransport:
             is_written=False,
         )
 
-    def _unanswered(self, topic: str, written: Written | None, limit: float) -> MemoryTimeout:
-        if written is None:
-            return self._unacknowledged(topic, limit)
-        return MemoryTimeout(
-            f"no reply within {limit:g} s to the record at offset {written.offset} of {self._prefix}{topic}, "
-            f"partition {written.partition}: is a worker running, and how far is it behind? "
-            "Kafka has the record; a retry is safe."
-        )
-
-
-def _ignore(_: int) -> None:
-    """`read_after` names turns only."""
-
-
-def _headers(connection: Connection, pending: PendingReply, limit: float | None) -> list[tuple[str, bytes]]:
-    headers = [
-        ("reply_to", connection.reply_topic.encode()),
-        ("reply_partition", str(connection.reply_partition).encode()),
-        (CORRELATION_ID, pending.correlation_id),
-    ]
-    if limit is not None:
-        headers.append(("deadline", str(round(connection.clock.now_ms() + limit * 1000)).encode()))
-    return headers
-
 
 @contextmanager
 def _unreachable(check: str) -> Iterator[None]:
@@ -184,3 +186,73 @@ def _unreachable(check: str) -> Iterator[None]:
         yield
     except MemoryUnreachable as problem:
         raise MemoryUnreachable(f"{problem}: {check}") from problem
+
+
+class MemoryClient(MemoryCalls):
+    """A connection to the memory service, used as `async with MemoryClient(…) as memory`.
+
+    Parameters
+    ----------
+    bootstrap
+        Kafka's address, such as `127.0.0.1:9092`; several are separated by commas.
+    user_id
+        The user of calls that name none.
+    project_id
+        The project of calls that name none.
+    topic_prefix
+        The prefix of the service's topic names. A deployment that replaces it has another one.
+    timeout
+        Limit of a call in seconds, opening and closing included.
+    principal
+        The caller, for a service with an authorization file; every call can name another.
+    scope
+        Values of further fields of the service's scope model, for every call.
+    boundary
+        The boundary fields of the service's scope model, in declared order. With others than `user_id` a user is their
+        values, `{"organization_id": "acme", "user_id": "u1"}`, or their canonical string, `acme/u1`.
+    headers
+        Called for each record; returns further headers of it, such as `traceparent`.
+    security
+        TLS and SASL; default: neither.
+
+    Every method takes a `timeout` in seconds and a `principal` for that call, and raises a `MemoryClientError`:
+    `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        user_id: UserId | None = None,
+        project_id: str = "default",
+        topic_prefix: str = "memory.",
+        timeout: float = DEFAULT_TIMEOUT_S,
+        principal: str | None = None,
+        scope: Mapping[str, str] | None = None,
+        boundary: Sequence[str] = USER_BOUNDARY,
+        headers: HeadersOf | None = None,
+        security: KafkaSecurity | None = None,
+    ) -> None:
+        fields = BoundaryFields(boundary)
+        self._kafka = KafkaTransport(bootstrap, topic_prefix, timeout, principal, headers, security, fields)
+        super().__init__(self._kafka, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+
+    async def request(
+        self,
+        topic: str,
+        value: Json,
+        *,
+        principal: str | None = None,
+        timeout: float | None = None,
+        deadline: bool = True,
+    ) -> tuple[Reply, Written]:
+        """Send any record with a `scope` and wait for its reply; return that and the record's place.
+
+        `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
+        a turn is stored all the same, without a reply.
+        """
+        return await self._kafka.request(topic, value, principal=principal, timeout=timeout, deadline=deadline)
+
+    async def partition_of(self, user_id: UserId) -> int:
+        """Return the partition of the user's records, the same on every topic."""
+        return await self._kafka.partition_of(self._users(user_id)[0])
