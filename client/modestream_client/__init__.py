@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         MemoryUnreachable,
     )
     from modestream_client.hits import ListedConversation, ListedMemory, ListedProject, WholeMemory
-    from modestream_client.http.client import HttpMemoryClient
-    from modestream_client.kafka.client import MemoryClient
+    from modestream_client.http.client import HttpMemoryClient, SyncHttpMemoryClient
+    from modestream_client.kafka.client import MemoryClient, SyncMemoryClient
     from modestream_client.kafka.security import KafkaSecurity
     from modestream_client.records import Written
     from modestream_client.results import DeclaredModes, MemoryMap, ShownMode
@@ -31,9 +31,9 @@ _MODULES = {
     "calls": ("MemoryCalls",),
     "failures": ("MemoryClientError", "MemoryClosed", "MemoryServiceError", "MemoryTimeout", "MemoryUnreachable"),
     "hits": ("ListedConversation", "ListedMemory", "ListedProject", "WholeMemory"),
-    "http.client": ("HttpMemoryClient",),
+    "http.client": ("HttpMemoryClient", "SyncHttpMemoryClient"),
     "kafka.security": ("KafkaSecurity",),
-    "kafka.client": ("MemoryClient",),
+    "kafka.client": ("MemoryClient", "SyncMemoryClient"),
     "records": ("Written",),
     "results": ("DeclaredModes", "MemoryMap", "ShownMode"),
     "runs": ("Run", "RunList"),
@@ -66,6 +66,8 @@ __all__ = [
     "Run",
     "RunList",
     "ShownMode",
+    "SyncHttpMemoryClient",
+    "SyncMemoryClient",
     "Transport",
     "WholeMemory",
     "Written",

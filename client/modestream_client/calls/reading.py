@@ -79,6 +79,7 @@ class ReadingCalls(Session):
         self,
         query: str,
         *,
+        user_id: UserId | None = None,
         users: UserId | Sequence[UserId] | None = None,
         projects: str | Sequence[str] | None = None,
         scope: ScopeSelector | None = None,
@@ -110,9 +111,8 @@ class ReadingCalls(Session):
         ----------
         query
             A question or search terms.
-        users
-            One user or several. Several users take one concurrent request each; their hits are merged by rank to
-            `top_k`.
+        user_id, users
+            One user, or several: each takes a concurrent request, and the hits are merged by rank to `top_k`.
         projects
             One project, several, or `"*"` for all.
         scope
@@ -150,7 +150,9 @@ class ReadingCalls(Session):
             False: the first failed request fails the call. True: a failed request becomes a warning, and the call
             fails only if the requests of all users failed.
         """
-        user_ids = self._users(users)
+        if user_id is not None and users is not None:
+            raise ValueError("a question is for one `user_id` or several `users`: pass either")
+        user_ids = self._users(user_id if users is None else users)
         if read_after not in (None, OWN_WRITES) and len(user_ids) > 1:
             raise ValueError("read_after is an offset in one user's partition: pass one user with it")
         fields = {

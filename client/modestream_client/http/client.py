@@ -23,6 +23,7 @@ from modestream_client.calls.session import DEFAULT_TIMEOUT_S, UserId
 from modestream_client.failures import MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
 from modestream_client.http.routes import Route, compose, failure_of, reply_of_answer, route_of
 from modestream_client.records import TURNS_TOPIC, Written
+from modestream_client.sync import SyncMemoryCalls, constructed_as
 from modestream_client.transport import OWN_WRITES, HeadersOf, Json, ReadAfter
 
 MAX_WAIT_S = 60.0
@@ -220,3 +221,14 @@ class HttpMemoryClient(MemoryCalls):
         fields = BoundaryFields(boundary)
         transport = HttpTransport(url, key, timeout, headers, client, fields)
         super().__init__(transport, user_id=user_id, project_id=project_id, scope=scope, boundary=fields)
+
+
+class SyncHttpMemoryClient(SyncMemoryCalls):
+    """`HttpMemoryClient` without `await`, used as `with SyncHttpMemoryClient(…) as memory`, from any number of threads.
+
+    `headers` is called in the client's own thread, with the context variables of the caller. A `client` of the program
+    is used by this client's event loop alone.
+    """
+
+    @constructed_as(HttpMemoryClient)
+    def __init__(self) -> None: ...

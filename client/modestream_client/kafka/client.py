@@ -30,6 +30,7 @@ from modestream_client.kafka.connection import (
 )
 from modestream_client.kafka.security import KafkaSecurity
 from modestream_client.records import TURNS_TOPIC, Written, invalid_read_after, with_identity
+from modestream_client.sync import SyncMemoryCalls, constructed_as, without_await
 from modestream_client.transport import OWN_WRITES, HeadersOf, ReadAfter
 
 MAX_LAST_TURNS = 100_000
@@ -54,7 +55,7 @@ class KafkaTransport:
     ) -> None:
         """`boundary` are the boundary fields of the service's scopes, of which keys are made."""
         self._boundary = boundary
-        self._bootstrap = bootstrap
+        self._bootstrap = bootstrap.replace("kafka://", "")
         self._prefix = topic_prefix
         self._timeout = timeout
         self._principal = principal
@@ -194,7 +195,7 @@ class MemoryClient(MemoryCalls):
     Parameters
     ----------
     bootstrap
-        Kafka's address, such as `127.0.0.1:9092`; several are separated by commas.
+        Kafka's address, such as `127.0.0.1:9092` or `kafka://127.0.0.1:9092`; several are separated by commas.
     user_id
         The user of calls that name none.
     project_id
@@ -256,3 +257,16 @@ class MemoryClient(MemoryCalls):
     async def partition_of(self, user_id: UserId) -> int:
         """Return the partition of the user's records, the same on every topic."""
         return await self._kafka.partition_of(self._users(user_id)[0])
+
+
+class SyncMemoryClient(SyncMemoryCalls):
+    """`MemoryClient` without `await`, used as `with SyncMemoryClient(…) as memory`, from any number of threads.
+
+    `headers` is called in the client's own thread, with the context variables of the caller.
+    """
+
+    @constructed_as(MemoryClient)
+    def __init__(self) -> None: ...
+
+    request = without_await(MemoryClient.request)
+    partition_of = without_await(MemoryClient.partition_of)

@@ -53,6 +53,11 @@ async def test_open_without_a_broker_says_what_to_check() -> None:
             pass
 
 
+async def test_a_question_takes_one_user_or_several() -> None:
+    with pytest.raises(ValueError, match="either"):
+        await MemoryClient(CLOSED_PORT).retrieve("x", user_id="u1", users=["u2"])
+
+
 async def test_call_without_a_user_raises() -> None:
     memory = MemoryClient(CLOSED_PORT)
     with pytest.raises(ValueError, match="user_id"):
