@@ -20,7 +20,7 @@ from bench.lists import measure_lists
 from bench.retrieval import measure_callers, measure_index_queries_s, measure_questions_s, request_bytes
 from bench.server import ServerAddress, ServerLoad, measure_server
 from streams.up.broker import KafkaInstallation
-from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
+from streams.up.installing import default_cache_dir, installed_class_path, locked_jars
 
 ASKER = "asker-0"
 """The user of the timed questions: the first one of the label `asker`."""

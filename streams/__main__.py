@@ -174,8 +174,7 @@ def _worker(options: argparse.Namespace, settings: Settings) -> int:
         fleet = _fleet_options(settings.data_dir, options.processes, settings)
         return asyncio.run(run_workers(fleet, settings.data_dir))
     with exempt_from_collection():
-        from streams.observability.lifecycle import run_logged
-        from streams.observability.logs import configure_logs
+        from streams.observability.logs import configure_logs, run_logged
         from streams.up.replacement import wait_for_begin
         from streams.worker import run_worker
 
@@ -196,8 +195,7 @@ def _gateway(options: argparse.Namespace, _settings: Settings) -> int:
         from gateway.server import run_gateway
         from gateway.service.tracing import add_request_fields
         from gateway.settings import GatewaySettings
-        from streams.observability.lifecycle import run_logged
-        from streams.observability.logs import configure_logs
+        from streams.observability.logs import configure_logs, run_logged
 
     chosen = read_settings(GatewaySettings)
     check_security(chosen.kafka_security)
@@ -261,7 +259,7 @@ def _asyncapi(_options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.api_docs.json_schemas import build_json_schemas
+    from streams.api_docs.asyncapi import build_json_schemas
 
     return _print(build_json_schemas(settings))
 

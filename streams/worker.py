@@ -59,8 +59,7 @@ from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
 from streams.flow.support.pipeline_history import PipelineHistory
 from streams.foreground import Foreground
-from streams.observability.http_server import MonitoringServer
-from streams.observability.liveness import StallDetector
+from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.metrics import Meters
 from streams.retention import LogRetention
 from streams.runtime.aiokafka_patches import patch_aiokafka

@@ -16,8 +16,8 @@ from bench.faults.cluster import Cluster, KeptProcess, new_cluster
 from bench.faults.load import Load
 from bench.faults.row import Act, Fault
 from bench.faults.world import World
-from streams.up.liveness import answers_http
-from streams.up.ports import free_port
+from streams.up.layout import free_port
+from streams.up.supervised import answers_http
 
 JUMP_S = 3700
 """An hour and a bit: Kafka refuses records whose timestamp is more than an hour ahead of its own clock."""

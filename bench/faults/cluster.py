@@ -17,10 +17,8 @@ from typing import Any, TypeVar
 from bench.faults.world import Models
 from bench.harness.system import ROOT
 from streams.up.broker import LOG4J_CONFIG, KafkaInstallation, is_broker_reachable, new_cluster_id, server_properties
-from streams.up.installing import install_kafka
-from streams.up.jars import default_cache_dir
-from streams.up.layout import Layout
-from streams.up.ports import free_port
+from streams.up.installing import default_cache_dir, install_kafka
+from streams.up.layout import Layout, free_port
 
 RESTART_PAUSE_S = 0.5
 POLL_S = 0.2

@@ -15,7 +15,7 @@ from bench.faults.cluster import Cluster, KeptProcess, new_cluster
 from bench.faults.load import Load
 from bench.faults.row import Fault
 from bench.faults.world import World
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 
 PAUSE_S, AWAY_S = 20.0, 120.0
 SERVER_LOG, SERVER_DATA = "qdrant.log", "qdrant"

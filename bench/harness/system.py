@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.child_system import ready_addresses, start_up
+from streams.up.supervisor import ready_addresses, start_up
 
 ROOT = Path(__file__).parents[2]
 """The root of the project."""

@@ -28,8 +28,7 @@ from streams.adapters.policy_file import PolicyFile
 from streams.adapters.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_index import EdgeResources, PartitionedIndex
 from streams.foreground import Foreground
-from streams.observability.metrics import Meters
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import Meters, ModelMeters
 from streams.runtime.fence import running_time
 from streams.settings import Settings
 

@@ -5,10 +5,9 @@ import os
 import signal
 from pathlib import Path
 
-from streams.demo.page import window_lines
-from streams.demo.script import run_demo
+from streams.demo.script import run_demo, window_lines
 from streams.settings import Settings
-from streams.up.child_system import ready_addresses, start_up
+from streams.up.supervisor import ready_addresses, start_up
 
 SYSTEM_STOP_TIMEOUT_S = 45.0
 """Limit of a clean end: worker and broker have 20 s each."""

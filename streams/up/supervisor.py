@@ -2,7 +2,7 @@
 
 Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT http=http://127.0.0.1:HTTP_PORT`; all other
 messages go to standard error. `streams restart` has the supervisor of a data directory restart its workers one after
-another, and waits.
+another, and waits. `start_up` runs it as the child of another program, such as the demo or a benchmark, on free ports.
 Guaranteed: one supervisor for each data directory; children that die are restarted; after SIGINT, SIGTERM or SIGHUP
 nothing is left running; children that survive a SIGKILL are ended by the next start.
 """
@@ -10,8 +10,10 @@ nothing is left running; children that survive a SIGKILL are ended by the next s
 import asyncio
 import os
 import signal
+import sys
 import time
-from collections.abc import Coroutine
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,8 @@ import orjson
 from schemas.failures import Unavailable
 from streams.up.console import PrintLine, print_line
 from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
-from streams.up.layout import Layout
+from streams.up.layout import Layout, free_port, is_free
 from streams.up.ownership import StartRefused, end_orphans, hold_data_dir, supervisor_of
-from streams.up.ports import is_free
 from streams.up.system import UpOptions, run_system
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -140,3 +141,31 @@ def _progress(layout: Layout) -> tuple[str, str]:
     except FileNotFoundError:
         return "", ""
     return progress["state"], progress["worker"]
+
+
+READY = "ready "
+
+
+async def start_up(
+    data_dir: Path, environment: Mapping[str, str], cwd: Path | None = None, *, workers: int = 1
+) -> Process:
+    """Start `streams up` with the broker and the gateway on free ports; its standard output is a pipe."""
+    options = ("--port", str(free_port()), "--http-port", "0", "--workers", str(workers))
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), *options),
+        stdout=PIPE,
+        env=environment,
+        cwd=cwd,
+        # Ctrl-C reaches only this process, which stops the child once.
+        start_new_session=True,
+    )
+
+
+async def ready_addresses(up: Process) -> Mapping[str, str] | None:
+    """Wait for the ready line and return its addresses, `bootstrap` and `http`; None if the system ends before."""
+    assert up.stdout is not None
+    async for line in up.stdout:
+        text = line.decode().strip()
+        if text.startswith(f"{READY}bootstrap="):
+            return dict(pair.split("=", 1) for pair in text.removeprefix(READY).split())
+    return None

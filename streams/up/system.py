@@ -17,12 +17,9 @@ from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
 from streams.up.child import Child
 from streams.up.console import PrintLine, print_line
 from streams.up.fleet import Fleet, FleetOptions, rotate_logs, run_together
-from streams.up.installing import install_kafka
-from streams.up.jars import default_cache_dir
-from streams.up.layout import Layout
-from streams.up.liveness import answers_http
-from streams.up.ports import choose_http_port
-from streams.up.supervised import ServiceSpec, SupervisedChild
+from streams.up.installing import default_cache_dir, install_kafka
+from streams.up.layout import Layout, choose_http_port
+from streams.up.supervised import ServiceSpec, SupervisedChild, answers_http
 
 
 def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event) -> ServiceSpec:

@@ -14,10 +14,9 @@ import orjson
 from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.child import Child
 from streams.up.layout import Layout
-from streams.up.liveness import LivenessMonitor, fetch, probe_liveness
 from streams.up.ownership import FIRST_WORKER
 from streams.up.replacement import Replacement
-from streams.up.supervised import ServiceSpec
+from streams.up.supervised import LivenessMonitor, ServiceSpec, fetch, probe_liveness
 
 SEVERAL_WORKERS = {
     # A model is loaded once, and the supervisor serves the metrics of all at the address of the settings.

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.keys.key_file import Key, KeyFile, digest_of, new_key
 from streams.demo.script import DEMO_USER_ID
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.browser import System, waited_for
 from tests.worlds.live.processes import spawn
 

@@ -15,7 +15,7 @@ from schemas.state.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import ModelMeters
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.model_server import ModelServer
 

@@ -12,7 +12,7 @@ from schemas.state.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import ModelMeters
 from tests.fakes.model_server import ModelServer
 
 PROMPT = Prompt(system="Describe the turn.", user="Deploying today [[code]].", version="understand-1")

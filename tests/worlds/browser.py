@@ -19,7 +19,7 @@ import httpx
 from modestream_client import MemoryClient
 
 from streams.demo.script import DEMO_USER_ID, run_demo
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 
 Result = TypeVar("Result")
 

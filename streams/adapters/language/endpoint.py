@@ -17,7 +17,7 @@ from schemas.models.language import Profile, Unanswerable
 from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 from streams.adapters.language.faults import Fault, RetryPolicy, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import ModelMeters
 
 PLACEHOLDER_API_KEY = "none"
 """The key for an own server without one: OpenAI's client needs one, and would send the one meant for OpenAI."""

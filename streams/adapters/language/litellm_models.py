@@ -9,7 +9,7 @@ from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Pro
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
 from streams.adapters.language.structured_output import CompletionRequest, InvalidAnswer, read_answer
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import ModelMeters
 
 FINISH_FILTERED, FINISH_CUT_OFF = "content_filter", "length"
 """The `finish_reason` of an answer that the provider's filter stopped, and of one that reached `max_tokens`."""

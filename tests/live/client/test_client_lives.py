@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from modestream_client import MemoryClient, MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.live.broker import RunningBroker, running_broker
 from tests.worlds.live.stand_in import SOON, StandIn, connected, silent, standing_in
 

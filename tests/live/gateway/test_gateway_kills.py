@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.live.broker import running_broker
 from tests.worlds.live.gateways import gateway_on
 from tests.worlds.live.processes import Deployment, deployed

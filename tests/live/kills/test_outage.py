@@ -6,7 +6,7 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.live.broker import running_broker
 from tests.worlds.live.flow import Flow, FlowTurn
 from tests.worlds.live.processes import Deployment, deployed, eventually

@@ -15,7 +15,7 @@ import pytest
 from streams.settings import shared_embedder_dir
 from streams.up.child import read_pid
 from streams.up.layout import Layout
-from streams.up.liveness import fetch
+from streams.up.supervised import fetch
 from tests.worlds.live.flow import Flow
 from tests.worlds.live.processes import ROOT, Deployment, eventually
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.up import jars
-from streams.up.jars import Download, Jar, installed_class_path
+from streams.up import installing
+from streams.up.installing import Download, Jar, installed_class_path
 
 CONTENT = b"the contents of a jar" * 1000
 
@@ -88,7 +88,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jars, "INITIAL_DOWNLOAD_BACKOFF_S", 0.001)
+    monkeypatch.setattr(installing, "INITIAL_DOWNLOAD_BACKOFF_S", 0.001)
     yield
     # Collect here, where the warning is expected.
     gc.collect()

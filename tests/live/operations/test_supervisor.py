@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.live.supervised import Up, eventually, is_alive, supervised
 
 

@@ -19,8 +19,7 @@ from gateway.service.meters import LIMITS
 from gateway.service.meters import Meters as GatewayMeters
 from schemas.failures import ErrorCode
 from schemas.internal.events import Embedded
-from streams.observability.metrics import Meters
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import Meters, ModelMeters
 from streams.topics import topics_with_prefix
 from streams.up.fleet_monitoring import WORKER_UP
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.keys.key_file import Key, KeyFile
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 
 ROOT = Path(__file__).parents[3]
 

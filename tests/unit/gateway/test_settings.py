@@ -11,7 +11,7 @@ from gateway.http.limits import Limits
 from gateway.identification import without_policy
 from gateway.keys.key_file import Key, KeyFile, digest_of
 from gateway.settings import GatewaySettings
-from streams.up.ports import choose_http_port, free_port
+from streams.up.layout import choose_http_port, free_port
 
 
 def settings(**given: Any) -> GatewaySettings:
@@ -56,7 +56,7 @@ def test_a_cookie_secret_that_can_be_guessed_is_refused(secret: str) -> None:
 
 
 def test_a_port_that_is_taken_is_replaced_by_a_free_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.up.ports.is_free", lambda _: False)
+    monkeypatch.setattr("streams.up.layout.is_free", lambda _: False)
     assert choose_http_port(None) != 8080
     assert choose_http_port(0) > 0
     assert choose_http_port(port := free_port()) == port

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from gateway.settings import GatewaySettings
 from schemas.version import VERSION
-from streams.observability.lifecycle import changed_settings, run_logged
+from streams.observability.logs import changed_settings, run_logged
 from streams.settings import Settings
 
 

@@ -1,6 +1,6 @@
 """Stall detection."""
 
-from streams.observability.liveness import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, STUCK_TIMEOUT_S, StallDetector
+from streams.observability.http_server import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, STUCK_TIMEOUT_S, StallDetector
 from streams.observability.metrics import AWAY_AFTER_S, AWAY_WINDOW_S, Meters
 
 

@@ -10,7 +10,7 @@ import pytest
 from gateway.settings import GatewaySettings
 from streams.settings import Settings
 from streams.up.broker import MAX_MESSAGE_BYTES, STOP_TIMEOUT_S
-from streams.up.jars import locked_jars
+from streams.up.installing import locked_jars
 from tests.builders.compose import compose_services
 
 ROOT = Path(__file__).parents[3]

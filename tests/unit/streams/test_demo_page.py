@@ -8,8 +8,16 @@ import pytest
 from modestream_client import Answer, Context, Notice
 from modestream_client.hits import Evidence, Hit
 
-from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, http_lines, question_lines
-from streams.demo.script import CONVERSATION
+from streams.demo.script import (
+    CONVERSATION,
+    RULE,
+    WIDTH,
+    answer_lines,
+    context_lines,
+    hit_lines,
+    http_lines,
+    question_lines,
+)
 
 SCRIPT: dict[str, Any] = json.loads(CONVERSATION.read_text(encoding="utf-8"))
 

@@ -22,8 +22,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.context import build_context
 from streams.flow.support.pipelines import shipped_pipelines
 from streams.foreground import Foreground
-from streams.observability.metrics import Meters
-from streams.observability.model_metrics import ModelMeters
+from streams.observability.metrics import Meters, ModelMeters
 from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.topics import topics_with_prefix

@@ -18,9 +18,7 @@ from schemas.messages.replies import SuccessReply, encode_error
 from schemas.messages.turns import TurnAccepted
 from schemas.moments import moment_of
 from schemas.version import VERSION
-from streams.api_docs.asyncapi import build_asyncapi
-from streams.api_docs.json_schemas import build_json_schemas
-from streams.api_docs.wire_headers import dead_letter_headers, request_headers
+from streams.api_docs.asyncapi import build_asyncapi, build_json_schemas, dead_letter_headers, request_headers
 from streams.settings import Settings
 from streams.wire.dead_letters import dead_letter
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition

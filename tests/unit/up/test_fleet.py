@@ -13,8 +13,8 @@ from streams.bootstrap.worker_id import load_worker_id, worker_ids
 from streams.up.child import read_pid
 from streams.up.fleet import Fleet, FleetOptions
 from streams.up.layout import Layout
-from streams.up.liveness import fetch
 from streams.up.ownership import child_names
+from streams.up.supervised import fetch
 from streams.up.workers import worker_processes
 
 WORKER = """

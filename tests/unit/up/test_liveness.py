@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.up.liveness import LivenessAnswer, LivenessMonitor, probe_liveness
+from streams.up.supervised import LivenessAnswer, LivenessMonitor, probe_liveness
 
 
 def verdicts(answers: list[LivenessAnswer], age_s: float) -> list[bool]:

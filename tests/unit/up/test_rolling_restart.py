@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from streams.up.rolling_restart import RollingRestart
+from streams.up.fleet import RollingRestart
 from streams.up.workers import ReportedStatus
 
 
@@ -22,7 +22,7 @@ class FakeWorkers:
 
 
 class FakeWorker:
-    """Implements `streams.up.rolling_restart.RestartableWorker`."""
+    """Implements `streams.up.fleet.RestartableWorker`."""
 
     def __init__(self, name: str, partition: int, workers: FakeWorkers) -> None:
         self.name = name

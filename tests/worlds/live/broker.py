@@ -10,10 +10,8 @@ from pathlib import Path
 
 from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.child import Child
-from streams.up.installing import install_kafka
-from streams.up.jars import default_cache_dir
-from streams.up.layout import Layout
-from streams.up.ports import free_port
+from streams.up.installing import default_cache_dir, install_kafka
+from streams.up.layout import Layout, free_port
 from tests.worlds.live.secured_listener import SecuredBroker, SecuredListener, create_listener
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.worlds.live.processes import eventually, spawn
 
 OUTLASTS_A_RESTART_S = 60.0

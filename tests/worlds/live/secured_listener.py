@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from streams.up.broker import KafkaBroker, escape_property
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 
 USERNAME, PASSWORD = "gateway", "known to the broker"
 

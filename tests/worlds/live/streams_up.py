@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 
 CHILDREN = ("worker", "broker", "gateway")
 

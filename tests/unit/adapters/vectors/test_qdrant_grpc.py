@@ -18,7 +18,7 @@ from streams.adapters.vectors.server.grpc_points import dense_message, rows_mess
 from streams.adapters.vectors.server.hang_guard import MAX_HANGS
 from streams.adapters.vectors.server.qdrant_index import BATCHES_AT_ONCE, QdrantIndex
 from streams.adapters.vectors.server.storage import IN_MEMORY, ServerStorage
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.builders.spaces import space_of
 from tests.fakes.qdrant_server.recorded_calls import RecordedCalls
 from tests.fakes.qdrant_server.service import serving

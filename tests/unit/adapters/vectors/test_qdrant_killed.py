@@ -13,7 +13,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
-from streams.up.ports import free_port
+from streams.up.layout import free_port
 from tests.builders.spaces import space_of
 from tests.fakes.vector_indexes import EVERYTHING, X, ids, memory, over_grpc, point
 
