@@ -12,8 +12,7 @@ from modestream_client import MemoryClientError
 from operations.backup import RestoreOptions, back_up, restore
 from operations.change_model import ModelChange, change_model
 from operations.deployment import NoDeployment, Selection
-from operations.health import show_health
-from operations.jobs import COMMANDS, JobOptions, run_jobs
+from operations.jobs import COMMANDS, JobOptions, run_jobs, show_health
 from operations.migrate import MigrateOptions, migrate
 from operations.switch import NotSwitched
 from operations.verify import verify

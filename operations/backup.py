@@ -8,9 +8,8 @@ from operations.archive import BackupLogs, BackupWriter, InvalidBackup
 from operations.copy.entries import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
-from operations.deployment import deployment_at, named_scope, read_service_record
+from operations.deployment import Progress, deployment_at, named_scope, read_service_record
 from operations.migrate import CopyRun, print_report
-from operations.progress import Progress
 from streams.settings import Settings
 
 

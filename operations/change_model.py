@@ -18,6 +18,7 @@ from modestream_client.answers import parse_as
 from modestream_client.results import DeclaredModes, FinishedJob, ModeHealth, ServiceHealth, ShownMode
 
 from operations.deployment import (
+    Progress,
     Selection,
     client_of,
     deployment_at,
@@ -27,7 +28,6 @@ from operations.deployment import (
     scope_of,
 )
 from operations.jobs import JobTotals, Journal, report, run_for_each
-from operations.progress import Progress
 from schemas.messages.boundaries import Boundary
 from schemas.state.modes import GENERAL
 from streams.settings import Settings

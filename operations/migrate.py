@@ -12,14 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
-from operations.copy.copier import NOTHING, Copier, CopyReport
+from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport
 from operations.copy.entries import EntryBuilder
 from operations.copy.kafka_source import open_logs
 from operations.copy.kafka_target import open_target
 from operations.copy.logs import CopiedRecord, Entry, LogSource, LogTarget, Outcome, Positions
-from operations.copy.position import CopyPosition
-from operations.deployment import deployment_at, named_scope
-from operations.progress import Progress
+from operations.deployment import Progress, deployment_at, named_scope
 from operations.switch import NotSwitched, check_replaced, drop, is_replaced, switch
 from schemas.internal.service import Successor, check_topic_prefix
 from schemas.messages.records import Record

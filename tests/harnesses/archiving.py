@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from agents.memory.items import forgotten_event
 from agents.rules.memory.versions import identify_turn, next_memory
-from operations.copy.archived_log import ArchivedLog
+from operations.copy.kafka_source import ArchivedLog
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.moments import moment_of

@@ -10,10 +10,9 @@ import pytest
 from modestream_client import MemoryServiceError
 
 from agents.rules.memory.versions import derive_memory_id
-from operations.copy.copier import NOTHING, Copier, CopyReport
+from operations.copy.copier import NOTHING, Copier, CopyPosition, CopyReport, PartitionLogs, PartitionPosition
 from operations.copy.entries import COPIED_FROM, EntryBuilder
 from operations.copy.logs import CopiedPlace, Entry, Log, Outcome, Positions
-from operations.copy.position import CopyPosition, PartitionLogs, PartitionPosition
 from operations.migrate import MigrateOptions
 from operations.switch import NotSwitched
 from schemas.messages.records import Record

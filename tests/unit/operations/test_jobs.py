@@ -4,8 +4,8 @@ from pathlib import Path
 from modestream_client import MemoryServiceError
 from modestream_client.results import FinishedJob
 
+from operations.deployment import Progress
 from operations.jobs import JobTotals, Journal, run_for_each
-from operations.progress import Progress
 from schemas.messages.boundaries import Boundary
 
 

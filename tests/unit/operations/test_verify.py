@@ -1,9 +1,8 @@
 import json
 
 from agents.rules.memory.versions import identify_turn, next_memory
-from operations.comparison import Differences
-from operations.log_and_table import LoggedTurns, StoredRows, find_gaps
-from operations.verify import Findings
+from operations.compare import Differences
+from operations.verify import Findings, LoggedTurns, StoredRows, find_gaps
 from schemas.messages.decoding import decode
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
