@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -228,22 +228,19 @@ class BackupWriter:
             offset = first
             while offset < end and len(lines) < SEGMENT_RECORDS and sum(map(len, lines)) < SEGMENT_BYTES:
                 records, offset = await self._source.read(place, offset, READ_RECORDS)
-                lines += [line_of(self._without_forgotten(place, record)) for record in records]
-            self._add(place, first, offset, lines)
+                for record in records:
+                    built = self._builder.build(place[0], record)
+                    if isinstance(built, Entry) and built.is_forgotten:
+                        record = replace(record, value=built.value)  # noqa: PLW2901
+                    lines.append(line_of(record))
+            log, partition = place
+            stored = self._store(f"{log}-{partition}-{first:020}.jsonl.gz", b"".join(lines))
+            segment = Segment(
+                **stored.model_dump(), log=log, partition=partition, first=first, next=offset, records=len(lines)
+            )
+            self._save(self.manifest.model_copy(update={"segments": (*self.manifest.segments, segment)}))
             self.written += offset - first
             advanced()
-
-    def _without_forgotten(self, place: LogPartition, record: Record) -> Record:
-        built = self._builder.build(place[0], record)
-        return replace(record, value=built.value) if isinstance(built, Entry) and built.is_forgotten else record
-
-    def _add(self, place: LogPartition, first: int, following: int, lines: Sequence[bytes]) -> None:
-        log, partition = place
-        stored = self._store(f"{log}-{partition}-{first:020}.jsonl.gz", b"".join(lines))
-        segment = Segment(
-            **stored.model_dump(), log=log, partition=partition, first=first, next=following, records=len(lines)
-        )
-        self._save(self.manifest.model_copy(update={"segments": (*self.manifest.segments, segment)}))
 
     def _store(self, name: str, content: bytes) -> StoredFile:
         # Without the time: the same content is the same file.

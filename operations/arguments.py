@@ -24,7 +24,11 @@ from streams.settings import Settings
 def add_options(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of a command."""
     if name in (*COMMANDS, "health", "verify", "change-model"):
-        _add_selection(parser)
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--all", action="store_true", help="all users of the deployment")
+        which.add_argument("--user", action="append", help="this user; may be repeated")
+        parser.add_argument("--at-once", type=_positive, default=4, help="users at the same time (%(default)s)")
+        parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
     if name in (*COMMANDS, "health"):
         parser.add_argument("--project", help="only this project of each user (all)")
         parser.add_argument("--mode", help="only this mode (all)")
@@ -41,7 +45,14 @@ def add_options(name: str, parser: argparse.ArgumentParser) -> None:
     if name == "backup":
         parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder of the backup")
     if name == "restore":
-        _add_restoring(parser)
+        parser.add_argument(
+            "--from", dest="folder", required=True, type=Path, metavar="DIR", help="the folder of the backup"
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="compare all files with the manifest, and write nothing"
+        )
+        parser.add_argument("--digest", metavar="HEX", help="refuse any other backup: the digest that `backup` printed")
+        parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
 def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
@@ -65,24 +76,24 @@ def run(name: str, options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _running(name: str, options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    if name == "health":
-        return show_health(_selection(options), options.mode, settings)
-    if name == "verify":
-        return verify(_selection(options), settings, fix=options.fix)
-    if name == "change-model":
-        change = ModelChange(options.mode, options.to, options.project, options.user_timeout)
-        return change_model(change, _selection(options), settings)
-    if name in ("migrate", "backup", "restore"):
-        return _copying(name, options, settings)
-    return run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
-
-
-def _copying(name: str, options: argparse.Namespace, settings: Settings) -> Coroutine[None, None, int]:
-    if name == "migrate":
-        return migrate(_migration(options), settings)
-    if name == "backup":
-        return back_up(options.to, settings)
-    return restore(RestoreOptions(options.folder, options.principal, options.check, options.digest), settings)
+    match name:
+        case "health":
+            running = show_health(_selection(options), options.mode, settings)
+        case "verify":
+            running = verify(_selection(options), settings, fix=options.fix)
+        case "change-model":
+            change = ModelChange(options.mode, options.to, options.project, options.user_timeout)
+            running = change_model(change, _selection(options), settings)
+        case "migrate":
+            running = migrate(_migration(options), settings)
+        case "backup":
+            running = back_up(options.to, settings)
+        case "restore":
+            restoring = RestoreOptions(options.folder, options.principal, options.check, options.digest)
+            running = restore(restoring, settings)
+        case _:
+            running = run_jobs(JobOptions(name, _selection(options), options.mode, options.user_timeout), settings)
+    return running
 
 
 def _add_model_change(parser: argparse.ArgumentParser) -> None:
@@ -112,15 +123,6 @@ def _add_migration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--principal", help="the caller, where the deployments have a file of grants")
 
 
-def _add_restoring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--from", dest="folder", required=True, type=Path, metavar="DIR", help="the folder of the backup"
-    )
-    parser.add_argument("--check", action="store_true", help="compare all files with the manifest, and write nothing")
-    parser.add_argument("--digest", metavar="HEX", help="refuse any other backup: the digest that `backup` printed")
-    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
-
-
 def _migration(options: argparse.Namespace) -> MigrateOptions:
     """Return the options. Raises ValueError for `--drop` with what it would not do before it deletes."""
     for name in ("dry_run", "follow", "switch", "mend"):
@@ -139,14 +141,6 @@ def _migration(options: argparse.Namespace) -> MigrateOptions:
         switch=options.switch,
         drop=options.drop,
     )
-
-
-def _add_selection(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--all", action="store_true", help="all users of the deployment")
-    which.add_argument("--user", action="append", help="this user; may be repeated")
-    parser.add_argument("--at-once", type=_positive, default=4, help="users at the same time (%(default)s)")
-    parser.add_argument("--principal", help="the caller, where the deployment has a file of grants")
 
 
 def _selection(options: argparse.Namespace) -> Selection:

@@ -27,7 +27,7 @@ from operations.deployment import (
     run_command,
     scope_of,
 )
-from operations.jobs import JobTotals, Journal, report, run_for_each
+from operations.jobs import Journal, report, run_for_each
 from schemas.messages.boundaries import Boundary
 from schemas.state.modes import GENERAL
 from streams.settings import Settings
@@ -70,7 +70,9 @@ class ChangeModel:
 
         Raises MemoryClientError, also after `user_timeout_s` without an end.
         """
-        mode = await self._declared(scope)
+        result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
+        wanted = (self._change.mode, self._change.project)
+        mode = next((mode for mode in result.modes if (mode.name, mode.project) == wanted), None)
         if mode is None:
             return FinishedJob(job_id=self._change.mode, processed=0, skipped=1, failed=0)
         is_changed = await self._apply(mode, scope)
@@ -88,13 +90,6 @@ class ChangeModel:
             return False
         # An embedder has several names, and the service answers with the one that it keeps.
         return (await self._declare(scope, self._change.embedder)).embedder != mode.embedder
-
-    async def _declared(self, scope: dict[str, str]) -> ShownMode | None:
-        result = parse_as(DeclaredModes, await self._call("list_modes", scope, {}))
-        named = [
-            mode for mode in result.modes if mode.name == self._change.mode and mode.project == self._change.project
-        ]
-        return named[0] if named else None
 
     async def _declare(self, scope: dict[str, str], embedder: str, *, keep_former: bool = True) -> ShownMode:
         arguments = {
@@ -145,16 +140,13 @@ async def change_model(change: ModelChange, selection: Selection, settings: Sett
 
         with Progress("change-model", len(boundaries), "users") as progress:
             totals = await run_for_each(boundaries, run, journal, progress, selection.at_once)
-    code = report(totals, _summary(totals, changed.unchanged))
+    had_it = f", {changed.unchanged} with nothing to change" if changed.unchanged else ""
+    code = report(
+        totals,
+        f"change-model: {totals.users - totals.skipped - changed.unchanged} users changed{totals.resumed_note}{had_it},"
+        f" {totals.skipped} without the mode, {len(totals.failures)} failed;"
+        f" vectors: {totals.processed} ready, {totals.failed} failed",
+    )
     if change.embedder is not None and change.mode == GENERAL and change.project is None and selection.users is None:
         sys.stdout.write(LATER_USERS.format(embedder=change.embedder))
     return code
-
-
-def _summary(totals: JobTotals, unchanged: int) -> str:
-    had_it = f", {unchanged} with nothing to change" if unchanged else ""
-    return (
-        f"change-model: {totals.users - totals.skipped - unchanged} users changed{totals.resumed_note}{had_it},"
-        f" {totals.skipped} without the mode, {len(totals.failures)} failed;"
-        f" vectors: {totals.processed} ready, {totals.failed} failed"
-    )

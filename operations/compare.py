@@ -197,20 +197,15 @@ class Comparison:
             between = compare_memories(before, after, compared=self._compared)
             if between:
                 between = compare_memories(before, after, self._by_key(await first.memories()), self._compared)
-            between.declared = await self._declared_otherwise(first, second)
+            for scope in await first.scopes() if self._same_fields else ():
+                here, there = [await listing.declared(scope) for listing in (first, second)]
+                between.declared += [f"{scope}: {name}" for name in here if here[name] != there[name]]
             if not between or look == LOOKS - 1:
                 break
             if self._mend:
                 await self._make_alike(between)
             await asyncio.sleep(LOOK_INTERVAL_S)
         return between
-
-    async def _declared_otherwise(self, first: UserListing, second: UserListing) -> list[str]:
-        different = []
-        for scope in await first.scopes() if self._same_fields else ():
-            before, after = [await listing.declared(scope) for listing in (first, second)]
-            different += [f"{scope}: {name}" for name in before if before[name] != after[name]]
-        return different
 
     def _by_key(self, memories: list[Json]) -> dict[str, Json]:
         if self._same_fields:
@@ -277,11 +272,6 @@ def _print(comparison: Comparison, users: int) -> None:
         f" {sum(len(user.declared) for user in differing)} declarations different"
     )
     sys.stdout.write(f"compare: {users} users, {counts}, {len(comparison.failures)} users without an answer\n")
-    for line in _lines(comparison)[:MAX_NAMED]:
-        sys.stderr.write(f"{line}\n")
-
-
-def _lines(comparison: Comparison) -> list[str]:
     lines = [f"{user}: {reason}" for user, reason in comparison.failures.items()]
     for user, between in comparison.differing.items():
         lines += [f"{user}: missing {key}" for key in between.missing]
@@ -290,4 +280,5 @@ def _lines(comparison: Comparison) -> list[str]:
             names = [name for name in COMPARED if before[name] != after[name]] or ["superseded_by"]
             lines.append(f"{user}: {before['memory_id']} differs in {', '.join(names)}")
         lines += [f"{user}: declared otherwise in {declaration}" for declaration in between.declared]
-    return lines
+    for line in lines[:MAX_NAMED]:
+        sys.stderr.write(f"{line}\n")

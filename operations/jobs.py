@@ -9,12 +9,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
-from modestream_client import MemoryClient, MemoryClientError
+from modestream_client import MemoryClientError
 from modestream_client.answers import parse_as
 from modestream_client.results import FinishedJob, ServiceHealth
 
@@ -39,7 +40,12 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Read what an earlier process has finished."""
         self._path = path
-        self.done: frozenset[str] = frozenset(_entries(path))
+        keys: set[str] = set()
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(ValueError):
+                if isinstance(entry := orjson.loads(line), str):
+                    keys.add(entry)
+        self.done: frozenset[str] = frozenset(keys)
 
     def finish(self, key: str) -> None:
         """Record that one is done."""
@@ -53,20 +59,6 @@ class Journal:
     def close(self) -> None:
         """Remove the file: the run is whole, and the next one begins anew."""
         self._path.unlink(missing_ok=True)
-
-
-def _entries(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    keys: list[str] = []
-    for line in path.read_bytes().splitlines():
-        try:
-            entry = orjson.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, str):
-            keys.append(entry)
-    return keys
 
 
 RunJob = Callable[[Boundary], Awaitable[FinishedJob]]
@@ -121,25 +113,21 @@ async def run_for_each(
     progress.advance(totals.resumed)
 
     async def work(boundary: Boundary) -> None:
-        await _run_one(boundary, run, journal, totals)
+        try:
+            finished = await run(boundary)
+        except MemoryClientError as problem:
+            totals.failures[boundary.boundary] = str(problem)
+        else:
+            totals.add(finished)
+            # A user whose vectors failed stays due: its next run may succeed.
+            if not finished.failed:
+                journal.finish(boundary.boundary)
         progress.advance()
 
     await at_most(at_once, due, work)
     if totals.is_clean:
         journal.close()
     return totals
-
-
-async def _run_one(boundary: Boundary, run: RunJob, journal: Journal, totals: JobTotals) -> None:
-    try:
-        finished = await run(boundary)
-    except MemoryClientError as problem:
-        totals.failures[boundary.boundary] = str(problem)
-        return
-    totals.add(finished)
-    # A user whose vectors failed stays due: its next run may succeed.
-    if not finished.failed:
-        journal.finish(boundary.boundary)
 
 
 COMMANDS = {"backfill": "backfill", "rebuild": "rebuild", "reconcile": "reconcile", "retry": "retry_failed"}
@@ -167,26 +155,18 @@ async def run_jobs(options: JobOptions, settings: Settings) -> int:
     async with client_of(settings, selection.principal) as memory:
 
         async def run(boundary: Boundary) -> FinishedJob:
-            return await _run(memory, settings, boundary, options)
+            scope = await scope_of(memory, settings, boundary, selection.project)
+            arguments = {"mode": options.mode, "all_projects": selection.project is None}
+            result = await run_command(memory, COMMANDS[options.name], scope, arguments, timeout=options.user_timeout_s)
+            return parse_as(FinishedJob, result)
 
         with Progress(options.name, len(boundaries), "users") as progress:
             totals = await run_for_each(boundaries, run, journal, progress, selection.at_once)
-    return report(totals, _summary(options.name, totals))
-
-
-async def _run(memory: MemoryClient, settings: Settings, boundary: Boundary, options: JobOptions) -> FinishedJob:
-    project = options.selection.project
-    scope = await scope_of(memory, settings, boundary, project)
-    arguments = {"mode": options.mode, "all_projects": project is None}
-    result = await run_command(memory, COMMANDS[options.name], scope, arguments, timeout=options.user_timeout_s)
-    return parse_as(FinishedJob, result)
-
-
-def _summary(name: str, totals: JobTotals) -> str:
-    return (
-        f"{name}: {totals.users} users{totals.resumed_note}, {len(totals.failures)} users failed; vectors:"
+    return report(
+        totals,
+        f"{options.name}: {totals.users} users{totals.resumed_note}, {len(totals.failures)} users failed; vectors:"
         f" {totals.processed} processed, {totals.skipped} skipped, {totals.failed} failed,"
-        f" {totals.stale_cleared} stale cleared, {totals.orphans} orphans removed"
+        f" {totals.stale_cleared} stale cleared, {totals.orphans} orphans removed",
     )
 
 
@@ -233,28 +213,17 @@ async def show_health(selection: Selection, mode: str | None, settings: Settings
         with Progress("health", len(boundaries), "users") as progress:
 
             async def work(boundary: Boundary) -> None:
-                await _ask(memory, settings, boundary, (selection.project, mode), totals)
+                try:
+                    scope = await scope_of(memory, settings, boundary, selection.project)
+                    health = await run_command(memory, "health", scope)
+                    totals.add(boundary.boundary, parse_as(ServiceHealth, health), mode)
+                except MemoryClientError as problem:
+                    totals.failures[boundary.boundary] = str(problem)
                 progress.advance()
 
             await at_most(selection.at_once, boundaries, work)
     _print(totals, len(boundaries))
     return 0 if totals.is_well else 1
-
-
-async def _ask(
-    memory: MemoryClient,
-    settings: Settings,
-    boundary: Boundary,
-    only: tuple[str | None, str | None],
-    totals: HealthTotals,
-) -> None:
-    project, mode = only
-    try:
-        scope = await scope_of(memory, settings, boundary, project)
-        health = await run_command(memory, "health", scope)
-        totals.add(boundary.boundary, parse_as(ServiceHealth, health), mode)
-    except MemoryClientError as problem:
-        totals.failures[boundary.boundary] = str(problem)
 
 
 def _print(totals: HealthTotals, users: int) -> None:

@@ -8,7 +8,6 @@ import asyncio
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from operations.compare import COMPARED, COMPARED_ARCHIVED, compare_deployments
@@ -136,7 +135,13 @@ async def migrate(options: MigrateOptions, settings: Settings) -> int:
     source = await deployment_at(settings)
     if options.drop:
         target = await deployment_at(options.successor(source, await read_successor(source)))
-        await drop(source, target, partial(_copy_rest, options, source, target))
+
+        async def copy_rest() -> None:
+            """Copy what clients still wrote to a deployment that was replaced. Raises NotSwitched for a loss."""
+            async with open_logs(source) as logs:
+                options.check_complete(await _copy(await _run_of(logs, source, target), options, target))
+
+        await drop(source, target, copy_rest)
         return 0
     target = options.target(source)
     is_switched = await is_replaced(source, target)
@@ -168,12 +173,6 @@ async def _run_of(logs: LogSource, source: Settings, target: Settings) -> CopyRu
     # With other scope fields all ids are others: the outcome can't be compared.
     is_comparable = set(source.scope_model.model_fields) == set(target.scope_model.model_fields)
     return CopyRun("migrate", logs, builder, outcome if is_comparable else NOTHING, position_file(source, target))
-
-
-async def _copy_rest(options: MigrateOptions, source: Settings, target: Settings) -> None:
-    """Copy what clients still wrote to a deployment that was replaced. Raises NotSwitched if something is lost."""
-    async with open_logs(source) as logs:
-        options.check_complete(await _copy(await _run_of(logs, source, target), options, target))
 
 
 async def _compare(

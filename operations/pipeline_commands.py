@@ -47,8 +47,14 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
     except (OSError, ValueError) as problem:
         sys.stderr.write(f"{options.file}: {problem}\n")
         return 1
+
+    async def send() -> dict[str, Any]:
+        scope = some_scope(settings.scope_model)
+        async with client_of(settings, options.principal, TIMEOUT_S, scope) as client:
+            return dict(await client.command(name, arguments))
+
     try:
-        result = asyncio.run(_sent(settings, name, arguments, options.principal))
+        result = asyncio.run(send())
     except MemoryClientError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
@@ -59,24 +65,20 @@ def run_pipeline_command(options: argparse.Namespace, settings: Settings) -> int
 def _command_of(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Return a command and its arguments. Raises OSError or ValueError for a file of edits that can't be read."""
     if options.verb == "show":
-        return "get_pipeline", _given(revision=options.revision)
+        return "get_pipeline", _without_none(revision=options.revision)
     if options.verb == "revisions":
         return "list_revisions", {"limit": options.limit}
     if options.verb == "rollback":
-        return "rollback_pipeline", _given(revision=options.revision, note=options.note)
+        return "rollback_pipeline", _without_none(revision=options.revision, note=options.note)
     edits = from_json(options.file.read_bytes(), allow_inf_nan=False)
-    further = _given(note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None)
+    further = _without_none(
+        note=options.note, expected_revision=options.expected_revision, dry_run=options.dry_run or None
+    )
     return "edit_pipeline", {**edits, **further}
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-async def _sent(settings: Settings, name: str, arguments: Mapping[str, Any], principal: str | None) -> dict[str, Any]:
-    scope = some_scope(settings.scope_model)
-    async with client_of(settings, principal, TIMEOUT_S, scope) as client:
-        return dict(await client.command(name, arguments))
 
 
 def _shown(verb: str, result: Mapping[str, Any]) -> str:

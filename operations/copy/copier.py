@@ -236,18 +236,15 @@ class Copier:
         is_continued = bool(self._written or self._position.target_ends)
         if not is_continued and any(end for (log, _), end in self._floor.items() if log == "turns"):
             raise ValueError("the new prefix has turns already that were not copied: choose another one")
-        await self._learn_ids()
-        if any(self._floor.values()):
-            await self._target.wait_settled()
-
-    async def _learn_ids(self) -> None:
-        """Read the turns that an earlier process has copied: commands that follow may name their memories."""
+        # Commands that follow may name the memories of turns that an earlier process has copied.
         for number in range(self._source.partitions if self._builder.changes_ids else 0):
             offset, end = 0, self._position.part(number).offsets.get("turns", 0)
             while offset < end:
                 records, offset = await self._source.read(("turns", number), offset, READ_AHEAD)
                 for record in records:
                     self._builder.build("turns", record)
+        if any(self._floor.values()):
+            await self._target.wait_settled()
 
     async def run(self, *, follow: bool = False) -> None:
         """Copy until what is left was written in the last seconds; with `follow` go on until cancelled."""
@@ -311,19 +308,19 @@ class Copier:
                     await self._carry_out(entry)
 
     async def _write_turns(self, turns: Sequence[Entry]) -> None:
+        async def write(entry: Entry) -> int:
+            try:
+                return await self._target.write(entry)
+            except MemoryServiceError as problem:
+                self.report.lose(entry, problem)
+                return -1
+
         # Tasks begin in the order of their creation, and the target writes the records of one key in that order.
-        offsets = await asyncio.gather(*[self._write_turn(entry) for entry in turns])
+        offsets = await asyncio.gather(*map(write, turns))
         self._last_turn[turns[-1].boundary] = max(offsets)
         written = [turn for turn, offset in zip(turns, offsets, strict=True) if offset >= 0]
         self.report.counts["turns"] += sum(not turn.is_forgotten for turn in written)
         self.report.counts["forgotten"] += sum(turn.is_forgotten for turn in written)
-
-    async def _write_turn(self, entry: Entry) -> int:
-        try:
-            return await self._target.write(entry)
-        except MemoryServiceError as problem:
-            self.report.lose(entry, problem)
-            return -1
 
     async def _carry_out(self, entry: Entry) -> None:
         await self._wait_applied(entry)

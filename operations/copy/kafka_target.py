@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from operations.copy.entries import copied_record
 from operations.copy.kafka_source import log_topics
-from operations.copy.logs import CopiedRecord, Entry, Log, Positions
+from operations.copy.logs import CopiedRecord, Entry, Positions
 from schemas.messages.records import Headers, Record
 from schemas.scope_models import some_scope
 from schemas.state.policies import OPERATOR
@@ -123,8 +123,10 @@ class KafkaTarget:
                 if done:
                     self._say("")
                     return pending.reply.result()
-                # A reply is lost when its client's connection breaks at the wrong moment.
-                if await self._is_settled(entry.log, partition, offset):
+                # A reply is lost when its client's connection breaks at the wrong moment. The record has taken effect
+                # when it is committed, and with it what it has led to: its change is written before.
+                is_committed = await self._is_committed({(self._topics[entry.log], partition): offset + 1})
+                if is_committed and await self._is_committed(await self._settled_ends()):
                     return None
                 self._wait_for_worker()
 
@@ -156,17 +158,17 @@ class KafkaTarget:
             if (cursor := page["next"]) is None:
                 break
         # An item of several turns has no turn either.
-        maybe = [
+        without_turn = [
             memory["memory_id"] for memory in memories if memory["turn_id"] is None and memory["memory_id"] not in kept
         ]
-        extra = [memory_id for memory_id in maybe if await self._is_distilled(scope, memory_id)]
+        extra = [
+            memory_id
+            for memory_id in without_turn
+            if (await self._command("get_memory", scope, memory_id=memory_id))["origin"] == "distilled"
+        ]
         for memory_id in extra:
             await self._command("forget", scope, memory_id=memory_id)
         return len(extra)
-
-    async def _is_distilled(self, scope: Mapping[str, str], memory_id: str) -> bool:
-        record = await self._command("get_memory", scope, memory_id=memory_id)
-        return bool(record["origin"] == "distilled")
 
     async def revision_keys(self) -> frozenset[bytes | None]:
         """Return the keys of the revisions that are there."""
@@ -203,11 +205,6 @@ class KafkaTarget:
             self._wait_for_worker()
             await asyncio.sleep(RETRY_S)
         self._say("")
-
-    async def _is_settled(self, log: Log, partition: int, offset: int) -> bool:
-        """True if a record is committed, and with it what it has led to: its change is written before."""
-        wanted = {(self._topics[log], partition): offset + 1}
-        return await self._is_committed(wanted) and await self._is_committed(await self._settled_ends())
 
     async def _settled_ends(self, *, turns: bool = False) -> Mapping[TopicAndPartition, int]:
         log = self._topics["turns"]
@@ -250,7 +247,7 @@ class KafkaTarget:
         while True:
             try:
                 return await self._connection.send(
-                    topic, key, value, cast("Any", headers), _ignore, timestamp_ms, partition
+                    topic, key, value, cast("Any", headers), lambda _: None, timestamp_ms, partition
                 )
             except MemoryUnreachable:
                 # It may be written all the same: twice in a row, a turn or a command is once.
@@ -267,10 +264,6 @@ class KafkaTarget:
 
     def _wait_for_worker(self) -> None:
         self._say(f"waiting for a worker of {self._settings.topic_prefix}")
-
-
-def _ignore(_: int) -> None:
-    """`send` returns the offset."""
 
 
 @asynccontextmanager
