@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout
+from modestream_client import MemoryClient, MemoryServiceError, MemoryTimeout, SyncMemoryClient
 
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import (
@@ -41,6 +41,14 @@ async def test_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: Me
     assert (remembered.memory_id, remembered.turn_id) == ("The deploy target is fly.io now.", "t-17")
     assert (remembered.partition, remembered.offset) == (seen.partition, seen.offset)
     assert remembered.duplicate is False
+
+
+async def test_the_client_without_await_writes_from_a_thread(live_broker: RunningBroker, service: StandIn) -> None:
+    def use() -> str | None:
+        with SyncMemoryClient(f"kafka://{live_broker.bootstrap}", topic_prefix=service.prefix) as memory:
+            return memory.remember("The kettle is blue.", user_id="u1").memory_id
+
+    assert await asyncio.to_thread(use) == "The kettle is blue."
 
 
 @pytest.mark.parametrize(("user", "key"), [("u1", "u1"), ("a/b%", "a%2Fb%25"), ("zoë", "zoë"), ("other", "other")])

@@ -1,7 +1,6 @@
 """The examples in the docstrings of the client's calls, run over each transport against the in-memory pipeline."""
 
 import ast
-import asyncio
 import doctest
 import inspect
 import sys
@@ -10,11 +9,8 @@ from typing import Any
 
 import pytest
 from modestream_client import HttpMemoryClient, MemoryCalls
-from modestream_client.sync import SyncMemoryCalls
 
 from tests.stream.client.conftest import ClientOf
-from tests.worlds.in_memory_pipeline import InMemoryPipeline
-from tests.worlds.sync_client import sync_client_of
 
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -36,31 +32,9 @@ async def run(example: doctest.Example, names: dict[str, Any], monkeypatch: pyte
     return "".join(shown)
 
 
-def run_sync(example: doctest.Example, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run an example that does not await; return what it shows."""
-    shown: list[str] = []
-    monkeypatch.setattr(sys, "displayhook", lambda value: None if value is None else shown.append(f"{value!r}\n"))
-    exec(compile(example.source, "<example>", "single"), names)
-    return "".join(shown)
-
-
 def test_most_calls_have_an_example() -> None:
     public = [name for name in DOCSTRINGS if not name.startswith("_")]
     assert len(EXAMPLES) > 0.7 * len(public)
-
-
-async def test_every_example_shows_the_same_without_await(
-    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_all(name: str, memory: SyncMemoryCalls) -> None:
-        names: dict[str, Any] = {"memory": memory}
-        with memory:
-            for example in doctest.DocTestParser().get_examples(getattr(SyncMemoryCalls, name).__doc__):
-                shown = run_sync(example, names, monkeypatch)
-                assert shown == example.want, f"{name}: {example.source}"
-
-    for name in EXAMPLES:
-        await asyncio.to_thread(run_all, name, sync_client_of(pipeline, name))
 
 
 async def test_every_example_shows_what_it_says(client_as: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:
