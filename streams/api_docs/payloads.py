@@ -113,7 +113,11 @@ def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
     kinds = {kind: model for channel in channels for kind, model in channel.kinds.items()}
     requests = [Payload(kind, _request(kind, model), "validation") for kind, model in kinds.items()]
     failed = create_model("error_reply", __base__=_reply("error"), error=(WireError, ...))
-    replies = {kind: _reply_to(kind, failed) for kind in kinds}
+    replies: dict[str, type[BaseModel]] = {}
+    for kind in kinds:
+        name, result = component_name(f"{kind}.result"), (RESULTS[kind], ...)
+        done = create_model(name, __base__=_reply("ok"), result=result, warnings=(list[ReplyWarning], ...))
+        replies[kind] = _any_of(reply_name(kind), [done, failed])
     answers = [Payload(reply_name(kind), model, "serialization") for kind, model in replies.items()]
     return [*requests, *answers, Payload(REPLY_SCHEMA, _any_of(REPLY_SCHEMA, [*replies.values()]), "serialization")]
 
@@ -123,12 +127,6 @@ def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
     if issubclass(model, Command):
         return command_union(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
     return create_model(component_name(kind), __base__=model, __doc__=model.__doc__, **_schema(kind))
-
-
-def _reply_to(kind: str, failed: type[BaseModel]) -> type[BaseModel]:
-    name = component_name(f"{kind}.result")
-    done = create_model(name, __base__=_reply("ok"), result=(RESULTS[kind], ...), warnings=(list[ReplyWarning], ...))
-    return _any_of(reply_name(kind), [done, failed])
 
 
 def _reply(status: str) -> type[BaseModel]:

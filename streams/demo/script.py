@@ -36,7 +36,9 @@ def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str])
     `took_ms` is the round trip of the request; `quotes` holds the text of evidence in resources.
     """
     outcome = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
-    yield f"{outcome}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms round trip"
+    method = answer.diagnostics.get("method")
+    search = f"{answer.strategy} search" + (f" by {method}" if answer.strategy == "cross_mode" and method else "")
+    yield f"{outcome}, {search} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms round trip"
     yield from _warnings(answer.warnings)
     for rank, hit in enumerate(answer.hits, start=1):
         yield ""
@@ -72,7 +74,9 @@ def window_lines(data_dir: str) -> list[str]:
 
 def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
     """Yield the lines of a hit: score, speaker, time; text; quotes of its resources; origin."""
-    yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"
+    at = datetime.fromisoformat(hit.occurred_at)
+    when = f"{at:%a} {at.day} {at:%b %Y, %H:%M %Z}".strip()
+    yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {when}"
     yield from _wrapped(f"“{hit.text}”")
     for evidence in hit.evidence:
         if evidence in quotes:
@@ -82,24 +86,13 @@ def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[s
 
 def _origin(hit: Hit) -> str:
     version = f", version {hit.version}" if hit.version > 1 else ""
-    evidence = "; ".join(_span(span) for span in hit.evidence)
+    spans = [
+        f"turn {span.turn_id}, characters {span.start} to {span.end}"
+        + (f" of {span.resource}" if span.resource else "")
+        for span in hit.evidence
+    ]
     where = f"mode {hit.mode}, project {hit.scope.get('project_id')}, conversation {hit.conversation_id}{version}"
-    return f"from {evidence} in {where}" if evidence else f"from {where}"
-
-
-def _how(answer: Answer) -> str:
-    method = answer.diagnostics.get("method")
-    return f"{answer.strategy} search" + (f" by {method}" if answer.strategy == "cross_mode" and method else "")
-
-
-def _span(evidence: Evidence) -> str:
-    resource = f" of {evidence.resource}" if evidence.resource else ""
-    return f"turn {evidence.turn_id}, characters {evidence.start} to {evidence.end}{resource}"
-
-
-def _when(moment: str) -> str:
-    time = datetime.fromisoformat(moment)
-    return f"{time:%a} {time.day} {time:%b %Y, %H:%M %Z}".strip()
+    return f"from {'; '.join(spans)} in {where}" if spans else f"from {where}"
 
 
 def _warnings(warnings: Sequence[Notice]) -> Iterator[str]:
@@ -259,18 +252,16 @@ async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintL
 
 
 async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
-    return {
-        evidence: await _quote(memory, hit, evidence)
-        for hit in answer.hits
-        for evidence in hit.evidence
-        if evidence.resource
-    }
-
-
-async def _quote(memory: MemoryClient, hit: Hit, evidence: Evidence) -> str:
-    record = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
-    texts = {resource["uri"]: str(resource["text"]) for resource in record["resources"]}
-    return texts[evidence.resource or ""][evidence.start : evidence.end]
+    quotes: dict[Evidence, str] = {}
+    for hit in answer.hits:
+        if not any(evidence.resource for evidence in hit.evidence):
+            continue
+        record = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
+        texts = {resource["uri"]: str(resource["text"]) for resource in record["resources"]}
+        for evidence in hit.evidence:
+            if evidence.resource:
+                quotes[evidence] = texts[evidence.resource][evidence.start : evidence.end]
+    return quotes
 
 
 def _limits(wanted: Json) -> str:

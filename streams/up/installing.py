@@ -100,28 +100,22 @@ class Download:
         self._cache.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix="kafka-incomplete-", dir=self._cache))
         try:
-            self._fetch_all(staging)
-            return self._publish(staging)
+            (staging / "jars").mkdir()
+            with ThreadPoolExecutor(max_workers=4) as pool:
+                try:
+                    for done in [pool.submit(self._fetch, jar, staging) for jar in self._jars]:
+                        done.result()
+                except BaseException:
+                    self.cancel()
+                    pool.shutdown(cancel_futures=True)
+                    raise
+            home = jars_dir(self._jars, self._cache)
+            if installed_class_path(self._jars, self._cache) is None:
+                shutil.rmtree(home, ignore_errors=True)
+                (staging / "jars").rename(home)
+            return [home / jar.name for jar in self._jars]
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-
-    def _fetch_all(self, staging: Path) -> None:
-        (staging / "jars").mkdir()
-        with ThreadPoolExecutor(max_workers=4) as pool:
-            try:
-                for done in [pool.submit(self._fetch, jar, staging) for jar in self._jars]:
-                    done.result()
-            except BaseException:
-                self.cancel()
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _publish(self, staging: Path) -> list[Path]:
-        home = jars_dir(self._jars, self._cache)
-        if installed_class_path(self._jars, self._cache) is None:
-            shutil.rmtree(home, ignore_errors=True)
-            (staging / "jars").rename(home)
-        return [home / jar.name for jar in self._jars]
 
     def _fetch(self, jar: Jar, staging: Path) -> None:
         attempts = Retrying(

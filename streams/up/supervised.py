@@ -154,7 +154,11 @@ class SupervisedChild:
             self._spec.before_start()
             replacement, self._replacement = self._replacement, None
             self._child = await self._spec.start() if replacement is None else replacement.begin()
-            code = await self._watched(self._child)
+            watch = asyncio.create_task(self._kill_on_verdict(self._child))
+            try:
+                code = await self._child.wait()
+            finally:
+                watch.cancel()
             if self._is_ordered_to_end:
                 self._is_ordered_to_end = False
                 continue
@@ -185,13 +189,6 @@ class SupervisedChild:
         replacement, self._replacement = self._replacement, None
         if replacement is not None:
             await replacement.end()
-
-    async def _watched(self, child: Child) -> int:
-        watch = asyncio.create_task(self._kill_on_verdict(child))
-        try:
-            return await child.wait()
-        finally:
-            watch.cancel()
 
     async def _kill_on_verdict(self, child: Child) -> None:
         reason = await self._spec.watch(child)

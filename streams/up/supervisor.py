@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,17 +38,35 @@ RESTART_SIGNAL = signal.SIGUSR1
 async def run_up(options: UpOptions) -> int:
     """Run until a signal. Return the exit code, one of `streams.exit_codes`; the reason of a refusal is printed."""
     layout = Layout(options.data_dir.expanduser().resolve())
-    return await _supervise("up", layout, _run_up(options, layout), options.print_line)
+
+    async def run() -> None:
+        if not is_free(options.port):
+            raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
+        if options.http_port and not is_free(options.http_port):
+            raise StartRefused(f"port {options.http_port} is taken by another program; choose another with --http-port")
+        await run_system(options, layout, _watch_restarts)
+
+    return await _supervise("up", layout, run, options.print_line)
 
 
 async def run_workers(options: FleetOptions, data_dir: Path, print_line: PrintLine = print_line) -> int:
     """Run several workers against a broker until a signal. Return the exit code, as `run_up` does."""
     layout = Layout(data_dir.expanduser().resolve())
     fleet = Fleet(options, layout, {}, print_line)
-    return await _supervise("worker", layout, _run_fleet(fleet, layout), print_line)
+
+    async def run() -> None:
+        _watch_restarts(fleet)
+        try:
+            await run_together(fleet.run(), fleet.announce(), rotate_logs(layout))
+        finally:
+            await fleet.stop()
+
+    return await _supervise("worker", layout, run, print_line)
 
 
-async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> int:
+async def _supervise(
+    name: str, layout: Layout, work: Callable[[], Coroutine[Any, Any, None]], print_line: PrintLine
+) -> int:
     """Run with the data directory locked until a signal; return the exit code."""
     ending = asyncio.Event()
     for order in STOP_SIGNALS:
@@ -56,8 +74,15 @@ async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None],
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
     # Until there are workers to restart: its default would end this process.
     asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, lambda: None)
+
+    async def run() -> None:
+        layout.create()
+        with hold_data_dir(layout):
+            await end_orphans(layout, print_line)
+            await work()
+
     try:
-        await _until(ending, _held(layout, work, print_line))
+        await _until(ending, run())
     except StartRefused as refused:
         print_line(f"{name}: {refused}")
         return refused.exit_code
@@ -65,16 +90,6 @@ async def _supervise(name: str, layout: Layout, work: Coroutine[Any, Any, None],
         print_line(f"{name}: {error}")
         return os.EX_UNAVAILABLE
     return os.EX_OK
-
-
-async def _held(layout: Layout, work: Coroutine[Any, Any, None], print_line: PrintLine) -> None:
-    try:
-        layout.create()
-        with hold_data_dir(layout):
-            await end_orphans(layout, print_line)
-            await work
-    finally:
-        work.close()
 
 
 async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
@@ -87,24 +102,8 @@ async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> N
         await work
 
 
-async def _run_up(options: UpOptions, layout: Layout) -> None:
-    if not is_free(options.port):
-        raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
-    if options.http_port and not is_free(options.http_port):
-        raise StartRefused(f"port {options.http_port} is taken by another program; choose another with --http-port")
-    await run_system(options, layout, _watch_restarts)
-
-
 def _watch_restarts(fleet: Fleet) -> None:
     asyncio.get_running_loop().add_signal_handler(RESTART_SIGNAL, fleet.restart_in_turn)
-
-
-async def _run_fleet(fleet: Fleet, layout: Layout) -> None:
-    _watch_restarts(fleet)
-    try:
-        await run_together(fleet.run(), fleet.announce(), rotate_logs(layout))
-    finally:
-        await fleet.stop()
 
 
 POLL_INTERVAL_S = 0.2
