@@ -63,8 +63,8 @@ COMMENTS = "comments %"
 
 LIMITS: dict[str, dict[str, float]] = {
     "product": {
-        "lines": 81_230, "modules": 678, "functions/100": 12.6, "imports %": 8.6, COMMENTS: 0.68, "used once": 1_124,
-        "small": 60, "one": 425,
+        "lines": 80_910, "modules": 630, "functions/100": 12.5, "imports %": 8.4, COMMENTS: 0.69, "used once": 1_059,
+        "small": 59, "one": 411,
     },
     "tests": {"lines": 78_300, "tuple asserts": 804},
 }  # fmt: skip

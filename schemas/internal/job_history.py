@@ -4,7 +4,6 @@ A job is found under its id by any gateway, also after a restart of the worker. 
 that the run itself gives, as JSON.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, Self
@@ -81,13 +80,10 @@ class StoredJob(BaseModel, frozen=True):
         body = self.body()
         result = body["result"] or {}
         compared = {"compared": result["compared"]} if "compared" in result else {}
-        return {**shown, "state": body["state"], "counts": _counts(result), "error": body["error"], **compared}
-
-
-def _counts(result: dict[str, Any]) -> dict[str, int]:
-    """Return the numbers of a result, and the lengths of its lists."""
-    counted = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
-    return {name: value for name, value in counted.items() if isinstance(value, int) and name != "diff"}
+        # The numbers of the result, and the lengths of its lists.
+        lengths = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
+        counts = {name: value for name, value in lengths.items() if isinstance(value, int) and name != "diff"}
+        return {**shown, "state": body["state"], "counts": counts, "error": body["error"], **compared}
 
 
 class JobHistory(BaseModel, frozen=True):
@@ -111,15 +107,11 @@ class JobHistory(BaseModel, frozen=True):
     def ended(self, job_id: str, answer: bytes) -> Self:
         """Add the answer of a job, unless the job was dropped meanwhile; drop the oldest answers beyond the limit."""
         stored = [job.answered(answer) if job.job_id == job_id else job for job in self.stored]
-        return self.model_copy(update={"stored": _latest(stored)})
+        sizes = accumulate(len(job.answer or "") for job in reversed(stored))
+        fits = [size <= MAX_ANSWER_BYTES for size in sizes][::-1]
+        latest = tuple(job for job, is_within in zip(stored, fits, strict=True) if is_within or job.answer is None)
+        return self.model_copy(update={"stored": latest})
 
     def without_texts(self) -> Self:
         """Return the history without the texts of memories."""
         return self.model_copy(update={"stored": tuple(job.without_texts() for job in self.stored)})
-
-
-def _latest(jobs: Sequence[StoredJob]) -> tuple[StoredJob, ...]:
-    """Return the running jobs, and of the others the latest within the limit of bytes."""
-    sizes = accumulate(len(job.answer or "") for job in reversed(jobs))
-    fits = [size <= MAX_ANSWER_BYTES for size in sizes][::-1]
-    return tuple(job for job, is_within in zip(jobs, fits, strict=True) if is_within or job.answer is None)

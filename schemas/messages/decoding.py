@@ -101,17 +101,15 @@ def _check_sizes(model: type[BaseModel], value: bytes, message: dict[str, Any]) 
         most = FREE_FIELD_BYTES.get(name)
         if most is not None and len(value) > most and len(to_json(field)) > most:
             raise Rejected("too_large", f"{name} has more than {most} bytes", name)
-    if isinstance(scope := message.get("scope"), dict):
-        _check_scope(scope)
-
-
-def _check_scope(scope: dict[str, Any]) -> None:
+    scope = message.get("scope")
+    if not isinstance(scope, dict):
+        return
     if len(scope) > MAX_SCOPE_FIELDS:
         raise Rejected("unknown_scope_field", f"a scope has no {len(scope)} fields", "scope")
     for name, field in scope.items():
         if isinstance(field, list) and len(field) > MAX_SELECTED_VALUES:
-            message = f"a selector may list at most {MAX_SELECTED_VALUES} values"
-            raise Rejected("selector_refused", message, f"scope.{name[:MAX_FIELD_NAME_CHARS]}")
+            reason = f"a selector may list at most {MAX_SELECTED_VALUES} values"
+            raise Rejected("selector_refused", reason, f"scope.{name[:MAX_FIELD_NAME_CHARS]}")
 
 
 def drop_nulls(message: dict[str, Any], problem: ValidationError) -> None:
@@ -135,7 +133,11 @@ def validate_json(model: type[MessageT], value: bytes) -> MessageT:
 def to_rejected(problem: ValidationError) -> Rejected:
     """Return the contract's error for the first validation error."""
     first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
-    return Rejected(_code(first), first["msg"], _field(first))
+    # Without the union member that Pydantic appends.
+    parts = [shown_name(str(part)) for part in first["loc"]]
+    if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
+        parts.pop()
+    return Rejected(_code(first), first["msg"], ".".join(part for part in parts if part))
 
 
 def _drop_null(node: Any, path: tuple[int | str, ...]) -> None:
@@ -168,14 +170,6 @@ def _code(error: ErrorDetails) -> ErrorCode:
     if error["type"] in ("string_too_long", "too_long") and error["loc"][:1] != ("scope",):
         return "too_large"
     return "selector_refused" if error["type"] == SELECTOR_REFUSED else "invalid_value"
-
-
-def _field(error: ErrorDetails) -> str:
-    """Return the dotted path without the union member that Pydantic appends."""
-    parts = [shown_name(str(part)) for part in error["loc"]]
-    if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
-        parts.pop()
-    return ".".join(part for part in parts if part)
 
 
 def shown_name(name: str) -> str:

@@ -8,7 +8,6 @@ changes nothing but what is new. `memory` is an open `MemoryClient` or `HttpMemo
 
 from datetime import UTC, datetime
 
-from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
@@ -32,7 +31,8 @@ class ModestreamMemoryService(BaseMemoryService):
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events of a session that have a text, in order. Raises MemoryClientError."""
         for event in session.events:
-            if text := _text_of(event):
+            parts = event.content.parts if event.content else None
+            if text := "\n".join(part.text for part in parts or () if part.text and not part.thought).strip():
                 await self._memory.remember(
                     text,
                     role="user" if event.author == USER else "assistant",
@@ -48,11 +48,6 @@ class ModestreamMemoryService(BaseMemoryService):
         """Return the memories of the user in the app that answer a question, best first. Raises MemoryClientError."""
         answer = await self._memory.retrieve(query, users=user_id, projects=app_name, top_k=self._top_k)
         return SearchMemoryResponse(memories=[_entry_of(hit) for hit in answer.hits])
-
-
-def _text_of(event: Event) -> str:
-    parts = event.content.parts if event.content else None
-    return "\n".join(part.text for part in parts or () if part.text and not part.thought).strip()
 
 
 def _entry_of(hit: Hit) -> MemoryEntry:
