@@ -5,7 +5,7 @@ from functools import partial
 
 from modestream_client.operations import COMMANDS, QUERY_COMMANDS
 
-from agents.ports.command_types import CommandHandler
+from agents.ports.commands import CommandHandler
 from schemas.internal.changes import JOB_KINDS
 from streams.partition_agents import PartitionAgents
 

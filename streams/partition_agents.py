@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from agents.categories.categorize import Categorize
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
-from agents.commands.show_job import ShowJob
-from agents.commands.show_runs import ShowRuns
+from agents.commands.jobs_and_runs import ShowJob, ShowRuns
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
 from agents.embedding.compare_embedders import CompareEmbedders
@@ -18,11 +17,9 @@ from agents.maps.draw_map import DrawMap
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
 from agents.modes.vector_spaces import VectorSpaces
-from agents.retrieval.judge_layers import JudgeLayers
 from agents.retrieval.list_memories import List
-from agents.retrieval.local_rerank import LocalRerank
-from agents.retrieval.rerank import Rerank
-from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
+from agents.retrieval.retrieve import SearchWithOwnSteps
 from agents.understanding.refresh import Refresh
 from agents.understanding.understand import Understand
 from streams.flow.steps.retrieve import RetrievalAgents

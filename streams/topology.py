@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.commands.dispatch import DispatchCommands
+from agents.commands.admit import DispatchCommands
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.consolidation.consolidate import Consolidate

@@ -12,10 +12,9 @@ from modestream_client.arguments import DeclareCategory, DeleteCategory, GetCate
 from agents.categories.matching import CategoryMatcher
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
-from agents.ports.categories import CategoryWriter
-from agents.ports.command_types import CommandResult, ResultBody, parse_arguments
-from agents.ports.consolidation_run import UNBOUNDED, Allowance
-from agents.ports.stores import Memories
+from agents.ports.commands import CommandResult, ResultBody, parse_arguments
+from agents.ports.jobs import UNBOUNDED, Allowance
+from agents.ports.stores import CategoryWriter, Memories
 from agents.rules.categories.taxonomy import (
     MAX_SHOWN_ITEMS,
     build_category_view,

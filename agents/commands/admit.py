@@ -1,11 +1,13 @@
-"""Apply limits and authorization to a valid request and narrow its selector, before anything of it is handled."""
+"""Admit valid requests, and dispatch commands by name."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
-from agents.ports.authorizer import Authorizer
+from agents.ports.commands import Authorizer, CommandHandler, CommandResult
 from agents.rules.access.grants import RequestLimits, require_operator
+from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.state.policies import Permission
 
@@ -52,3 +54,24 @@ class Admit:
         act: Permission = "read" if command.command in READING_COMMANDS else "manage"
         self._authorizer.permit(principal, act, command.scope)
         return command.limited_to(self._authorizer.projects(principal, act, command.scope))
+
+
+MAX_SHOWN_COMMAND_CHARS = 80
+"""Characters of an unknown name that its error repeats."""
+
+
+class DispatchCommands:
+    """Commands in, the results of their handlers out."""
+
+    def __init__(self, handlers: Mapping[str, CommandHandler]) -> None:
+        """Take the handlers by the names of their commands."""
+        self._handlers = handlers
+
+    async def handle(self, command: Command, offset: int) -> CommandResult:
+        """Run the handler. Raises Rejected `unknown_command`, or what the handler raises."""
+        handler = self._handlers.get(command.command)
+        if handler is None:
+            names = ", ".join(sorted(self._handlers))
+            message = f"{command.command[:MAX_SHOWN_COMMAND_CHARS]!r} is not a command here; commands are: {names}"
+            raise Rejected("unknown_command", message, "command")
+        return await handler(command, offset)

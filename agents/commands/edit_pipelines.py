@@ -12,7 +12,7 @@ from modestream_client.arguments import EditPipeline, GetPipeline, ListRevisions
 from pydantic_core import to_json
 
 from agents.ports.clock import Clock
-from agents.ports.command_types import CommandResult, parse_arguments
+from agents.ports.commands import CommandResult, parse_arguments
 from agents.ports.pipelines import Revisions, RunnablePipelines
 from agents.rules.pipelines.editing import apply_edits
 from schemas.failures import Rejected

@@ -5,6 +5,7 @@ request sees its effect. A redelivered command gives the same result.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from modestream_client.arguments import (
@@ -16,15 +17,14 @@ from modestream_client.arguments import (
     RunJob,
     RunRefresh,
     SetDefaultMode,
+    SetInteractionMode,
     SetMemoryMode,
     SetMemoryVisibility,
 )
 
-from agents.commands.correct_interaction import request_correction
-from agents.commands.set_visibility import request_visibility
 from agents.ports.clock import Clock
-from agents.ports.command_types import BeforeForgetting, CommandResult, ResultBody, parse_arguments
-from agents.ports.embedder import Embedders
+from agents.ports.commands import BeforeForgetting, CommandResult, ResultBody, parse_arguments
+from agents.ports.models import Embedders
 from agents.ports.stores import Memories, ModeWriter
 from agents.rules.memory.versions import derive_memory_id
 from agents.rules.memory.visibility import build_memory_view, build_mode_view
@@ -288,3 +288,53 @@ def _change_mode(
         to=to,
         result=result,
     )
+
+
+def request_correction(command: Command, memories: Memories, at: datetime) -> Change:
+    """Return the change; it counts in the week of `at`.
+
+    Raises Rejected: `invalid_value` for an unknown interaction mode and for an item, which has none; `not_found` for a
+    memory that the scope does not have.
+    """
+    wanted = parse_arguments(SetInteractionMode, command)
+    memory = memories.get(wanted.memory_id)
+    if memory is None or memory.scope != command.scope.model_dump():
+        raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
+    if memory.origin == "extracted":
+        message = "an item has no interaction mode of its own: correct the turn that states it"
+        raise Rejected("invalid_value", message, "arguments.memory_id")
+    return Change(
+        scope=command.scope,
+        action="correct",
+        memory_id=wanted.memory_id,
+        interaction_mode=wanted.interaction_mode,
+        at=at,
+    )
+
+
+def request_visibility(
+    command: Command, wanted: SetMemoryVisibility, memories: Sequence[Memory]
+) -> tuple[dict[str, Any], Change]:
+    """Return the result and the change of these memories, which the command names.
+
+    Raises Rejected, `invalid_value`, without a flag, and for an item, which has the visibility of its turns.
+    """
+    argument = "memory_id" if wanted.memory_ids is None else "memory_ids"
+    if wanted.searchable is None and wanted.private is None:
+        raise Rejected("invalid_value", "give searchable, private, or both", "arguments.searchable")
+    if item := next((one for one in memories if one.origin == "extracted"), None):
+        message = (
+            f"{item.memory_id} is an item and has the visibility of its turns: set that of the turns in its evidence"
+        )
+        raise Rejected("invalid_value", message, f"arguments.{argument}")
+    result: dict[str, Any] | None = None if wanted.memory_ids is None else {"changed": 0}
+    change = Change(
+        scope=command.scope,
+        action="filter",
+        memory_id=wanted.memory_id,
+        memory_ids=() if wanted.memory_ids is None else tuple(one.memory_id for one in memories),
+        searchable=wanted.searchable,
+        private=wanted.private,
+        result=result,
+    )
+    return result or {}, change

@@ -8,35 +8,169 @@ reachable; the caller retries.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from modestream_client.vocabulary import Confidence
+from pydantic import BaseModel, ConfigDict, Field
 
-from agents.consolidation.deduplicate import Deduplicate
-from agents.consolidation.summarise import ClusterSummary, Summarise
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.consolidation_run import ConsolidationRun
+from agents.ports.jobs import ConsolidationRun
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.models import LanguageModel
 from agents.ports.pipelines import ActivePipelines
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
+from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
 from agents.rules.consolidation.distillation import (
+    MAX_DISTILLED_CHARS,
     Source,
     TurnCluster,
+    decayed_stability,
     distilled_memory,
+    extractive_summary,
+    is_grounded,
     is_in_run,
     list_distillable_turns,
+    render_sources,
     source_of,
 )
+from agents.rules.index.memory_columns import TURN_TYPE, MemoryKind
 from agents.rules.memory.embedding_status import is_in_flight
-from agents.rules.memory.understanding import SupersedeState, supersede_state
+from agents.rules.memory.understanding import SupersedeState, can_supersede, supersede_state
 from agents.rules.memory.versions import derive_distilled_id
 from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.pipelines.built_in import BUILT_IN
-from schemas.failures import Rejected
-from schemas.internal.consolidation import ConsolidationTrigger, Distilled
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
+from schemas.failures import Rejected, Unavailable
+from schemas.internal.consolidation import ConsolidationTrigger, Distilled, ItemsMerged
+from schemas.models.language import Prompt, Unanswerable
 from schemas.models.vectors import Matrix
 from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory, index_names
 from schemas.state.modes import VectorSpace
+
+SUMMARISE_STEP, SUMMARISE_ROLE = "consolidate.distil", "consolidate"
+"""Names by which a deployment selects the language model profile."""
+
+MAX_SHOWN_TURNS = 40
+"""Turns in the prompt: those nearest to all of the cluster. The memory's evidence names every turn."""
+
+MAX_SHOWN_CHARS = 600
+"""Characters of each turn in the prompt."""
+
+
+class ClusterSummaryAnswer(BaseModel):
+    """A model's summary of a cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    text: str = Field(max_length=2 * MAX_DISTILLED_CHARS)
+    confidence: Confidence = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """A cluster's text with its confidence, and the number of model tokens that it cost."""
+
+    text: str
+    confidence: float
+    by_model: bool = False
+    tokens: int = 0
+
+
+class Summarise:
+    """Clusters in, texts out."""
+
+    def __init__(self, model: LanguageModel, template: Template) -> None:
+        self._model = model
+        self._template = template
+
+    def expected_tokens(self, cluster: TurnCluster) -> int:
+        """Return the number of tokens that a cluster may cost; 0 if no model is asked."""
+        return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._may_ask(cluster) else 0
+
+    async def text(self, cluster: TurnCluster, *, may_ask: bool = True) -> ClusterSummary:
+        """Return a cluster's text. A model's failure raises nothing: the extract is used, as without `may_ask`."""
+        by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
+        if not may_ask or not self._may_ask(cluster):
+            return by_rules
+        try:
+            answered = await self._model.ask(
+                SUMMARISE_STEP, SUMMARISE_ROLE, self._prompt(cluster), ClusterSummaryAnswer
+            )
+        except (Unavailable, Unanswerable):
+            return by_rules
+        text, cost = answered.answer.text.strip(), answered.tokens_in + answered.tokens_out
+        if not is_grounded(text, cluster.sources):
+            return ClusterSummary(by_rules.text, by_rules.confidence, tokens=cost)
+        return ClusterSummary(text, answered.answer.confidence, by_model=True, tokens=cost)
+
+    def _may_ask(self, cluster: TurnCluster) -> bool:
+        return not cluster.is_private and self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
+
+    def _prompt(self, cluster: TurnCluster) -> Prompt:
+        said = render_sources(cluster.sources[:MAX_SHOWN_TURNS], lambda text: clip_text(text, MAX_SHOWN_CHARS))
+        return fill_prompt(self._template.text, self._template.version, {"said": said})
+
+
+class Deduplicate:
+    """Items in, `ItemsMerged` events out."""
+
+    def __init__(self, memories: Memories, words: LexicalIndex) -> None:
+        self._memories = memories
+        self._words = words
+
+    def items(self, run: ConsolidationRun, mode: str) -> list[str]:
+        """Return the ids of current items and distilled memories of a scope and mode."""
+        found: list[str] = []
+        for name in index_names(run.trigger.scope.boundary):
+            memories = self._words.memory_columns(name)
+            items = memories.of_kind(partial(_is_item, run=run, mode=mode, index_name=name)).astype(np.bool_)
+            current = memories.columns.live & items & ~memories.columns.superseded
+            found += [memories.id_of[number] for number in np.flatnonzero(current).tolist()]
+        return found
+
+    def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
+        """Return the entries of these items to compare, and the events of decayed ones."""
+        found = [self._memories.get(one) for one in ids]
+        items = [one for one in found if one is not None and one.item is not None and one.superseded_by is None]
+        entries = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
+        return entries, [event for item in items if (event := _decay_event(item, run)) is not None]
+
+    def merges(self, run: ConsolidationRun, entries: Sequence[DedupEntry]) -> list[ItemsMerged]:
+        """Return the events that merge items into older ones of the same content."""
+        return [
+            ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
+            for item, older in find_duplicates(entries)
+        ]
+
+    def is_settled(self, event: ItemsMerged) -> bool:
+        """True if an event has been applied, or will not be."""
+        item = self._memories.get(event.memory_id)
+        if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
+            return True
+        if event.into is None:
+            return item.item.stability == event.stability
+        older = self._memories.get(event.into)
+        return older is None or not can_supersede(item, older)
+
+    def item(self, memory_id: str) -> Memory | None:
+        """Return the current record of an item."""
+        return self._memories.get(memory_id)
+
+
+def _is_item(kind: MemoryKind, *, run: ConsolidationRun, mode: str, index_name: str) -> bool:
+    """True if the memories are of the run's scope and this mode, and not turns."""
+    is_turn = index_name == run.trigger.scope.boundary and kind.type == TURN_TYPE
+    return dict(kind.scope) == run.scope and kind.mode == mode and not is_turn
+
+
+def _decay_event(item: Memory, run: ConsolidationRun) -> ItemsMerged | None:
+    stability = decayed_stability(item, run.at)
+    if stability is None:
+        return None
+    return ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
 
 
 @dataclass(frozen=True, slots=True)

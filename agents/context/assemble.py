@@ -7,25 +7,26 @@ as it is sent, never exceeds the budget without its reserve.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
 from modestream_client.results import AssembleResult
 from modestream_client.vocabulary import InteractionMode
 
-from agents.context.changed_values import ChangedValues
+from agents.context.category_summaries import query_coverage
 from agents.context.packing import PackedPrompt, PromptPacker, PromptSource
-from agents.context.query_coverage import query_coverage
 from agents.context.snapshot import ContextSnapshot, SnapshotReader, scope_filter
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.models import TokenCounter
 from agents.ports.run_timer import step
 from agents.ports.stores import Memories
-from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.context.excerpts import passages_to_show
 from agents.rules.context.section_candidates import RETENTION_POLICIES, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import breach_of
+from agents.rules.context.visible_memories import is_contradicted
 from agents.rules.index.memory_columns import estimate_turns
 from agents.rules.interaction.decision import given_interaction, interaction_by_intent
 from agents.rules.interaction.stability import Stability, StabilitySource, assume_stable, describe_fallback
@@ -34,7 +35,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import DEFAULT_MIN_BEST_SCORE, DEFAULT_MIN_SCORE, MAX_BUDGET_TOKENS, AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
 from schemas.state.interaction import Interaction
-from schemas.state.memories import Memory
+from schemas.state.memories import Memory, item_index_name
 
 Warnings = list[tuple[str, str]]
 """Codes and messages."""
@@ -228,3 +229,34 @@ def _unknown_pins(unknown: Sequence[str]) -> Warnings:
     named = ", ".join(pin[:MAX_PIN_CHARS] for pin in unknown[:MAX_NAMED_PINS])
     more = ", \u2026" if len(unknown) > MAX_NAMED_PINS else ""
     return [("unknown_pin", f"not in this scope and its mode: {named}{more}")]
+
+
+class ChangedValues:
+    """Turns in, the times of the statements that replaced theirs out."""
+
+    def __init__(self, words: LexicalIndex, memories: Memories) -> None:
+        self._words = words
+        self._memories = memories
+
+    def changed_at(self, turn: Memory) -> datetime | None:
+        """Return the time of the first statement that replaced one of this turn; None if all of it holds.
+
+        A statement that is private, or that no search finds, says nothing about a turn that is neither.
+        """
+        superseded = (self._memories.get(item_id) for item_id in turn.items if self._is_superseded(turn, item_id))
+        times = [
+            item.item.valid_until
+            for item in superseded
+            if item is not None and is_contradicted(item) and item.item is not None and self._shows(turn, item)
+        ]
+        return min((time for time in times if time is not None), default=None)
+
+    def _is_superseded(self, turn: Memory, item_id: str) -> bool:
+        """Return whether the index says so: most items are current, and their records need not be read."""
+        items = self._words.memory_columns(item_index_name(turn.boundary))
+        number = items.number_of.get(item_id)
+        return number is not None and bool(items.columns.superseded[number])
+
+    def _shows(self, turn: Memory, item: Memory) -> bool:
+        successor = None if item.superseded_by is None else self._memories.get(item.superseded_by)
+        return successor is not None and (turn.visibility.private or not successor.visibility.private)

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from itertools import islice
 
 from agents.context.pauses import Pauses
-from agents.context.query_coverage import query_coverage
-from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Memories
+from agents.ports.stores import Categories, Memories
 from agents.rules.answer.drill_down import select_scopes
-from agents.rules.answer.term_coverage import match_entries
+from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.taxonomy import ReadMemory, category_text
-from agents.rules.context.capsules import capsule_of
+from agents.rules.context.section_candidates import capsule_of
+from agents.rules.index.bm25 import idf
+from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
@@ -68,3 +68,11 @@ class CategorySummaries:
             return memory if memory and (where.modes is None or memory.mode in where.modes) else None
 
         return read
+
+
+def query_coverage(query: str, words: LexicalIndex, boundary: str) -> TermCoverage:
+    """Return the terms with their idf (`agents.rules.index.bm25.idf`)."""
+    terms, memory_columns = content_terms(query), words.memory_columns(boundary)
+    postings = words.postings(boundary, terms)
+    weights = [idf(len(one.numbers), memory_columns.documents) for one in postings]
+    return TermCoverage(terms, weights, memory_columns.languages())

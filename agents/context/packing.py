@@ -15,15 +15,12 @@ from modestream_client.results import Message, Section
 
 from agents.context.pauses import Pauses
 from agents.context.sizing import EntrySizer, text_chars
-from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.entries import Entry, excerpt_of
+from agents.ports.models import TokenCounter
 from agents.rules.context.excerpts import MAX_EXCERPT_CHARS, excerpt_about, excerpt_of_reply, excerpt_of_turn
-from agents.rules.context.formats import FORMATS
+from agents.rules.context.formats import FORMATS, Entry, build_messages, excerpt_of
 from agents.rules.context.packing import ContextPacker, SectionFilling, SizedEntry
-from agents.rules.context.prompt import build_messages
 from agents.rules.context.section_candidates import PROTECTED_TOP_K
-from agents.rules.context.sticky import Invariant
-from agents.rules.context.sticky_share import SizedSticky, split_sticky
+from agents.rules.context.sticky import Invariant, SizedSticky, split_sticky
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.memory_columns import MIN_ENTRY_TOKENS, estimate_turns
 from agents.rules.text.passages import lexical_text

@@ -7,9 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from datetime import datetime
 
 from agents.context.pauses import Pauses
-from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.entries import Entry
-from agents.rules.context.formats import PromptFormat
+from agents.ports.models import TokenCounter
+from agents.rules.context.formats import Entry, PromptFormat
 from agents.rules.context.packing import SizedEntry
 from schemas.state.memories import Memory
 

@@ -12,8 +12,7 @@ from modestream_client.vocabulary import InteractionMode
 
 from agents.context.category_summaries import CategorySummaries, ScopedCategory
 from agents.context.pauses import Pauses
-from agents.context.revised_rules import RevisedRules
-from agents.context.rule_texts import RuleTexts
+from agents.context.revised_rules import RevisedRules, RuleTexts
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.context.section_candidates import RETENTION_POLICIES, SectionCandidates, collect_section_candidates

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.modes.memory_encoding import encode_memory
-from agents.modes.vector_spaces import VectorSpaces
+from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.modes.embedder_comparison import MIN_TURNS, SampledTurn, compare, describe, sample_turns

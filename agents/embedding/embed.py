@@ -13,12 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agents.categories.matching import CategoryMatcher
-from agents.embedding.encoded_memory import EncodedMemory
-from agents.embedding.held_vectors import HeldVectors
-from agents.modes.memory_encoding import encode_memory
-from agents.modes.vector_spaces import VectorSpaces
+from agents.embedding.held_vectors import EncodedMemory, HeldVectors
+from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.clock import Clock
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import written_location
 from schemas.failures import ModelMissing, Rejected, Unavailable

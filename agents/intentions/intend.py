@@ -9,9 +9,8 @@ from functools import cache
 from modestream_client.arguments import SetIntention
 
 from agents.ports.clock import Clock
-from agents.ports.command_types import CommandResult, parse_arguments
-from agents.ports.intentions import IntentionWriter
-from agents.ports.stores import Memories
+from agents.ports.commands import CommandResult, parse_arguments
+from agents.ports.stores import IntentionWriter, Memories
 from agents.rules.intentions.transitions import (
     ReadMemory,
     apply_learned,
@@ -29,7 +28,7 @@ from schemas.state.memories import Memory
 
 
 class Intend:
-    """`Learned` events and commands in; intentions out. Implements `agents.ports.intentions.Intentions`."""
+    """`Learned` events and commands in; intentions out. Implements `agents.ports.stores.Intentions`."""
 
     def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock, *, learns: bool = True) -> None:
         """`learns`: entries are derived from turns; otherwise those of a changed turn are dropped."""

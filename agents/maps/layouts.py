@@ -14,13 +14,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from agents.maps.map_memories import CloudMemories, MapMemories, location_of, place_of_collection
-from agents.maps.map_vectors import read_rows
 from agents.ports.clock import Clock
 from agents.ports.map_layouts import LayoutThreads, MapLayouts
 from agents.ports.vector_index import VectorIndex
+from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.maps.layout import PrincipalPlane, Stopped
 from agents.rules.maps.map_layout import MapLayout, lay_out_from, place_among
 from schemas.failures import Unavailable
+from schemas.models.vectors import Matrix
 from schemas.state.modes import VectorSpace
 
 MAX_AT_ONCE = 500
@@ -176,3 +177,21 @@ class Layouts:
 
     def _lock(self, boundary: str) -> asyncio.Lock:
         return self._locks.setdefault(boundary, asyncio.Lock())
+
+
+PAGE_SIZE = 1024
+"""Vectors that are held as single arrays at once."""
+
+
+async def read_rows(index: VectorIndex, space: VectorSpace, memory_ids: Sequence[str]) -> tuple[list[str], Matrix]:
+    """Return the ids with a vector in the space, in order, and their rows, shape (ids, dim)."""
+    rows = np.zeros((len(memory_ids), space.fingerprint.dim), np.float32)
+    found: list[str] = []
+    for start in range(0, len(memory_ids), PAGE_SIZE):
+        page = memory_ids[start : start + PAGE_SIZE]
+        vectors = await index.pooled(space, page)
+        known = [one for one in page if one in vectors]
+        if known:
+            rows[len(found) : len(found) + len(known)] = normalise_rows(np.stack([vectors[one] for one in known]))
+        found += known
+    return found, rows[: len(found)]

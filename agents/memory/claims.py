@@ -8,8 +8,7 @@ redelivery repeats interrupted work.
 from collections.abc import Mapping
 
 from agents.memory.write_memory import WriteMemory
-from agents.ports.claims import ClaimWriter
-from agents.ports.stores import MemoryWriter
+from agents.ports.stores import ClaimWriter, MemoryWriter
 from agents.rules.items.claims import (
     apply_successor,
     claims_of,

@@ -8,9 +8,8 @@ made: one to a renamed category follows it, one to a deleted category is dropped
 from collections.abc import Iterable, Iterator, Mapping
 
 from agents.memory.write_memory import WriteMemory
-from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalWriter
-from agents.ports.stores import MemoryWriter
+from agents.ports.stores import Categories, MemoryWriter
 from agents.rules.categories.assignment import merge_assignments, rename_assignments, top_model_categories
 from agents.rules.memory.visibility import list_ids, list_ids_in_scope
 from schemas.internal.changes import Change

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from agents.memory.items import WriteStep
 from agents.memory.write_memory import WriteMemory
-from agents.ports.interactions import InteractionWriter
-from agents.ports.stores import MemoryWriter
+from agents.ports.stores import InteractionWriter, MemoryWriter
 from agents.rules.interaction.stability import count_classification, count_correction, week_of, without_user
 from agents.rules.memory.understanding import is_misclassified, with_correction
 from agents.rules.memory.visibility import is_affected

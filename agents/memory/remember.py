@@ -24,12 +24,9 @@ from agents.memory.supersede import Supersede
 from agents.memory.understood import ApplyUnderstood, DerivedEvent, UnderstoodResult, join_events
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.categories import Categories
-from agents.ports.claims import ClaimWriter
-from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.run_timer import step
-from agents.ports.stores import MemoryWriter, Modes
+from agents.ports.stores import Categories, ClaimWriter, InteractionWriter, MemoryWriter, Modes
 from agents.rules.cues.labels import has_signals
 from agents.rules.items.extracting import Analysis, ReadText, analysis_of
 from agents.rules.memory.embedding_status import (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.command_types import CommandResult
+from agents.ports.commands import CommandResult
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex

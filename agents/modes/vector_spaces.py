@@ -1,16 +1,20 @@
-"""Resolve a mode to its embedder and vector space.
+"""Resolve a mode to its embedder and vector space, and make the vectors of its memories.
 
-Reads the declarations at every call, so that a new one is effective from the next event on.
+Declarations are read at every call, so that a new one is effective from the next event on.
 """
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 
-from agents.ports.embedder import Embedder, Embedders
+import numpy as np
+
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.models import Embedder, Embedders
 from agents.ports.stores import Modes
 from agents.rules.modes.declaring import awaits_declared, require_mode
-from agents.rules.text.passages import embedding_text
+from agents.rules.text.passages import embedded_passages, embedding_text
 from schemas.failures import ModelMissing, Rejected
+from schemas.models.vectors import Encoded, PassageVectors
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import Memory, index_names
 from schemas.state.modes import Mode, VectorSpace
@@ -111,3 +115,24 @@ class VectorSpaces:
 
 def _with_space(mode: Mode, embedder: Embedder) -> tuple[Embedder, VectorSpace]:
     return embedder, VectorSpace(mode.name, embedder.fingerprint)
+
+
+async def encode_memory(embedder: Embedder, memory: Memory) -> Encoded:
+    """Return a memory's vectors, by an embedder for its text. Raises what the embedder raises."""
+    passages = embedded_passages(memory)
+    if not passages:
+        return await embedder.passage(embedding_text(memory), boundary=memory.boundary)
+    return _joined(await asyncio.gather(*(embedder.passage(text, boundary=memory.boundary) for text in passages)))
+
+
+def _joined(passages: Sequence[Encoded]) -> Encoded:
+    """Return the vectors of a text from those of its passages.
+
+    The pooled one is their mean, and shorter than they are: its product with a question is the mean of their cosines.
+    Scaled to length 1 it would be near to every question about its topic, and long replies would come first: on chats
+    with an assistant that finds 4 points less.
+    """
+    counts = np.array([len(one.tokens) for one in passages], np.int64)
+    tokens = np.concatenate([one.tokens for one in passages])
+    vectors = PassageVectors(np.stack([one.pooled for one in passages]), counts)
+    return Encoded(vectors.mean(), tokens, passages=vectors)

@@ -1,10 +1,14 @@
-"""The state of jobs: running ones, the answers of the last ones, and the last backfill of each mode."""
+"""Jobs, consolidation runs and their records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from modestream_client.runs import Run
+
 from schemas.internal.changes import JobProgress
+from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.internal.job_history import StoredJob
 
 
@@ -25,3 +29,89 @@ class Jobs(Protocol):
 
     async def is_pending(self, kind: str, partition: int, offset: int) -> bool:
         """True if the request for a job of that kind is written there, in this partition, and not yet read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationRun:
+    """One run: a trigger, and the turns of its partition before offset `until`, as of the time `at`.
+
+    `has_ended` is true if its trigger is delivered again after its end: it changes nothing, and is answered again.
+    """
+
+    run: str
+    trigger: ConsolidationTrigger
+    partition: int
+    until: int
+    at: datetime
+    has_ended: bool = False
+
+    @property
+    def scope(self) -> Mapping[str, str]:
+        """The scope in the form of records."""
+        return self.trigger.scope.model_dump()
+
+
+class Allowance(Protocol):
+    """The remaining budget of one run."""
+
+    def is_over(self) -> bool:
+        """True if its time is over."""
+
+    def may_spend(self, tokens: int) -> bool:
+        """True if the budget still allows this number of language model tokens."""
+
+    def spend(self, tokens: int) -> None:
+        """Subtract used tokens from the budget."""
+
+
+class Unbounded:
+    """An unlimited budget, for requests that a caller waits for."""
+
+    def is_over(self) -> bool:
+        """Return False."""
+        return False
+
+    def may_spend(self, tokens: int) -> bool:  # noqa: ARG002 - as the port has it
+        """Return True."""
+        return True
+
+    def spend(self, tokens: int) -> None:
+        """Do nothing."""
+
+
+UNBOUNDED = Unbounded()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Runs, newest first. `is_complete` is False if the log goes back further than was read."""
+
+    runs: Sequence[Run]
+    is_complete: bool = True
+
+
+class RunLog(Protocol):
+    """The log of a worker's partitions; reading is limited in records and in time, users in turn."""
+
+    async def newest(
+        self, partition: int, boundary: str, admits: Callable[[Run], bool], limit: int, since_ms: int = 0
+    ) -> RunPage:
+        """Return the newest admitted runs of a boundary that were written since a time, each once.
+
+        Runs before a user was forgotten are left out. Raises Unavailable.
+        """
+
+
+class EmptyRunLog:
+    """A log without runs."""
+
+    async def newest(
+        self,
+        partition: int,  # noqa: ARG002
+        boundary: str,  # noqa: ARG002
+        admits: Callable[[Run], bool],  # noqa: ARG002
+        limit: int,  # noqa: ARG002
+        since_ms: int = 0,  # noqa: ARG002
+    ) -> RunPage:
+        """Return nothing."""
+        return RunPage(())

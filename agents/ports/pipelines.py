@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from agents.ports.language_model import LanguageModel
+from agents.ports.models import LanguageModel
 from agents.rules.pipelines.contract import StepContract
 from schemas.messages.replies import ReplyWarning
 from schemas.state.pipelines import PlacedStep, Revision, Topology

@@ -1,13 +1,16 @@
-"""The tables `memories` and `modes`, of one partition. Agents that read them take the first protocol of each pair.
+"""The tables of one partition. Agents that read one take its first protocol.
 
 Writing belongs to one agent a table: only its package takes the writer. A write belongs to the handling of an event of
 the partition, and replaces what was there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from schemas.state.memories import Memory, MemoryExcerpt, VectorLocation
+from schemas.state.categories import Taxonomy
+from schemas.state.intention import Intention
+from schemas.state.interaction import InteractionCounts
+from schemas.state.memories import Claim, Memory, MemoryExcerpt, VectorLocation
 from schemas.state.modes import ModeDeclarations
 
 
@@ -58,3 +61,60 @@ class ModeWriter(Modes, Protocol):
 
     def put(self, boundary: str, declared: ModeDeclarations) -> None:
         """Write the declarations of a boundary."""
+
+
+class Categories(Protocol):
+    """Reads the categories by scope."""
+
+    def get(self, scope: Mapping[str, str]) -> Taxonomy:
+        """Return the taxonomy of a scope; cheap.
+
+        A summary may rest on memories that are gone: pass it through `visible_category` before it is shown.
+        """
+
+
+class CategoryWriter(Categories, Protocol):
+    """Reads and writes the categories. For `agents.categories` alone."""
+
+    def put(self, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
+        """Write the taxonomy of a scope; an empty one leaves no row. Belongs to the handling of a partition's event."""
+
+    def scopes(self, boundary: str) -> Sequence[Mapping[str, str]]:
+        """Return the scopes of a boundary that have a row."""
+
+
+class ClaimWriter(Protocol):
+    """Reads and writes claims by key. For `agents.memory` alone."""
+
+    def get(self, key: str) -> Claim:
+        """Return the claim; an empty one for an unknown key."""
+
+    def put(self, key: str, claim: Claim) -> None:
+        """Write a claim; an empty one deletes the row. Belongs to the handling of an event of the partition."""
+
+
+class Intentions(Protocol):
+    """Reads intentions by scope. `agents.intentions.intend.Intend` implements it with visible entries only."""
+
+    def get(self, scope: Mapping[str, str]) -> Intention:
+        """Return the intention of a scope; an empty one for a scope without any."""
+
+
+class IntentionWriter(Intentions, Protocol):
+    """Reads and writes the table itself; entries may rest on memories that are gone. For `agents.intentions` alone."""
+
+    def put(self, scope: Mapping[str, str], intention: Intention) -> None:
+        """Write the intention of a scope. Belongs to the handling of an event of the partition."""
+
+    def scopes(self, boundary: str) -> Sequence[Mapping[str, str]]:
+        """Return the scopes of a boundary that have an intention."""
+
+
+class InteractionWriter(Protocol):
+    """Reads and writes the counts of interaction modes. For `agents.memory` alone."""
+
+    def get(self) -> InteractionCounts:
+        """Return the counts; empty ones if there are none."""
+
+    def put(self, counts: InteractionCounts) -> None:
+        """Write the counts."""

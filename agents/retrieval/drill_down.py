@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.ports.categories import Categories
-from agents.ports.intentions import Intentions
 from agents.ports.run_timer import step
-from agents.ports.stores import Memories
+from agents.ports.stores import Categories, Intentions, Memories
 from agents.rules.answer.drill_down import (
     Depth,
     LayerResult,

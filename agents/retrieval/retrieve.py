@@ -20,6 +20,7 @@ from modestream_client.vocabulary import Strategy
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.pipelines import ActivePipelines
 from agents.ports.run_timer import step
 from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
@@ -191,3 +192,53 @@ def _count_other_modes(parts: Iterable[tuple[SearchPlan, MemoryColumns]]) -> Cou
                 count_other_modes(columns, search.where, include_superseded=search.request.include_superseded)
             )
     return counts
+
+
+RECEIVE, RANK, RERANK = "retrieve.receive", "retrieve.rank", "retrieve.rerank"
+
+
+class SearchWithOwnSteps:
+    """Retrieve requests in, results out. Writes nothing."""
+
+    def __init__(self, retrieve: Retrieve, pipelines: ActivePipelines) -> None:
+        self._retrieve = retrieve
+        self._pipelines = pipelines
+        self.changes_query = pipelines.has_own(RECEIVE)
+        """True if own steps may change the query of a request."""
+
+    async def receive(self, request: RetrieveRequest) -> tuple[RetrieveRequest, Warnings]:
+        """Return a request with the query that own steps have left. Raises Rejected if one fails."""
+        if not self.changes_query:
+            return request, []
+        query = await self._pipelines.run_own(RECEIVE, {"query": request.query})
+        return request.model_copy(update={"query": query.value}), [(one.code, one.message) for one in query.warnings]
+
+    async def answer(self, received: RetrieveRequest, decided: Depth | None = None) -> tuple[RetrieveResult, Warnings]:
+        """Return result and warnings of a request after `receive`, as `Retrieve.answer`."""
+        result, warnings = await self._retrieve.answer(received, decided=decided)
+        result, more = await self._after(RANK, received, result)
+        return result, [*warnings, *more]
+
+    async def layers(self, received: RetrieveRequest) -> tuple[Layers, Warnings]:
+        """Return the layers that match a request after `receive`, as `Retrieve.layers`."""
+        return await self._retrieve.layers(received)
+
+    async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
+        """Return the same without details of hits, of a request before `receive`."""
+        received, warnings = await self.receive(request)
+        result, found = await self._retrieve.turns(received)
+        result, more = await self._after(RANK, received, result)
+        return result, [*warnings, *found, *more]
+
+    async def ordered(self, received: RetrieveRequest, result: RetrieveResult) -> tuple[RetrieveResult, Warnings]:
+        """Return a result after the own steps that follow, or replace, the language model's order."""
+        return await self._after(RERANK, received, result)
+
+    async def _after(
+        self, place: str, request: RetrieveRequest, result: RetrieveResult
+    ) -> tuple[RetrieveResult, Warnings]:
+        if not self._pipelines.has_own(place):
+            return result, []
+        own = await self._pipelines.run_own(place, {"query": request.query, "hits": result.hits})
+        warnings = [(one.code, one.message) for one in own.warnings]
+        return result.model_copy(update={"hits": own.value[: request.top_k]}), warnings

@@ -1,16 +1,17 @@
-"""Classify texts by interaction mode with the vectors of the general embedder.
+"""Classify texts by interaction mode with the vectors of the general embedder, and assess the classifications.
 
-Enters: a text. Leaves: its interaction mode with a confidence. The same text always has the same classification; an
-unstable deployment needs more confidence.
+The same text always has the same classification; an unstable deployment needs more confidence.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 
 import numpy as np
 
-from agents.modes.memory_encoding import encode_memory
-from agents.ports.embedder import Embedder
+from agents.modes.vector_spaces import encode_memory
+from agents.ports.clock import Clock
+from agents.ports.models import Embedder
 from agents.rules.clustering.clustering import normalise_rows
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.interaction.decision import (
@@ -20,10 +21,10 @@ from agents.rules.interaction.decision import (
     pool_votes,
     smooth_interaction,
 )
-from agents.rules.interaction.stability import StabilitySource, assume_stable
+from agents.rules.interaction.stability import Stability, StabilitySource, assess_stability, assume_stable, week_of
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest
-from schemas.state.interaction import Interaction
+from schemas.state.interaction import Interaction, InteractionCounts
 from schemas.state.memories import Memory
 
 HISTORY_TIMEOUT_S = 2.0
@@ -77,3 +78,22 @@ class InteractionReader:
     async def _stored_interaction(self, turn: Memory) -> Interaction:
         """Return a turn's interaction mode; a turn that has just been stored may still have to be classified."""
         return turn.reading.interaction or apply_threshold(await self.read(turn))
+
+
+class AssessStability:
+    """Counts in, stability out. Writes nothing."""
+
+    def __init__(self, counts: Callable[[], Iterable[InteractionCounts]], clock: Clock) -> None:
+        """`counts` reads those of every served partition."""
+        self._counts = counts
+        self._clock = clock
+        self._last: tuple[int, list[InteractionCounts], Stability] = (-1, [], assume_stable())
+
+    def __call__(self) -> Stability:
+        """Return the stability now; it is computed again when a count or the week has changed."""
+        week, counts = week_of(self._clock.now()), list(self._counts())
+        last_week, last, stability = self._last
+        if week == last_week and len(counts) == len(last) and all(map(is_, counts, last)):
+            return stability
+        self._last = (week, counts, assess_stability(counts, week))
+        return self._last[2]

@@ -56,7 +56,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "vector index": (
         "agents/embedding/embed.py:Embed._upsert",
         "agents/embedding/embed.py:Embed.write",
-        "agents/retrieval/query_encoding.py",
+        "agents/retrieval/vector_search.py",
         "agents/retrieval/vector_search.py",
         "streams/adapters/vectors/",
     ),

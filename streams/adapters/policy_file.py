@@ -9,7 +9,7 @@ from schemas.state.policies import Permission, Policy, policy_of
 
 
 class PolicyFile:
-    """Implements `agents.ports.authorizer.Authorizer`."""
+    """Implements `agents.ports.commands.Authorizer`."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

@@ -53,7 +53,7 @@ elsewhere by a token or so."""
 
 
 class TiktokenCounter:
-    """Implements `agents.ports.tokenizer.TokenCounter`."""
+    """Implements `agents.ports.models.TokenCounter`."""
 
     def __init__(self, locate: Callable[[], Path] = encoding_file) -> None:
         self._locate = locate

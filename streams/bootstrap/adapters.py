@@ -11,10 +11,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from agents.commands.admit import Admit
-from agents.ports.cross_encoder import CrossEncoder
-from agents.ports.embedder import Embedders
-from agents.ports.language_model import LanguageModel
-from agents.ports.tokenizer import TokenCounter
+from agents.ports.models import CrossEncoder, Embedders, LanguageModel, TokenCounter
 from agents.ports.vector_index import VectorIndexes
 from agents.rules.access.grants import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier

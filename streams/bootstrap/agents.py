@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher
-from agents.categories.medoids import CategoryMedoids
+from agents.categories.matching import CategoryMatcher, CategoryVectors
 from agents.categories.members import CategoryMembers
-from agents.categories.refresh import RefreshCategories, SummaryModel
-from agents.categories.vectors import CategoryVectors
+from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
 from agents.commands.edit_pipelines import EditPipelines
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
-from agents.commands.show_job import ShowJob
-from agents.commands.show_runs import ShowRuns
-from agents.consolidation.consolidate import Consolidate
-from agents.consolidation.deduplicate import Deduplicate
-from agents.consolidation.summarise import Summarise
+from agents.commands.jobs_and_runs import ShowJob, ShowRuns
+from agents.consolidation.consolidate import Consolidate, Deduplicate, Summarise
 from agents.context.assemble import Assemble
 from agents.context.category_summaries import CategorySummaries
 from agents.context.snapshot import SnapshotReader
@@ -36,12 +31,11 @@ from agents.ports.pipelines import ActivePipelines
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.list_memories import List
-from agents.retrieval.retrieve import Retrieve
-from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.retrieval.retrieve import Retrieve, SearchWithOwnSteps
 from agents.rules.interaction.stability import FALLBACK_REASONS
 from agents.rules.ranking.weights import RankingWeights
+from agents.understanding.interaction_reader import AssessStability
 from agents.understanding.refresh import Refresh, RefreshLimits
-from agents.understanding.stability import AssessStability
 from agents.understanding.understand import Understand
 from streams.adapters.map_layouts import LayoutFiles, LayoutThreads
 from streams.bootstrap.adapters import WorkerModels

@@ -8,12 +8,9 @@ from functools import partial
 
 from agents.consolidation.consolidate import RunLimits
 from agents.context.assemble import ContextLimits
-from agents.ports.cross_encoder import CrossEncoder
-from agents.ports.language_model import LanguageModel
+from agents.ports.models import CrossEncoder, LanguageModel
 from agents.ports.pipelines import ActivePipelines
-from agents.retrieval.judge_layers import JudgeLayers
-from agents.retrieval.local_rerank import LocalRerank
-from agents.retrieval.rerank import Rerank
+from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
 from agents.rules.pipelines.built_in import (
     ContextConfig,
     ModelConfig,

@@ -8,7 +8,7 @@ import sys
 
 import structlog
 
-from agents.ports.embedder import Embedders
+from agents.ports.models import Embedders
 from schemas.internal.service import GENERAL_EMBEDDER_KEY, GeneralEmbedder
 from schemas.state.modes import GENERAL, GENERAL_MODE, EmbedderDescription, FormerEmbedder, ModeDeclarations, general_by
 from streams.deployment_log import DeploymentLog, readable

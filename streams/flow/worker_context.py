@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import SteadyClock
-from agents.ports.run_log import EmptyRunLog, RunLog
+from agents.ports.jobs import EmptyRunLog, RunLog
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Learned

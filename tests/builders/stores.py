@@ -2,7 +2,7 @@
 
 from agents.memory.remember import Remember
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.embedder import Embedders
+from agents.ports.models import Embedders
 from streams.flow.stores.stores import PartitionStores, Stores
 from streams.flow.stores.tables import LexicalStore, MemoryStore
 from tests.fakes.tables.categories import FakeCategories

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.ports.cross_encoder import CrossEncoder
+from agents.ports.models import CrossEncoder
 from streams.adapters.embedding.catalog.local_cross_encoder import LocalCrossEncoder
 from tests.builders.tiny_models import write_tiny_cross_encoder
 from tests.fakes.cross_encoder import FakeCrossEncoder

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
-from agents.ports.embedder import Embedders
+from agents.ports.models import Embedders
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Encoded
 from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder, Mode

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix
 from streams.adapters.embedding.inference.token_vectors import QUANTISATION_STEPS

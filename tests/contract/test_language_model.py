@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import pytest
 from prometheus_client import CollectorRegistry
 
-from agents.ports.language_model import LanguageModel
+from agents.ports.models import LanguageModel
 from schemas.failures import Unavailable
 from schemas.models.language import Profile, Profiles, Prompt, Unanswerable
 from schemas.state.understanding import Understanding

@@ -11,10 +11,8 @@ from typing import get_args
 import pytest
 from modestream_client.vocabulary import ContextFormat
 
-from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.entries import Entry
-from agents.rules.context.formats import FORMATS
-from agents.rules.context.prompt import build_messages
+from agents.ports.models import TokenCounter
+from agents.rules.context.formats import FORMATS, Entry, build_messages
 from schemas.failures import Unavailable
 from schemas.messages.assemble import AssembleRequest
 from streams.adapters.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter, encoding_file

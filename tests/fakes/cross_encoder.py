@@ -11,7 +11,7 @@ WORD = re.compile(r"\w+")
 
 
 class FakeCrossEncoder:
-    """Implements `agents.ports.cross_encoder.CrossEncoder`.
+    """Implements `agents.ports.models.CrossEncoder`.
 
     While `failure` is set every call raises it; while `released` is cleared, calls wait. `read` are the texts that
     arrived. `numbers` replaces the log-odds of texts that contain a key.

@@ -27,7 +27,7 @@ NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
 
 
 class FakeEmbedder:
-    """Implements `agents.ports.embedder.Embedder`.
+    """Implements `agents.ports.models.Embedder`.
 
     While `outage` is true every call raises `Unavailable`, while `unloaded` is true a passage raises `ModelMissing` and
     a query `Unavailable`; texts with `rejected_word` raise ValueError. `passages` and `queries` are its inputs, in

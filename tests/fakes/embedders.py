@@ -1,6 +1,6 @@
 """All embedders that modes can name, without models: the presets and two small ones, loaded on demand.
 
-It implements `agents.ports.embedder.Embedders` and passes the same contract tests as the registry.
+It implements `agents.ports.models.Embedders` and passes the same contract tests as the registry.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.models.vectors import Encoded
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode

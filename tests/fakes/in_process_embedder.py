@@ -15,7 +15,7 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 
 
 class InProcessEmbedder:
-    """Implements `agents.ports.embedder.Embedder`.
+    """Implements `agents.ports.models.Embedder`.
 
     A failure is not `Unavailable`: the same text would fail again.
     """

@@ -27,7 +27,7 @@ def marked_mode(prompt: Prompt) -> dict[str, Any]:
 
 
 class FakeLanguageModel:
-    """Implements `agents.ports.language_model.LanguageModel`. `asked` are the prompts that arrived, in order.
+    """Implements `agents.ports.models.LanguageModel`. `asked` are the prompts that arrived, in order.
 
     `become` decides: `ok` answers by `answers`, `down` raises `Unavailable`, `wrong` raises `Unanswerable`. While
     `released` is cleared, questions that arrive wait.

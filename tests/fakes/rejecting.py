@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.rules.memory.versions import hash_texts
 from schemas.models.vectors import Encoded, Point
 from schemas.state.modes import Mode, VectorSpace

@@ -9,7 +9,7 @@ TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class FakeTokens:
-    """Implements `agents.ports.tokenizer.TokenCounter`. While `outage` is true every call raises `Unavailable`."""
+    """Implements `agents.ports.models.TokenCounter`. While `outage` is true every call raises `Unavailable`."""
 
     def __init__(self) -> None:
         self.outage = False

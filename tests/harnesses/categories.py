@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher
-from agents.categories.medoids import CategoryMedoids
+from agents.categories.matching import CategoryMatcher, CategoryVectors
 from agents.categories.members import CategoryMembers
-from agents.categories.refresh import RefreshCategories, SummaryModel
-from agents.categories.vectors import CategoryVectors
+from agents.categories.refresh import CategoryMedoids, RefreshCategories, SummaryModel
 from agents.embedding.embed import Embed
-from agents.ports.command_types import CommandHandler
+from agents.ports.commands import CommandHandler
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.internal.events import Embedded, Remembered
 from schemas.messages.commands import Command

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agents.commands.dispatch import DispatchCommands
+from agents.commands.admit import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
 from agents.memory.slices import finish
-from agents.ports.command_types import CommandHandler, CommandResult
+from agents.ports.commands import CommandHandler, CommandResult
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change
 from schemas.messages.commands import Command

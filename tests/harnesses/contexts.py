@@ -11,7 +11,7 @@ from modestream_client.results import AssembleResult
 from agents.context.assemble import Assemble, ContextLimits, Warnings
 from agents.context.category_summaries import CategorySummaries
 from agents.context.snapshot import SnapshotReader
-from agents.ports.tokenizer import TokenCounter
+from agents.ports.models import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.interaction.stability import Stability, assume_stable

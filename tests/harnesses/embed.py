@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.embedding.embed import Embed
-from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import EncodedMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.rules.memory.versions import identify_turn, next_memory
 from schemas.internal.events import Embedded, Forgotten, Remembered
 from schemas.models.vectors import Encoded, Point

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.modes.memory_encoding import encode_memory
-from agents.modes.vector_spaces import VectorSpaces
+from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve, Warnings
 from agents.rules.index.lexical_document import LexicalDocument

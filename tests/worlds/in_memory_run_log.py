@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from modestream_client.runs import Run
 
-from agents.ports.run_log import RunPage
+from agents.ports.jobs import RunPage
 from streams.flow.runs.found import RunsFound
 from tests.worlds.in_memory_topics import InMemoryTopics
 
 
 class InMemoryRunLog:
-    """Implements `agents.ports.run_log.RunLog`."""
+    """Implements `agents.ports.jobs.RunLog`."""
 
     def __init__(self, topics: InMemoryTopics, topic: str) -> None:
         self._topics = topics

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from schemas.models.vectors import Encoded
 from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset, exported_entry
@@ -24,7 +24,7 @@ Arrays = dict[str, Any]
 
 
 class CachedModel:
-    """Implements `agents.ports.embedder.Embedder` by one model."""
+    """Implements `agents.ports.models.Embedder` by one model."""
 
     def __init__(self, models: Path, preset: Preset, cache: Arrays) -> None:
         """Load the model, exporting it into `models` first if needed; vectors are cached in `cache`."""
@@ -57,7 +57,7 @@ class CachedModel:
 
 
 class CachedEmbedder(LanguageRoutingEmbedder):
-    """Implements `Embedder` and, for the mode `general` alone, `Embedders` of `agents.ports.embedder`."""
+    """Implements `Embedder` and, for the mode `general` alone, `Embedders` of `agents.ports.models`."""
 
     def __init__(self, models: Path) -> None:
         """Load both models and the vector cache from this folder."""

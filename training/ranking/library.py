@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agents.modes.memory_encoding import encode_memory
-from agents.modes.vector_spaces import VectorSpaces
+from agents.modes.vector_spaces import VectorSpaces, encode_memory
 from agents.ports.lexical_index import LexicalWriter
 from agents.retrieval.hits import collect_query_features
 from agents.retrieval.lexical_features import LexicalFeatures

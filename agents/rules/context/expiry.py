@@ -1,17 +1,12 @@
-"""Find the sentences of a turn that limit themselves to a date that has passed. Pure.
-
-Enters: a text, when it was said, and the day it is now. Leaves: spans of code points. Guaranteed: time linear in the
-text. A sentence expires if it names its end and all its ends lie before now: an end word directly before a date ("until
-3 May", "before Saturday"), or, in no safety requirement, a day or a week at the close of a clause ("no calls today"). A
-date elsewhere ("as agreed on 3 May") ends nothing, nor does what recurs ("on Fridays") or begins ("as of today").
-"""
+"""Find the sentences that no longer hold: past their own date, or taken back by a later statement."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
 from agents.rules.text.dates import MONTHS, WEEKDAYS, find_dates
+from agents.rules.text.overlap import content_stems, stem_coverage
 from agents.rules.text.sentences import Span, sentence_spans
 from agents.rules.text.tokenizer import fold
 
@@ -74,3 +69,40 @@ def _weekday_end(match: re.Match[str], said_on: date) -> date:
     """Return the next such weekday after a day, a week later for `the Monday after`."""
     ahead = (WEEKDAYS[match["day"]] - said_on.weekday() - 1) % DAYS_PER_WEEK + 1
     return said_on + timedelta(ahead + (DAYS_PER_WEEK if match["after"] else 0))
+
+
+MIN_COVERAGE = 0.5
+"""Minimum share of a rule's content stems in the statement that takes it back."""
+
+MIN_SHARED_STEMS = 2
+"""Minimum number of shared stems; one is enough if the rule has no other."""
+
+
+def taken_back_spans(
+    text: str, labels: SentenceLabel, statements: Sequence[frozenset[str]], *, by_number: bool = False
+) -> list[Span]:
+    """Return the sentences of a text with one of these labels that one of the later statements takes back.
+
+    `statements` are the content stems of each. `by_number`: only statements with another number than the sentence do.
+    """
+    return [
+        span
+        for span in sentence_spans(text)
+        if _is_covered(text[span.start : span.end], statements, by_number=by_number)
+        and sentences_with_labels(text[span.start : span.end], labels)
+    ]
+
+
+def _is_covered(sentence: str, statements: Sequence[frozenset[str]], *, by_number: bool) -> bool:
+    stems = content_stems(sentence)
+    needed = min(MIN_SHARED_STEMS, len(stems))
+    return any(
+        0 < needed <= len(stems & statement)
+        and stem_coverage(statement, stems) >= MIN_COVERAGE
+        and (not by_number or (_has_number(stems - statement) and _has_number(statement - stems)))
+        for statement in statements
+    )
+
+
+def _has_number(stems: Iterable[str]) -> bool:
+    return any(stem[0].isdigit() for stem in stems)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from modestream_client.results import SECTIONS, Section
 
-from agents.rules.context.entries import Entry
+from agents.rules.context.formats import Entry
 from agents.rules.text.overlap import ShingleIndex
 from schemas.state.memories import Memory
 

@@ -12,19 +12,56 @@ all others from the conversation and the hits for the query, so that a long hist
 | GENERAL | all in balance | nothing |
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from modestream_client.results import SECTIONS, Section
+import numpy as np
+from modestream_client.assembled import SECTIONS, Section
 from modestream_client.vocabulary import InteractionMode
 
-from agents.rules.context.evidence_order import order_evidence
+from agents.rules.categories.taxonomy import visible_category
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from agents.rules.index.columns import Mask
+from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.ranking.ranking import log_odds_of
+from schemas.models.vectors import MemoryFilter
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.categories import Category
+from schemas.state.memories import Memory
+
+NEIGHBOUR_WEIGHT = 0.3
+"""Share of the way to a better neighbour's log-odds."""
+
+LENGTH_EXPONENT = 0.25
+"""Exponent of the tokens by which a probability is divided; 1 would be worth per token, and prefers mere courtesies."""
+
+ENTRY_TOKENS, TOKENS_PER_TERM = 15.0, 1.3
+"""Estimated tokens of an entry: around its text, and for each term of it."""
+
+
+def order_evidence(scores: Mapping[int, float], columns: MemoryColumns) -> list[int]:
+    """Return the numbers of the hits, most valuable first; `scores` are probabilities by number, best first."""
+    if not scores:
+        return []
+    numbers = np.fromiter(scores, dtype=np.int64)
+    log_odds = {number: log_odds_of(score) for number, score in scores.items()}
+    order = columns.order()
+    own = np.array(list(log_odds.values()))
+    near = np.array([_best(log_odds, order.before[number], order.after[number]) for number in numbers.tolist()])
+    raised = own + NEIGHBOUR_WEIGHT * np.maximum(near - own, 0.0)
+    tokens = ENTRY_TOKENS + TOKENS_PER_TERM * columns.columns.lengths[numbers]
+    worth = -np.logaddexp(0.0, -raised) - LENGTH_EXPONENT * np.log(tokens)
+    found: list[int] = numbers[np.argsort(-worth, kind="stable")].tolist()
+    return found
+
+
+def _best(log_odds: Mapping[int, float], before: int, after: int) -> float:
+    """Return the better log-odds of two neighbours; minus infinity if neither is a hit."""
+    return max(log_odds.get(int(one), -math.inf) if one != MISSING else -math.inf for one in (before, after))
 
 
 class RetentionPolicy(NamedTuple):
@@ -211,3 +248,38 @@ def _distilled(visible: VisibleSet, columns: MemoryColumns, found: Iterable[int]
 
 def _ids(columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:
     return [columns.id_of[number] for number in dict.fromkeys(numbers)]
+
+
+CATEGORY_ID_PREFIX = "category:"
+"""Prefix of a summary's id; ids of memories are UUIDs and can't collide with it."""
+
+
+def capsule_of(
+    scope: Mapping[str, str], category: Category, where: MemoryFilter, read: Callable[[str], Memory | None]
+) -> Memory | None:
+    """Return the current summary, without a speaker, at the time of its latest source; None without summary or source.
+
+    `read` reads a memory by its id.
+    """
+    visible = visible_category(category, read)
+    sources = [memory for memory in map(read, visible.rests_on) if memory is not None]
+    if not visible.summary or not sources:
+        return None
+    latest = max(sources, key=lambda memory: (memory.occurred_ms, memory.memory_id))
+    without_turn = dict.fromkeys(("turn_id", "conversation_id", "role", "speaker"))
+    fields = {
+        "memory_id": _id(scope, category, where),
+        "scope": dict(scope),
+        "type": "semantic",
+        "origin": "distilled",
+        "text": f"{category.name}: {visible.summary}",
+        "evidence": (),
+        "resources": (),
+    }
+    return latest.model_copy(update=without_turn | fields)
+
+
+def _id(scope: Mapping[str, str], category: Category, where: MemoryFilter) -> str:
+    """Return the id; it contains the project if the filter selects several."""
+    one_project = where.scope.get(PROJECT_FIELD) is not None and len(where.scope[PROJECT_FIELD] or ()) == 1
+    return CATEGORY_ID_PREFIX + (category.name if one_project else f"{scope[PROJECT_FIELD]}/{category.name}")

@@ -4,7 +4,7 @@ Rules come from users and system prompts, never from assistants or tools; errors
 memories are not admitted, and so never sticky.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import Literal, NamedTuple
@@ -109,3 +109,39 @@ def _unresolved(visible: VisibleSet) -> Mask:
     np.maximum.at(last, conversations[resolved], visible.time_rank[resolved])
     unresolved: Mask = errors & (visible.time_rank >= last[conversations])
     return unresolved
+
+
+MAX_STICKY_SHARE = 1 / 3
+"""Share of the budget for sticky memories that have nothing to do with the query (`docs/contract.md`)."""
+
+
+class SizedSticky(NamedTuple):
+    """A sticky memory and the tokens of its line in the context."""
+
+    invariant: Invariant
+    memory_id: str
+    tokens: int
+
+
+class StickySplit(NamedTuple):
+    """Sticky memories that are kept before all else, and those that are candidates like any other.
+
+    Both keep the order of the sticky memories, most important first.
+    """
+
+    kept: list[SizedSticky]
+    demoted: list[SizedSticky]
+
+
+def split_sticky(sticky: Sequence[SizedSticky], budget_tokens: int, related: Collection[str]) -> StickySplit:
+    """Demote unrelated sticky memories where all together exceed their share of the budget.
+
+    `related` are the ids of memories that have to do with the query: its hits. Safety requirements and related ones
+    are never demoted. A demoted memory that finds no room is dropped, and is no breach.
+    """
+    if sum(one.tokens for one in sticky) <= budget_tokens * MAX_STICKY_SHARE:
+        return StickySplit(list(sticky), [])
+    ids = frozenset(related)
+    stays = [one.invariant == SAFETY or one.memory_id in ids for one in sticky]
+    kept = [one for one, is_kept in zip(sticky, stays, strict=True) if is_kept]
+    return StickySplit(kept, [one for one, is_kept in zip(sticky, stays, strict=True) if not is_kept])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from modestream_client.kafka.log_reader import LogReader
 from modestream_client.runs import Run
 
-from agents.ports.run_log import RunPage
+from agents.ports.jobs import RunPage
 from schemas.failures import Unavailable
 from streams.adapters.kafka.logs import open_reader
 from streams.flow.runs.found import RunsFound
@@ -34,7 +34,7 @@ AT_ONCE = 4
 
 
 class KafkaRunLog:
-    """Implements `agents.ports.run_log.RunLog`."""
+    """Implements `agents.ports.jobs.RunLog`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

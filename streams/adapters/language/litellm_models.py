@@ -16,7 +16,7 @@ FINISH_FILTERED, FINISH_CUT_OFF = "content_filter", "length"
 
 
 class LiteLLMModels:
-    """Implements `agents.ports.language_model.LanguageModel`: an endpoint for each profile, on one event loop."""
+    """Implements `agents.ports.models.LanguageModel`: an endpoint for each profile, on one event loop."""
 
     def __init__(self, profiles: Profiles, meters: ModelMeters, deps: EndpointDependencies | None = None) -> None:
         """Take the profiles. API keys are read when they are needed, and nothing is loaded yet."""

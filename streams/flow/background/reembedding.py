@@ -17,7 +17,7 @@ from modestream_client.vocabulary import EmbeddingStatus
 
 from agents.embedding.embed import Embed
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.embedder import Embedders
+from agents.ports.models import Embedders
 from agents.ports.vector_index import VectorIndex, VectorIndexes
 from agents.rules.memory.embedding_status import awaits_model, report_of
 from schemas.failures import ModelMissing, Unavailable

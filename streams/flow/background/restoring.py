@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from functools import partial
 
 from agents.embedding.embed import Embed
-from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import EncodedMemory
 from schemas.internal.events import Embedded
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out

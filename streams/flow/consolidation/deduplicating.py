@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial as bound
 
 from agents.categories.categorize import Categorize
-from agents.consolidation.deduplicate import Deduplicate
+from agents.consolidation.consolidate import Deduplicate
 from agents.rules.consolidation.dedup import DedupEntry
 from agents.rules.intentions.transitions import visible_intention
 from schemas.internal.changes import Change

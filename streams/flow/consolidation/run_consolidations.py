@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import REFRESH_ITEMS, Consolidate
-from agents.ports.consolidation_run import ConsolidationRun
+from agents.ports.jobs import ConsolidationRun
 from agents.ports.run_timer import step
 from schemas.failures import ModelMissing
 from schemas.internal.changes import Job

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from modestream_client.runs import Run
 from pydantic import ValidationError
 
-from agents.ports.run_log import RunPage
+from agents.ports.jobs import RunPage
 
 
 class RunsFound:

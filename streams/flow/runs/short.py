@@ -8,7 +8,7 @@ from typing import Any
 
 from modestream_client.results import AssembleResult
 
-from agents.rules.context.capsules import CATEGORY_ID_PREFIX
+from agents.rules.context.section_candidates import CATEGORY_ID_PREFIX
 from schemas.internal.consolidation import ConsolidationTrigger
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.retrieval import RetrieveRequest, RetrieveResult

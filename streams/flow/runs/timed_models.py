@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from agents.ports.language_model import LanguageModel
+from agents.ports.models import LanguageModel
 from agents.ports.run_timer import ModelCall, RunTimer, current_run
 from schemas.failures import Unavailable
 from schemas.models.language import AnswerT, ModelAnswer, Prompt, Unanswerable
 
 
 class TimedModels:
-    """Implements `agents.ports.language_model.LanguageModel` over other models."""
+    """Implements `agents.ports.models.LanguageModel` over other models."""
 
     def __init__(self, models: LanguageModel, step: str, profile: str | None = None) -> None:
         """`step` is its name in the pipelines; `profile` the one that they have chosen for it, None for none."""

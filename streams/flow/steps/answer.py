@@ -8,7 +8,7 @@ from itertools import starmap
 from time import perf_counter
 from typing import Any
 
-from agents.commands.dispatch import DispatchCommands
+from agents.commands.admit import DispatchCommands
 from agents.context.assemble import Assemble
 from agents.maps.draw_map import DrawMap
 from agents.ports.clock import SteadyClock

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from agents.embedding.embed import Embed
-from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import EncodedMemory
 from agents.maps.draw_map import DrawMap
 from agents.ports.run_timer import step
 from agents.understanding.understand import Understand

@@ -12,7 +12,7 @@ from functools import partial
 
 from modestream_client.operations import OPERATING_COMMANDS, READING_COMMANDS
 
-from agents.commands.dispatch import DispatchCommands
+from agents.commands.admit import DispatchCommands
 from schemas.failures import Rejected
 from schemas.internal.changes import JOB_KINDS, Change, IssuedCommands, Job
 from schemas.messages.commands import BESIDE_COMMANDS, Command

@@ -15,11 +15,8 @@ from typing import Any, Protocol, TypeVar
 from modestream_client.hits import Hit
 
 from agents.ports.run_timer import step
-from agents.retrieval.asking import NO_MODEL, NoModelAnswer
-from agents.retrieval.judge_layers import JudgeLayers
-from agents.retrieval.local_rerank import LocalRerank
-from agents.retrieval.rerank import Rerank
-from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.retrieval.model_steps import NO_MODEL, JudgeLayers, LocalRerank, NoModelAnswer, Rerank
+from agents.retrieval.retrieve import SearchWithOwnSteps
 from agents.rules.answer.drill_down import JudgedDepth, Layers
 from agents.rules.answer.reranking import HitOrder, arrange
 from schemas.messages.replies import ReplyWarning, SuccessReply

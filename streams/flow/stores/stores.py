@@ -7,12 +7,15 @@ valid for the life of the process: after the partition has left, every call rais
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from agents.ports.categories import CategoryWriter
-from agents.ports.claims import ClaimWriter
-from agents.ports.intentions import IntentionWriter
-from agents.ports.interactions import InteractionWriter
 from agents.ports.lexical_index import LexicalWriter
-from agents.ports.stores import MemoryWriter, ModeWriter
+from agents.ports.stores import (
+    CategoryWriter,
+    ClaimWriter,
+    IntentionWriter,
+    InteractionWriter,
+    MemoryWriter,
+    ModeWriter,
+)
 from schemas.state.categories import Taxonomy
 from schemas.state.intention import Intention
 from schemas.state.memories import Claim

@@ -17,7 +17,7 @@ import structlog
 from pydantic import BaseModel
 
 from agents.ports import run_timer
-from agents.ports.language_model import LanguageModel
+from agents.ports.models import LanguageModel
 from agents.ports.pipelines import InstalledSteps, OwnResult, OwnStep, StepPorts
 from agents.rules.pipelines.built_in import BUILT_IN, own_steps, steps_not_to_skip
 from agents.rules.pipelines.contract import OwnStepConfig, StepContract, is_private, on_failure_of, refuse

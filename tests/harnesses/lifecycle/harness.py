@@ -16,7 +16,7 @@ from agents.memory.items import MemoryEvent, WriteStep
 from agents.memory.recovery import find_removed_but_indexed
 from agents.memory.slices import finish
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.command_types import CommandHandler, CommandResult
+from agents.ports.commands import CommandHandler, CommandResult
 from agents.rules.memory.embedding_status import report_of
 from agents.rules.text.passages import embedding_text
 from schemas.failures import ModelMissing, Rejected

@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 from agents.embedding.embed import Embed
-from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import EncodedMemory
 from schemas.failures import Unavailable
 from schemas.internal.events import Embedded
 

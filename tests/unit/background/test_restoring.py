@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.embedding.embed import Embed
-from agents.embedding.encoded_memory import EncodedMemory
+from agents.embedding.held_vectors import EncodedMemory
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.internal.events import Remembered

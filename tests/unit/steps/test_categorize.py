@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryMatcher
-from agents.categories.medoids import CategoryMedoids
+from agents.categories.matching import CategoryMatcher, CategoryVectors
 from agents.categories.members import CategoryMembers
-from agents.categories.refresh import RefreshCategories
-from agents.categories.vectors import CategoryVectors
+from agents.categories.refresh import CategoryMedoids, RefreshCategories
 from schemas.internal.events import Learned
 from schemas.messages.records import Record
 from schemas.state.categories import Category

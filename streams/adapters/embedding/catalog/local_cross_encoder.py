@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 class LocalCrossEncoder:
-    """Implements `agents.ports.cross_encoder.CrossEncoder`."""
+    """Implements `agents.ports.models.CrossEncoder`."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.rules.text.non_english import is_non_english
 from schemas.models.vectors import Encoded, Vector
 from schemas.state.modes import Fingerprint
@@ -102,7 +102,7 @@ def _from_cached(cached: CachedVectors) -> Encoded:
 
 
 class LanguageRoutingEmbedder:
-    """Implements `agents.ports.embedder.Embedder`."""
+    """Implements `agents.ports.models.Embedder`."""
 
     def __init__(self, english: Embedder, multilingual: Callable[[], Embedder], multilingual_name: str) -> None:
         """Take the English model, and a getter of the other one, which raises ModelMissing while that is not loaded.
@@ -139,7 +139,7 @@ class LanguageRoutingEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class OneLanguageEmbedder:
-    """Implements `agents.ports.embedder.Embedder` by one of the models of a space: a part may look like no language."""
+    """Implements `agents.ports.models.Embedder` by one of the models of a space: a part may look like no language."""
 
     model: Embedder
     fingerprint: Fingerprint
@@ -163,7 +163,7 @@ class Prefixable(Protocol):
 
 
 class ModeEmbedder:
-    """Implements `agents.ports.embedder.Embedder`. A prefix that is None is the model's own."""
+    """Implements `agents.ports.models.Embedder`. A prefix that is None is the model's own."""
 
     def __init__(
         self, model: Prefixable, recent: VectorCache, query_prefix: str | None, passage_prefix: str | None

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import structlog
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from schemas.failures import ModelMissing
 from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
@@ -46,7 +46,7 @@ log = structlog.get_logger()
 
 
 class EmbedderRegistry:
-    """Implements `agents.ports.embedder.Embedders`.
+    """Implements `agents.ports.models.Embedders`.
 
     `on_loaded` is called on the event loop with an embedder's name once its model is loaded. `recorded` knows the
     models that the deployment's vectors were made with; None: those of this process.

@@ -38,7 +38,7 @@ log = structlog.get_logger()
 
 
 class ProcessEmbedder:
-    """Implements `agents.ports.embedder.Embedder`; a prefix that is None is the embedder's own."""
+    """Implements `agents.ports.models.Embedder`; a prefix that is None is the embedder's own."""
 
     def __init__(
         self,

@@ -7,10 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from agents.retrieval.judge_layers import JudgeLayers
-from agents.retrieval.local_rerank import LocalRerank
-from agents.retrieval.rerank import Rerank
-from agents.retrieval.search_with_own_steps import SearchWithOwnSteps
+from agents.retrieval.model_steps import JudgeLayers, LocalRerank, Rerank
+from agents.retrieval.retrieve import SearchWithOwnSteps
 from agents.rules.answer.drill_down import Layers
 from agents.rules.answer.hits import hit_of
 from schemas.messages.replies import SuccessReply

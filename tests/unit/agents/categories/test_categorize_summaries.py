@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.ports.consolidation_run import Unbounded
+from agents.ports.jobs import Unbounded
 from agents.rules.categories.taxonomy import declare_category
 from schemas.messages.commands import Command
 from schemas.models.language import Prompt

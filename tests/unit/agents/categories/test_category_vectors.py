@@ -1,6 +1,6 @@
 """The cache of the vectors of categories."""
 
-from agents.categories.vectors import MAX_BACKGROUNDS, CategoryVectors
+from agents.categories.matching import MAX_BACKGROUNDS, CategoryVectors
 from tests.fakes.embedder import FakeEmbedder
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from modestream_client.runs import Pipeline, Run, RunFailure, RunPart
 
-from agents.commands.show_runs import ShowRuns
-from agents.ports.run_log import RunPage
+from agents.commands.jobs_and_runs import ShowRuns
+from agents.ports.jobs import RunPage
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 from schemas.scopes import Scope

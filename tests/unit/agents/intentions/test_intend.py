@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.intentions.intend import Intend
-from agents.ports.command_types import CommandHandler
+from agents.ports.commands import CommandHandler
 from schemas.failures import Rejected
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command

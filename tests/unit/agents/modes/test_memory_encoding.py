@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.modes.memory_encoding import encode_memory
+from agents.modes.vector_spaces import encode_memory
 from agents.rules.text.passages import cut_passages
 from schemas.models.vectors import Encoded, PassageVectors
 from schemas.state.memories import Resource

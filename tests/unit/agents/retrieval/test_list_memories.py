@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.retrieval import list_page
+from agents.retrieval import list_memories
 from agents.rules.answer import list_pages
 from schemas.failures import Rejected
 from schemas.state.memories import Embedding, Memory
@@ -93,7 +93,7 @@ async def test_page_goes_on_behind_what_has_gone(lists: ListHarness) -> None:
 
 
 async def test_long_page_ends_early(lists: ListHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_page, "MAX_PAGE_BYTES", 20_000)
+    monkeypatch.setattr(list_memories, "MAX_PAGE_BYTES", 20_000)
     lists.store(*(made("x" * 9000, number) for number in range(8)))
     page = await lists.page(limit=8)
     assert len(page.items) == 3
@@ -241,7 +241,7 @@ async def test_conversation_with_a_new_turn_keeps_its_place_in_a_list_that_has_b
 
 
 async def test_texts_are_searched_in_slices(lists: ListHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_page, "SLICE_S", 0.0)
+    monkeypatch.setattr(list_memories, "SLICE_S", 0.0)
     lists.store(*turns(50, TIMES["minutes"]))
     searching = asyncio.create_task(lists.page(contains="turn 4", limit=3))
     pauses = 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.retrieval import vector_search
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch

@@ -7,9 +7,8 @@ import pytest
 
 from agents.memory.slices import finish
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN
-from agents.understanding.earlier_items import MAX_EARLIER_ITEMS, EarlierItems
 from agents.understanding.interaction_reader import InteractionReader
-from agents.understanding.understand import Understand
+from agents.understanding.understand import MAX_EARLIER_ITEMS, EarlierItems, Understand
 from schemas.failures import Unavailable
 from schemas.internal.events import Understood
 from schemas.state.memories import Memory

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from modestream_client.vocabulary import InteractionMode
 
-from agents.ports.embedder import Embedder
+from agents.ports.models import Embedder
 from agents.rules.interaction.stability import Stability, assume_stable
 from agents.understanding import interaction_reader
 from agents.understanding.interaction_reader import InteractionReader

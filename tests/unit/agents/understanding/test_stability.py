@@ -3,7 +3,7 @@
 from modestream_client.vocabulary import InteractionMode
 
 from agents.rules.interaction.stability import MIN_WEEK_USERS, count_classification, week_of
-from agents.understanding.stability import AssessStability
+from agents.understanding.interaction_reader import AssessStability
 from schemas.state.interaction import InteractionCounts
 from tests.fakes.clock import FakeClock
 

@@ -10,7 +10,7 @@ import pytest
 from modestream_client.hits import Evidence
 from modestream_client.vocabulary import Decay
 
-from agents.consolidation.summarise import Summarise
+from agents.consolidation.consolidate import Summarise
 from agents.rules.consolidation.distillation import (
     MAX_DISTILLED_CHARS,
     MIN_STABILITY_SHARE,

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from modestream_client.vocabulary import ContextFormat
 
-from agents.rules.context.entries import Entry
-from agents.rules.context.formats import FORMATS
+from agents.rules.context.formats import FORMATS, Entry
 from schemas.messages.assemble import RequestText
 from schemas.state.memories import Memory, Resource
 from tests.builders.memories import START, made

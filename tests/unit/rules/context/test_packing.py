@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.context.entries import Entry
+from agents.rules.context.formats import Entry
 from agents.rules.context.packing import ContextPacker, SizedEntry
 from agents.rules.text.overlap import ShingleIndex
 from tests.builders.memories import made

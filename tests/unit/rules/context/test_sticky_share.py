@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.rules.context.sticky import CONSTRAINT, CORRECTION, ERROR, SAFETY, Invariant
-from agents.rules.context.sticky_share import SizedSticky, split_sticky
+from agents.rules.context.sticky import CONSTRAINT, CORRECTION, ERROR, SAFETY, Invariant, SizedSticky, split_sticky
 
 
 def sized(*rows: tuple[Invariant, str, int]) -> list[SizedSticky]:

@@ -1,8 +1,8 @@
-"""Types of command handlers: arguments in; out a result, or work to do before the command is answered."""
+"""Commands: authorization, and the types of their handlers."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -10,6 +10,25 @@ from schemas.failures import Rejected
 from schemas.internal.changes import Change, Job
 from schemas.messages.commands import Command
 from schemas.messages.decoding import drop_nulls, to_rejected
+from schemas.scopes import Scope, Selector
+from schemas.state.policies import Permission
+
+
+class Authorizer(Protocol):
+    """Decides what a principal may do. `principal` comes from the record's header; None if it has none."""
+
+    def narrow(self, principal: str | None, selector: Selector) -> Selector:
+        """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if that is none."""
+
+    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
+        """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
+
+    def permit_operating(self, principal: str | None) -> None:
+        """Raise Rejected `not_allowed` if the principal may not change how the deployment works."""
+
+    def projects(self, principal: str | None, act: Permission, scope: Scope) -> tuple[str, ...] | None:
+        """Return the projects of a scope's boundary in which the principal may do this; None for all."""
+
 
 ResultBody = dict[str, Any]
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
